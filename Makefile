@@ -1,0 +1,49 @@
+# `make demo` runs the main job on real models; `make test` runs the tests. Both set up .venv first.
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# Spinning OpenMP threads on a busy machine can be five times slower than one.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-slow check lint format bench browser clean help
+
+help:  ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,dev]' -c constraints.txt
+	touch $@
+
+demo: $(READY)  ## Run the main job on real models, ending with a verdict and the dashboard (ARGS=--no-dashboard)
+	$(BIN)/draftgate demo $(ARGS)
+
+test: $(READY)  ## Run the tests that take seconds
+	$(BIN)/pytest -m "not slow" $(ARGS)
+
+test-slow: $(READY)  ## Run the tests that take minutes
+	$(BIN)/pytest -m slow $(ARGS)
+
+check: $(READY) lint  ## Lint, types, import rules, and the docs' completeness
+	$(BIN)/pytest tests/test_docs.py
+
+lint: $(READY)  ## ruff, mypy strict, import-linter
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## Format and fix what ruff can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
+	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)
+
+clean:  ## Remove the environment and what builds left
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""The collector: owns the wire contract and every stored byte."""

@@ -1,0 +1,84 @@
+"""Attribute names of the wire contract: the single source of truth for every string on the wire.
+
+`GEN_AI_*` follow the OpenTelemetry GenAI conventions as of schema 1.41.0, the last core release
+that carried them. They are written out because the Python package marks its own constants
+deprecated. `SPEC_DECODE_*` is a namespace of our own: no OpenTelemetry convention for speculative
+decoding exists.
+"""
+
+from typing import Final
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
+
+# Operation, provider, models
+GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
+GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
+
+# Request parameters
+GEN_AI_REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+GEN_AI_REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+GEN_AI_REQUEST_TOP_P: Final = "gen_ai.request.top_p"
+GEN_AI_REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
+GEN_AI_REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
+
+# Response
+GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
+GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+ERROR_TYPE: Final = "error.type"
+
+# Tokens
+GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+
+# Latency, seconds
+GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+GEN_AI_SERVER_TIME_TO_FIRST_TOKEN: Final = "gen_ai.server.time_to_first_token"
+GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN: Final = "gen_ai.server.time_per_output_token"
+GEN_AI_LATENCY_TIME_IN_QUEUE: Final = "gen_ai.latency.time_in_queue"
+DRAFTGATE_STREAM_CHUNKS: Final = "draftgate.stream.chunks"
+DRAFTGATE_STREAM_MAX_GAP: Final = "draftgate.stream.max_gap"
+DRAFTGATE_STREAM_P99_GAP: Final = "draftgate.stream.p99_gap"
+
+# Rollout
+DRAFTGATE_ROLLOUT: Final = "draftgate.rollout"
+DRAFTGATE_ARM: Final = "draftgate.arm"
+DRAFTGATE_COHORT: Final = "draftgate.cohort"
+DRAFTGATE_PROMPT_ID: Final = "draftgate.prompt.id"
+DRAFTGATE_REPEAT: Final = "draftgate.repeat"
+DRAFTGATE_ROUTE: Final = "draftgate.route"
+DRAFTGATE_DIM_PREFIX: Final = "draftgate.dim."
+
+# Serving outcome
+DRAFTGATE_RETRIES: Final = "draftgate.retries"
+DRAFTGATE_FALLBACK: Final = "draftgate.fallback"
+DRAFTGATE_MIRRORED: Final = "draftgate.mirrored"
+DRAFTGATE_CONCURRENCY: Final = "draftgate.concurrency"
+
+# Speculation
+SPEC_DECODE_METHOD: Final = "spec_decode.method"
+SPEC_DECODE_DRAFT_MODEL: Final = "spec_decode.draft_model"
+SPEC_DECODE_NUM_SPECULATIVE_TOKENS: Final = "spec_decode.num_speculative_tokens"
+SPEC_DECODE_NUM_STEPS: Final = "spec_decode.num_steps"
+SPEC_DECODE_NUM_DRAFT_TOKENS: Final = "spec_decode.num_draft_tokens"
+SPEC_DECODE_NUM_ACCEPTED_TOKENS: Final = "spec_decode.num_accepted_tokens"
+SPEC_DECODE_NUM_DRAFT_TOKENS_PER_POS: Final = "spec_decode.num_draft_tokens_per_pos"
+SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS: Final = "spec_decode.num_accepted_tokens_per_pos"
+SPEC_DECODE_ACCEPTANCE_HISTOGRAM: Final = "spec_decode.acceptance_histogram"
+SPEC_DECODE_SOURCE: Final = "spec_decode.source"
+SPEC_DECODE_LOSSLESS: Final = "spec_decode.lossless"
+
+# Content, opt-in
+GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
+GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+DRAFTGATE_CONTEXT: Final = "draftgate.context"
+DRAFTGATE_REFERENCE: Final = "draftgate.reference"
+DRAFTGATE_OUTPUT_SCHEMA: Final = "draftgate.output_schema"
+
+# Environment (resource attributes)
+SERVICE_NAME: Final = "service.name"
+SERVICE_VERSION: Final = "service.version"
+DRAFTGATE_FINGERPRINT: Final = "draftgate.fingerprint"

@@ -1,0 +1,138 @@
+"""Records to plain JSON documents and back.
+
+One generic codec serves every record of the contract, so that an API body, a file and a record
+cannot drift apart.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar
+
+Document = dict[str, Any]  # Any: a JSON value
+R = TypeVar("R")
+
+
+class DocumentError(ValueError):
+    """A document does not describe the record it should: names the key and what was wanted."""
+
+
+def to_document(record: Any) -> Document:  # Any: any dataclass of the contract
+    """Return the record as JSON-ready values; tuples become lists, enums their values."""
+    return {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
+
+
+def from_document(kind: type[R], document: object, *, at: str = "") -> R:
+    """Return the record that `document` describes.
+
+    Raises `DocumentError` on an unknown key, a missing key or a value of the wrong type; `at` is
+    the path of the document inside a larger one.
+    """
+    if not isinstance(document, Mapping):
+        raise DocumentError(f"{at or kind.__name__}: wanted an object, got {_seen(document)}")
+    hints = _hints(typing.cast("typing.Hashable", kind))
+    for key in document:
+        if key not in hints:
+            raise DocumentError(f"{_join(at, key)}: unknown key in {kind.__name__}")
+    values = {key: _restore(hints[key], value, _join(at, key)) for key, value in document.items()}
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # records are dataclasses
+        required = (
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        )
+        if required and field.name not in values:
+            raise DocumentError(f"{_join(at, field.name)}: missing key of {kind.__name__}")
+    try:
+        return kind(**values)
+    except ValueError as exc:
+        raise DocumentError(f"{at or kind.__name__}: {exc}") from exc
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, StrEnum):
+        return value.value
+    if dataclasses.is_dataclass(value):
+        return to_document(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return {"bytes_hex": value.hex()}
+    return value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _restore(hint: Any, value: object, at: str) -> Any:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _restore_union(typing.get_args(hint), value, at)
+    if origin is tuple:
+        return _restore_tuple(typing.get_args(hint)[0], value, at)
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise DocumentError(f"{at}: wanted an object, got {_seen(value)}")
+        item_hint = typing.get_args(hint)[1]
+        return {str(k): _restore(item_hint, v, _join(at, str(k))) for k, v in value.items()}
+    if dataclasses.is_dataclass(hint):
+        return from_document(typing.cast("type[Any]", hint), value, at=at)
+    return _restore_scalar(hint, value, at)
+
+
+def _restore_union(options: tuple[Any, ...], value: object, at: str) -> Any:
+    if value is None and type(None) in options:
+        return None
+    concrete = [option for option in options if option is not type(None)]
+    if len(concrete) == 1:
+        return _restore(concrete[0], value, at)
+    return _restore_attribute(value)
+
+
+def _restore_attribute(value: object) -> Any:
+    """Return an attribute value: lists become tuples, `bytes_hex` objects become bytes."""
+    if isinstance(value, list):
+        return tuple(_restore_attribute(item) for item in value)
+    if isinstance(value, Mapping):
+        if set(value) == {"bytes_hex"}:
+            return bytes.fromhex(value["bytes_hex"])
+        return {key: _restore_attribute(item) for key, item in value.items()}
+    return value
+
+
+def _restore_tuple(item_hint: Any, value: object, at: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise DocumentError(f"{at}: wanted a list, got {_seen(value)}")
+    return tuple(_restore(item_hint, item, f"{at}[{i}]") for i, item in enumerate(value))
+
+
+def _restore_scalar(hint: Any, value: object, at: str) -> Any:
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        allowed = [member.value for member in hint]
+        if value not in allowed:
+            raise DocumentError(f"{at}: wanted one of {', '.join(allowed)}, got {_seen(value)}")
+        return hint(value)
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise DocumentError(f"{at}: wanted a finite number, got {value!r}")
+        return float(value)
+    if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if hint in (str, bool) and isinstance(value, hint):
+        return value
+    raise DocumentError(f"{at}: wanted {hint.__name__}, got {_seen(value)}")
+
+
+def _join(at: str, key: str) -> str:
+    return f"{at}.{key}" if at else key
+
+
+def _seen(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,257 @@
+"""Records that cross a process boundary: spans, generations, scores, pairs.
+
+Every field that nobody measured is `None`, never 0. Times are Unix nanoseconds where they are
+instants (`_unix_ns`) and seconds where they are durations (`_s`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+AttributeValue = (
+    str
+    | bool
+    | int
+    | float
+    | bytes
+    | None
+    | tuple["AttributeValue", ...]
+    | Mapping[str, "AttributeValue"]
+)
+"""A decoded OTLP `AnyValue`: arrays are tuples, key-value lists are mappings."""
+
+
+class Arm(StrEnum):
+    """The side of a rollout that answered."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"
+
+
+class CountSource(StrEnum):
+    """Where speculation counts come from (`spec_decode.source`)."""
+
+    REQUEST = "request"
+    SCRAPE = "scrape"
+    DERIVED = "derived"
+
+
+class SpanStatus(StrEnum):
+    """OTLP span status."""
+
+    UNSET = "unset"
+    OK = "ok"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One OTLP span, decoded but not interpreted."""
+
+    trace_id: str
+    """32 lower-case hexadecimal digits."""
+    span_id: str
+    """16 lower-case hexadecimal digits."""
+    parent_span_id: str | None = None
+    name: str
+    kind: str = "internal"
+    """internal, server, client, producer or consumer."""
+    start_unix_ns: int
+    end_unix_ns: int
+    status: SpanStatus = SpanStatus.UNSET
+    status_message: str | None = None
+    scope_name: str | None = None
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    resource: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """How a generation speculated: configuration, and counts over its verify steps.
+
+    The acceptance rate is `accepted_tokens / draft_tokens`; the acceptance length (tokens emitted a
+    verify step, bonus token included) is `1 + accepted_tokens / steps`. Neither is stored: both are
+    made from summed counts, in one place (`evals.acceptance`).
+    """
+
+    method: str | None = None
+    """draft_model, prompt_lookup, eagle, …"""
+    draft_model: str | None = None
+    num_speculative_tokens: int | None = None
+    """k, the draft tokens asked for a step."""
+    lossless: bool | None = None
+    """False where a relaxed acceptance or a synthetic mode is on; absent where unknown."""
+    source: str | None = None
+    """One of `CountSource`."""
+    steps: int | None = None
+    draft_tokens: int | None = None
+    accepted_tokens: int | None = None
+    draft_tokens_per_pos: tuple[int, ...] | None = None
+    """Entry j counts the steps that proposed at least j + 1 tokens."""
+    accepted_tokens_per_pos: tuple[int, ...] | None = None
+    """Entry j counts the steps that accepted at least j + 1 tokens."""
+    acceptance_histogram: tuple[int, ...] | None = None
+    """Entry j counts the steps that accepted exactly j tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The text of a generation and what it is judged against; each part is opt-in."""
+
+    input_messages: str | None = None
+    """JSON, as `gen_ai.input.messages`: a list of `{"role": …, "parts": [{"type": …}]}`."""
+    output_messages: str | None = None
+    """JSON, as `gen_ai.output.messages`."""
+    context: tuple[str, ...] | None = None
+    """Retrieved passages."""
+    reference: str | None = None
+    """What a correct answer is: plain text, or a JSON object with a `kind`."""
+    output_schema: str | None = None
+    """JSON Schema that the answer must satisfy, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One request answered by one arm."""
+
+    trace_id: str
+    span_id: str
+    start_unix_ns: int
+    end_unix_ns: int
+    operation: str = "chat"
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop_sequences: tuple[str, ...] | None = None
+    response_id: str | None = None
+    finish_reasons: tuple[str, ...] | None = None
+    error_type: str | None = None
+    """Set exactly where the request failed."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    ttft_s: float | None = None
+    """Time to first token as the client saw it."""
+    server_ttft_s: float | None = None
+    """Time to first token as the engine said it."""
+    tpot_s: float | None = None
+    """(end − first token) / (output tokens − 1)."""
+    queue_s: float | None = None
+    stream_chunks: int | None = None
+    stream_max_gap_s: float | None = None
+    stream_p99_gap_s: float | None = None
+    rollout: str | None = None
+    arm: Arm | None = None
+    cohort: str | None = None
+    prompt_id: str | None = None
+    repeat: int | None = None
+    route: str | None = None
+    dims: Mapping[str, str] = field(default_factory=dict)
+    retries: int | None = None
+    fallback: bool | None = None
+    mirrored: bool | None = None
+    concurrency: int | None = None
+    """Requests in flight at the start, this one included."""
+    speculation: Speculation | None = None
+    content: Content | None = None
+    service_name: str | None = None
+    service_version: str | None = None
+    fingerprint: str | None = None
+    """Hash of target, draft, tokenizer, engine version and flags."""
+    quality: tuple[str, ...] = ()
+    """What the collector found wrong with the span; never on the wire."""
+
+    @property
+    def e2e_s(self) -> float:
+        """End-to-end duration."""
+        return (self.end_unix_ns - self.start_unix_ns) / 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """What one evaluator says of one generation.
+
+    `value` is in [0, 1], or `None` together with `unscored_reason`: an answer that could not be
+    judged is never a number.
+    """
+
+    trace_id: str
+    span_id: str
+    metric: str
+    """groundedness, task_completion, schema_validity, …"""
+    evaluator: str
+    version: str
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    unscored_reason: str | None = None
+    latency_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.unscored_reason is None):
+            raise ValueError("a score has either a value or the reason why there is none")
+        if self.value is not None and not 0.0 <= self.value <= 1.0:
+            raise ValueError(f"a score's value lies in [0, 1], got {self.value!r}")
+
+
+class PairKey(NamedTuple):
+    """What makes two generations a pair, within a rollout."""
+
+    prompt_id: str
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """The two generations of one prompt and repeat; a side that never arrived is `None`."""
+
+    rollout: str
+    prompt_id: str
+    repeat: int
+    cohort: str | None
+    baseline: Generation | None
+    candidate: Generation | None
+    baseline_scores: tuple[Score, ...] = ()
+    candidate_scores: tuple[Score, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutOverview:
+    """What the collector holds of one rollout."""
+
+    rollout: str
+    first_start_unix_ns: int
+    last_end_unix_ns: int
+    baseline_generations: int
+    candidate_generations: int
+    pairs: int
+    """Prompts and repeats that both arms answered or failed."""
+    cohorts: tuple[str, ...]
+    quality_flagged: int
+    """Generations whose span violated the contract."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmSummary:
+    """Counts and sums of one arm in one cohort; ratios are the reader's to make."""
+
+    rollout: str
+    arm: Arm
+    cohort: str | None
+    generations: int
+    errors: int
+    input_tokens: int | None
+    output_tokens: int | None
+    ttft_s_sum: float | None
+    ttft_s_count: int
+    e2e_s_sum: float | None
+    e2e_s_count: int
+    spec_steps: int | None
+    spec_draft_tokens: int | None
+    spec_accepted_tokens: int | None

@@ -1,0 +1,188 @@
+"""What the gate decided of a rollout, and the evidence that it showed for it.
+
+A verdict is a function of (records, policy): it carries the hashes of both and no clock. Where a
+limit does not exist it is `None`, never an extreme number.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from collector.contract.records import Arm
+
+FORMAT_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """What a cell, or a whole release, came to."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Role(StrEnum):
+    """What a cell's outcome does to the release."""
+
+    PROVE = "prove"
+    """Must pass."""
+    GUARD = "guard"
+    """Must not fail."""
+    REPORT = "report"
+    """Is shown, and decides nothing."""
+
+
+class Reason(StrEnum):
+    """Why a cell is inconclusive."""
+
+    TOO_FEW = "n"
+    """The limits straddle the margin, or the pairs are fewer than the method needs."""
+    MISSING = "missing"
+    """Nobody measured or scored it."""
+    QUALITY = "quality"
+    """Too many spans broke the contract."""
+    DRIFT = "drift"
+    SRM = "srm"
+    CLIENT = "client"
+    AA = "aa"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One metric in one scope: baseline against candidate, against the policy's margin.
+
+    `estimate`, `lower`, `upper` and `margin` are in the unit of `stat`: a candidate/baseline ratio,
+    or a candidate − baseline difference. The limits are one-sided, each at `confidence`.
+    """
+
+    metric: str
+    stat: str
+    """geomean_ratio, p95_ratio, diff, …"""
+    cohort: str | None
+    """None is the pool of all cohorts."""
+    role: Role
+    outcome: Outcome
+    reason: Reason | None
+    """Set exactly where the outcome is inconclusive."""
+    bound: str
+    """`max` or `min`: the side on which the margin stands."""
+    margin: float
+    unit: str
+    """`ratio` or `difference`."""
+    confidence: float
+    n: int
+    """Pairs that the estimate rests on."""
+    n_needed: int | None = None
+    """Pairs still needed for this cell to be able to decide; None where unknown or decided."""
+    estimate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    p_fail: float | None = None
+    """One-sided p value against "no worse than the margin", before Holm."""
+    method: str
+    """Name and version of the method, such as `tango-1998/1`."""
+    message: str
+    """The finding in words, with units."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """Exact sample percentiles, R-7; `None` where n is 0."""
+
+    n: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmLatency:
+    """Latency of one arm in one scope, over the paired generations that succeeded, in seconds."""
+
+    cohort: str | None
+    arm: Arm
+    generations: int
+    errors: int
+    ttft_s: Percentiles
+    tpot_s: Percentiles
+    e2e_s: Percentiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Speculation counts of one arm in one scope, and the two ratios made from their sums."""
+
+    cohort: str | None
+    arm: Arm
+    generations: int
+    """Generations whose counts are usable."""
+    excluded: int
+    """Generations that speculated but whose counts are absent or break the contract."""
+    steps: int
+    draft_tokens: int
+    accepted_tokens: int
+    rate: float | None
+    """accepted_tokens / draft_tokens; None where nothing was drafted."""
+    length: float | None
+    """1 + accepted_tokens / steps, bonus token included; None without steps."""
+    rate_per_pos: tuple[float, ...]
+    """Entry j: accepted / proposed at draft position j."""
+    drafts_per_pos: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QualityCounts:
+    """Scores of one metric in one scope, over pairs that both arms have a score for."""
+
+    metric: str
+    cohort: str | None
+    n: int
+    unscored: int
+    """Pairs with at least one side unscored or missing."""
+    baseline_mean: float | None
+    candidate_mean: float | None
+    wins: int
+    """Pairs in which the candidate's score is higher."""
+    losses: int
+    ties: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The decision on a rollout."""
+
+    format_version: int = FORMAT_VERSION
+    rollout: str
+    outcome: Outcome
+    summary: str
+    """The verdict in one sentence."""
+    reasons: tuple[str, ...]
+    """One sentence each: what decided, worst first."""
+    pairs: int
+    """Prompts and repeats seen in either arm."""
+    incomplete_pairs: int
+    """Of these, those with a side that never arrived."""
+    failed_pairs: int
+    """Of these, those with a side that answered with an error."""
+    duplicates: int
+    """Later generations under a key already taken; ignored."""
+    findings: tuple[Finding, ...]
+    latency: tuple[ArmLatency, ...]
+    acceptance: tuple[Acceptance, ...]
+    quality: tuple[QualityCounts, ...]
+    policy_name: str
+    policy_hash: str
+    """SHA-256 of the canonical policy."""
+    data_hash: str
+    """SHA-256 of the canonical evidence."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVerdict:
+    """A verdict as the collector keeps it."""
+
+    id: str
+    """SHA-256 of the verdict's canonical document: the same verdict has the same id."""
+    posted_unix_ns: int
+    verdict: Verdict

@@ -1,0 +1,62 @@
+"""Verify steps to the contract's speculation counts: the only place that sums them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from collector.contract import Speculation
+
+
+class VerifyStep(NamedTuple):
+    """One forward pass of the target that checked draft tokens."""
+
+    proposed: int
+    accepted: int
+    """Leading draft tokens that the answer kept; at most `proposed`."""
+
+
+class SpeculationCounts(NamedTuple):
+    """Sums over a generation's verify steps, as in `collector.contract.Speculation`."""
+
+    steps: int
+    draft_tokens: int
+    accepted_tokens: int
+    draft_tokens_per_pos: tuple[int, ...]
+    accepted_tokens_per_pos: tuple[int, ...]
+    acceptance_histogram: tuple[int, ...]
+
+    def apply(self, configured: Speculation, source: str) -> Speculation:
+        """Return the configured speculation with these counts and their source."""
+        return Speculation(
+            method=configured.method,
+            draft_model=configured.draft_model,
+            num_speculative_tokens=configured.num_speculative_tokens,
+            lossless=configured.lossless,
+            source=source,
+            **self._asdict(),
+        )
+
+
+def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
+    """Sum the steps that proposed a token; a step without a draft verifies nothing.
+
+    The lists are as long as the widest draft, and empty where nothing was drafted: zero steps are
+    a measurement (prompt lookup found no match), not an absence.
+    """
+    verified = [step for step in steps if step.proposed > 0]
+    width = max((step.proposed for step in verified), default=0)
+    return SpeculationCounts(
+        steps=len(verified),
+        draft_tokens=sum(step.proposed for step in verified),
+        accepted_tokens=sum(step.accepted for step in verified),
+        draft_tokens_per_pos=tuple(
+            sum(step.proposed > position for step in verified) for position in range(width)
+        ),
+        accepted_tokens_per_pos=tuple(
+            sum(step.accepted > position for step in verified) for position in range(width)
+        ),
+        acceptance_histogram=tuple(
+            sum(step.accepted == length for step in verified) for length in range(width + 1)
+        )
+        if verified
+        else (),
+    )

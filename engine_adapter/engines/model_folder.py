@@ -1,0 +1,127 @@
+"""Load a causal language model and its tokenizer; say in one line what is wrong with a folder."""
+
+import copy
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from engine_adapter.errors import EngineSetupError
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+class ModelKey(NamedTuple):
+    """What makes two loaded models the same."""
+
+    folder: str
+    device: str
+    dtype: str
+    identity_layers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in memory, its tokenizer, and the lock that its one user at a time holds."""
+
+    key: ModelKey
+    model: Any  # Any: transformers ships no types
+    tokenizer: Any
+    digest: str
+    """SHA-256 over the folder's configuration, tokenizer and weights."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class ModelShelf:
+    """Loads each model once, so that two arms on the same target share its memory."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[ModelKey, LoadedModel] = {}
+
+    def load(self, key: ModelKey) -> LoadedModel:
+        """Return the model, loading it at the first call.
+
+        Raises `EngineSetupError` where the folder is none, has no weights, or does not fit.
+        """
+        if key not in self._loaded:
+            self._loaded[key] = _load(key)
+        return self._loaded[key]
+
+
+def check_same_tokenizer(target: LoadedModel, draft: LoadedModel) -> None:
+    """Raise `EngineSetupError` unless both models read and write the same token ids."""
+    if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
+        raise EngineSetupError(
+            f"draft_model: {draft.key.folder} has another tokenizer than {target.key.folder}; "
+            "a draft must share its target's vocabulary: choose a draft of the same family"
+        )
+
+
+def deepen(model: Any, layers: int) -> Any:  # Any: transformers ships no types
+    """Return the Llama-like model with `layers` more layers that change no output.
+
+    A decoder layer whose attention output and feed-forward output projections are zero adds
+    nothing to the residual stream: the logits stay the same to the bit, the compute grows.
+    """
+    if layers == 0:
+        return model
+    config = copy.deepcopy(model.config)
+    config.num_hidden_layers += layers
+    if getattr(config, "layer_types", None):
+        config.layer_types = [*config.layer_types, *[config.layer_types[-1]] * layers]
+    deeper = type(model)(config).to(device=model.device, dtype=model.dtype)
+    deeper.load_state_dict(model.state_dict(), strict=False)
+    with torch.no_grad():
+        for layer in deeper.model.layers[-layers:]:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+    deeper.generation_config = model.generation_config
+    return deeper.eval()
+
+
+def _load(key: ModelKey) -> LoadedModel:
+    folder = Path(key.folder)
+    if folder.exists():
+        _check_folder(folder)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(key.folder)
+        dtype = getattr(torch, key.dtype)
+        model: Any = AutoModelForCausalLM.from_pretrained(key.folder, dtype=dtype)
+        model = deepen(model.to(key.device).eval(), key.identity_layers)
+    except (OSError, ValueError, RuntimeError, AttributeError, SafetensorError) as exc:
+        reason = " ".join(str(exc).split())
+        raise EngineSetupError(f"model: {key.folder} cannot be loaded: {reason:.300}") from exc
+    return LoadedModel(key, model, tokenizer, _digest(folder) if folder.exists() else key.folder)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise EngineSetupError(
+            f"model: {folder} holds no config.json; wanted a folder written by `save_pretrained`"
+        )
+    if not any(_files(folder, _WEIGHTS)):
+        raise EngineSetupError(
+            f"model: {folder} holds no weights ({' or '.join(_WEIGHTS)}); "
+            "copy them there, or train the demo's pair with `python -m demo.train`"
+        )
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_files(folder, (*_WEIGHTS, "*.json", "*.model", "*.jinja"))):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(json.dumps([path.name, content]).encode())
+    return digest.hexdigest()
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from folder.glob(pattern)

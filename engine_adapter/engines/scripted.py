@@ -1,0 +1,74 @@
+"""A scripted engine: answers from a list, for tests of everything around an engine."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from collector.contract import Speculation
+from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Request
+from engine_adapter.errors import GenerationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedAnswer:
+    """What the engine says to one prompt."""
+
+    chunks: Sequence[str] = ()
+    """Each is one chunk of one token."""
+    finish_reason: str = "stop"
+    input_tokens: int | None = None
+    speculation: Speculation | None = None
+    error: GenerationError | None = None
+    """Raised after the chunks."""
+
+
+class ScriptedEngine:
+    """Answers the last message of a request by a table, waiting by the `wait` it is given."""
+
+    def __init__(
+        self, answers: Mapping[str, ScriptedAnswer], wait: Callable[[], None] = lambda: None
+    ) -> None:
+        self.requests: list[Request] = []
+        self._answers = answers
+        self._wait = wait
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return EngineInfo(provider="scripted", model="script", version="1", fingerprint="script")
+
+    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+        """Yield the scripted chunks and completion; an unknown prompt is a failed request."""
+        self.requests.append(request)
+        answer = self._answers.get(request.messages[-1].content)
+        if answer is None:
+            raise GenerationError("unknown_prompt", "the script has no answer to this prompt")
+        kept = answer.chunks[: request.max_tokens]
+        for _ in kept:
+            self._wait()
+            yield Chunk(at_s=time.perf_counter(), tokens=1)
+        if answer.error is not None:
+            raise answer.error
+        yield Completion(
+            text="".join(kept),
+            finish_reason=answer.finish_reason if len(kept) == len(answer.chunks) else "length",
+            input_tokens=answer.input_tokens,
+            output_tokens=len(kept),
+            speculation=answer.speculation,
+        )
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,209 @@
+"""transformers in-process, on CPU or CUDA: baseline, draft model, or prompt lookup.
+
+Traps met: the number of draft tokens is read from the *assistant's* generation configuration, a
+`generate` argument is ignored; the `heuristic` schedule carries state from one request to the
+next, so it is `constant` here; batch size is 1.
+"""
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+import transformers
+from transformers import GenerationConfig
+
+from collector.contract import CountSource, Speculation
+from engine_adapter import acceptance_counts
+from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Request
+from engine_adapter.engines.model_folder import (
+    LoadedModel,
+    ModelKey,
+    ModelShelf,
+    check_same_tokenizer,
+)
+from engine_adapter.engines.relaxed_acceptance import RelaxedAcceptance
+from engine_adapter.engines.verify_steps import Emission, StepRecorder
+from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.rollout_file import Route
+
+
+class TransformersEngine:
+    """One route over a loaded target; answers one request at a time, in order of arrival.
+
+    Chunks are stamped as they are emitted and handed over when the answer is complete.
+    """
+
+    def __init__(self, route: Route, shelf: ModelShelf) -> None:
+        """Load what the route names; raises `EngineSetupError`."""
+        self._route = route
+        self._target = shelf.load(
+            ModelKey(route.model, _device(route.device), route.dtype, route.identity_layers)
+        )
+        self._draft: LoadedModel | None = None
+        if route.draft_model is not None:
+            self._draft = shelf.load(ModelKey(route.draft_model, route.device, route.dtype))
+            check_same_tokenizer(self._target, self._draft)
+        self._info = EngineInfo(
+            provider="transformers",
+            model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
+            version=transformers.__version__,
+            fingerprint=self._fingerprint(),
+        )
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return self._info
+
+    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+        """Yield the answer's chunks, one a forward pass of the target, then its `Completion`."""
+        arrived_s = time.perf_counter()
+        with self._target.lock:
+            queue_s = time.perf_counter() - arrived_s
+            input_ids = self._encode(request)
+            emissions = self._run(input_ids, request)
+        for emission in emissions:
+            yield Chunk(at_s=emission.at_s, tokens=len(emission.token_ids))
+        yield self._completion(int(input_ids.shape[1]), emissions, queue_s)
+
+    def close(self) -> None:
+        """Do nothing: the models belong to the shelf."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _encode(self, request: Request) -> torch.Tensor:
+        """Return the prompt's token ids, shape (1, tokens)."""
+        messages = [message.model_dump() for message in request.messages]
+        encoded = self._target.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        input_ids: torch.Tensor = encoded["input_ids"].to(self._target.key.device)
+        limit = getattr(self._target.model.config, "max_position_embeddings", None)
+        if limit is not None and input_ids.shape[1] + request.max_tokens > limit:
+            raise GenerationError(
+                "context_length_exceeded",
+                f"{input_ids.shape[1]} input tokens and max_tokens {request.max_tokens} "
+                f"exceed the model's {limit} positions",
+            )
+        return input_ids
+
+    def _run(self, input_ids: torch.Tensor, request: Request) -> list[Emission]:
+        model = self._target.model
+        torch.set_num_threads(self._route.threads)
+        with contextlib.ExitStack() as hooks:
+            recorder = hooks.enter_context(StepRecorder(model))
+            if self._route.relaxed_top_k is not None:
+                hooks.enter_context(RelaxedAcceptance(model, self._route.relaxed_top_k))
+            try:
+                model.generate(
+                    input_ids,
+                    attention_mask=torch.ones_like(input_ids),
+                    generation_config=self._generation_config(request),
+                    streamer=recorder,
+                    **self._speculation_arguments(),
+                )
+            except torch.OutOfMemoryError as exc:
+                raise GenerationError("out_of_memory", str(exc)) from exc
+            except (RuntimeError, ValueError) as exc:
+                raise GenerationError(type(exc).__name__, str(exc)) from exc
+        return recorder.emissions
+
+    def _generation_config(self, request: Request) -> GenerationConfig:
+        own = self._target.model.generation_config
+        sampled: dict[str, Any] = {}
+        if request.temperature > 0:
+            sampled = {"temperature": request.temperature, "top_k": request.top_k or 0}
+            sampled["top_p"] = request.top_p if request.top_p is not None else 1.0
+            if request.seed is not None:
+                torch.manual_seed(request.seed)
+        return GenerationConfig(  # type: ignore[no-untyped-call]
+            max_new_tokens=request.max_tokens,
+            do_sample=request.temperature > 0,
+            eos_token_id=own.eos_token_id,
+            pad_token_id=own.pad_token_id,
+            bos_token_id=own.bos_token_id,
+            prompt_lookup_num_tokens=self._route.prompt_lookup_num_tokens,
+            **sampled,
+        )
+
+    def _speculation_arguments(self) -> dict[str, Any]:
+        if self._draft is None:
+            return {}
+        config = self._draft.model.generation_config
+        if self._route.num_speculative_tokens is not None:
+            config.num_assistant_tokens = self._route.num_speculative_tokens
+        config.num_assistant_tokens_schedule = "constant"
+        config.assistant_confidence_threshold = 0.0
+        return {"assistant_model": self._draft.model}
+
+    def _configured_speculation(self) -> Speculation | None:
+        route = self._route
+        if self._draft is not None:
+            return Speculation(
+                method="draft_model",
+                draft_model=self._draft.model.config.name_or_path.rsplit("/", 1)[-1],
+                num_speculative_tokens=self._draft.model.generation_config.num_assistant_tokens,
+                lossless=route.relaxed_top_k is None,
+            )
+        if route.prompt_lookup_num_tokens is not None:
+            return Speculation(
+                method="prompt_lookup",
+                num_speculative_tokens=route.prompt_lookup_num_tokens,
+                lossless=route.relaxed_top_k is None,
+            )
+        return None
+
+    def _completion(
+        self, input_tokens: int, emissions: list[Emission], queue_s: float
+    ) -> Completion:
+        token_ids = [token for emission in emissions for token in emission.token_ids]
+        configured = self._configured_speculation()
+        steps = [emission.verify_step for emission in emissions]
+        counted = [step for step in steps if step is not None]
+        if configured is not None and len(counted) == len(steps):
+            counts = acceptance_counts.count(counted)
+            configured = counts.apply(configured, CountSource.REQUEST.value)
+        ends = self._target.model.generation_config.eos_token_id
+        ended = bool(token_ids) and token_ids[-1] in (ends if isinstance(ends, list) else [ends])
+        return Completion(
+            text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
+            finish_reason="stop" if ended else "length",
+            input_tokens=input_tokens,
+            output_tokens=len(token_ids),
+            speculation=configured,
+            queue_s=queue_s,
+        )
+
+    def _fingerprint(self) -> str:
+        route = self._route.model_dump(mode="json", exclude={"model", "draft_model"})
+        parts = {
+            "target": self._target.digest,
+            "draft": self._draft.digest if self._draft else None,
+            "engine": f"transformers/{transformers.__version__} torch/{torch.__version__}",
+            "route": route,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _device(name: str) -> str:
+    try:
+        device = torch.device(name)
+    except RuntimeError as exc:
+        raise EngineSetupError(f"device: {name!r} is none; wanted cpu, cuda or cuda:0") from exc
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise EngineSetupError(f"device: {name!r} asked for, and torch sees no CUDA device here")
+    return name

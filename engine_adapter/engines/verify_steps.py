@@ -1,0 +1,91 @@
+"""Read what each forward pass of transformers' `generate` proposed and kept, by public hooks only.
+
+A `BaseStreamer` receives one `put` a step with the tokens that the step emitted; a forward pre-hook
+on the target sees `logits_to_keep − 1` draft tokens at the end of its input. Checked against the
+library's private candidate generator over 1,338 steps: equal but for one step cut by the end of
+the text, where the private count is one lower because it always subtracts a bonus token.
+"""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import torch
+from transformers.generation.streamers import BaseStreamer
+
+from engine_adapter.acceptance_counts import VerifyStep
+
+
+class Emission(NamedTuple):
+    """The tokens that one forward pass of the target emitted."""
+
+    at_s: float
+    """Reading of `time.perf_counter` when they reached the client."""
+    token_ids: tuple[int, ...]
+    draft_ids: tuple[int, ...] | None
+    """What the step had to verify; `None` where the target's call did not say."""
+
+    @property
+    def verify_step(self) -> VerifyStep | None:
+        """What the step proposed and kept."""
+        if self.draft_ids is None:
+            return None
+        accepted = 0
+        for drafted, emitted in zip(self.draft_ids, self.token_ids, strict=False):
+            if drafted != emitted:
+                break
+            accepted += 1
+        return VerifyStep(len(self.draft_ids), accepted)
+
+
+class StepRecorder(BaseStreamer):
+    """Records a generation's emissions while it is entered; for one request at a time.
+
+    Pass it to `generate` as `streamer`.
+    """
+
+    def __init__(self, target: torch.nn.Module) -> None:
+        self.emissions: list[Emission] = []
+        self._target = target
+        self._draft_ids: tuple[int, ...] | None = None
+        self._prompt_seen = False
+
+    def __enter__(self) -> Self:
+        self._hook = self._target.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._hook.remove()
+
+    def _before_forward(
+        self, _module: torch.nn.Module, _args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        self._draft_ids = drafted_ids(kwargs)
+
+    def put(self, value: torch.Tensor) -> None:
+        """Take the prompt (the first call), then each step's tokens."""
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        tokens = tuple(value.flatten().tolist())
+        self.emissions.append(Emission(time.perf_counter(), tokens, self._draft_ids))
+
+    def end(self) -> None:
+        """Do nothing: the emissions are complete when `generate` returns."""
+
+
+def drafted_ids(forward_kwargs: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Return the draft tokens at the end of the target's input; `None` where it does not say."""
+    keep = forward_kwargs.get("logits_to_keep")
+    if keep is None:
+        return None
+    drafted = (keep if isinstance(keep, int) else len(keep)) - 1
+    if drafted <= 0:
+        return ()
+    return tuple(forward_kwargs["input_ids"][0, -drafted:].tolist())

@@ -1,0 +1,40 @@
+"""Exceptions of the engine adapter.
+
+AdapterError
+├── WorkloadError       a workload file cannot be used
+├── RolloutFileError    a rollout file cannot be used
+├── EngineSetupError    an engine cannot be opened as asked
+├── GenerationError     one request failed on an engine; the run goes on
+└── TelemetryError      spans could not be delivered
+"""
+
+
+class AdapterError(Exception):
+    """Bad input or a failed delivery: one line that says what was seen, wanted and what to do."""
+
+
+class WorkloadError(AdapterError):
+    """A workload file cannot be used; names the file, the line and the key."""
+
+
+class RolloutFileError(AdapterError):
+    """A rollout file cannot be used; names the file and the key."""
+
+
+class EngineSetupError(AdapterError):
+    """An engine cannot be opened as asked; names the route's setting and the remedy."""
+
+
+class GenerationError(AdapterError):
+    """One request failed on an engine.
+
+    `error_type` is the low-cardinality name that the span carries as `error.type`.
+    """
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+
+
+class TelemetryError(AdapterError):
+    """Spans could not be delivered; says how many, where to, and what to do."""

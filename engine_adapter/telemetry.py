@@ -1,0 +1,138 @@
+"""Generations to OpenTelemetry spans, exported over OTLP with a tracer provider of our own.
+
+The application's global provider is left alone. Spans are queued, sent in batches from a thread,
+and sent again at the end where the collector did not take them: a run that loses a span says so.
+"""
+
+import random
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from collector.contract import Generation, SpanStatus, encode
+from collector.contract.attributes import SCHEMA_URL
+from engine_adapter.errors import TelemetryError
+
+_QUEUE = 1 << 16
+_BATCH = 64
+
+
+def new_trace_id() -> str:
+    """Return a random trace id, 32 hexadecimal digits."""
+    return f"{random.SystemRandom().randrange(1, 1 << 128):032x}"
+
+
+def new_span_id() -> str:
+    """Return a random span id, 16 hexadecimal digits."""
+    return f"{random.SystemRandom().randrange(1, 1 << 64):016x}"
+
+
+class SpanSender:
+    """Sends generations as spans; a context manager whose exit waits until all are delivered."""
+
+    def __init__(self, collector_url: str, *, exporter: SpanExporter | None = None) -> None:
+        self._url = f"{collector_url.rstrip('/')}/v1/traces"
+        self._delivery = _Delivery(exporter or OTLPSpanExporter(endpoint=self._url))
+        self._processor = BatchSpanProcessor(
+            self._delivery, max_queue_size=_QUEUE, max_export_batch_size=_BATCH
+        )
+        self._providers: dict[tuple[tuple[str, object], ...], TracerProvider] = {}
+        self._ids = _RecordIds()
+
+    def send(self, generation: Generation) -> None:
+        """Queue the generation's span, under the generation's own ids and times."""
+        span = encode(generation)
+        tracer = self._provider(tuple(sorted(span.resource.items()))).get_tracer(
+            "draftgate", schema_url=SCHEMA_URL
+        )
+        self._ids.next = (int(generation.trace_id, 16), int(generation.span_id, 16))
+        open_span = tracer.start_span(
+            span.name,
+            kind=SpanKind.CLIENT,
+            attributes=dict(span.attributes),
+            start_time=span.start_unix_ns,
+        )
+        if span.status is SpanStatus.ERROR:
+            open_span.set_status(Status(StatusCode.ERROR, generation.error_type))
+        open_span.end(end_time=span.end_unix_ns)
+
+    def close(self) -> None:
+        """Deliver what is queued; raises `TelemetryError` where a span was not taken."""
+        self._processor.shutdown()  # type: ignore[no-untyped-call]
+        self._delivery.retry()
+        self._delivery.exporter.shutdown()
+        lost = len(self._delivery.refused)
+        if lost:
+            raise TelemetryError(
+                f"{lost} spans were not accepted by {self._url}; is `draftgate serve` running "
+                "there? run again under a new rollout name"
+            )
+
+    def _provider(self, resource: tuple[tuple[str, object], ...]) -> TracerProvider:
+        if resource not in self._providers:
+            attributes = dict(resource)
+            provider = TracerProvider(
+                resource=Resource.create(attributes),  # type: ignore[arg-type]  # strings alone
+                id_generator=self._ids,
+                shutdown_on_exit=False,
+            )
+            provider.add_span_processor(self._processor)
+            self._providers[resource] = provider
+        return self._providers[resource]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _RecordIds(IdGenerator):
+    """Gives each span the ids that its record already has."""
+
+    def __init__(self) -> None:
+        self.next = (0, 0)
+
+    def generate_trace_id(self) -> int:
+        return self.next[0]
+
+    def generate_span_id(self) -> int:
+        return self.next[1]
+
+
+class _Delivery(SpanExporter):
+    """Exports batches and keeps those that were refused, to be sent once more at the end."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self.exporter = exporter
+        self.refused: list[ReadableSpan] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self.exporter.export(spans)
+        if result is not SpanExportResult.SUCCESS:
+            self.refused.extend(spans)
+        return result
+
+    def retry(self) -> None:
+        """Send the refused spans once more; the collector stores nothing twice."""
+        waiting, self.refused = self.refused, []
+        for start in range(0, len(waiting), _BATCH):
+            self.export(waiting[start : start + _BATCH])
+
+    def shutdown(self) -> None:
+        """Leave the exporter open: refused spans are still to be sent."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        return self.exporter.force_flush(timeout_millis)

@@ -1,0 +1,92 @@
+"""The workload: prompts of a rollout, one JSON object a line."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from engine_adapter.errors import WorkloadError
+from engine_adapter.validation import describe
+
+
+class Message(BaseModel):
+    """One chat message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Annotated[str, Field(min_length=1)]
+    content: str
+
+
+class Prompt(BaseModel):
+    """One request to be answered by both arms, and what its answers are judged against."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    id: Annotated[str, Field(min_length=1)]
+    cohort: Annotated[str, Field(min_length=1)]
+    messages: tuple[Message, ...] = ()
+    prompt: str | None = None
+    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    context: tuple[str, ...] | None = None
+    reference: str | Mapping[str, Any] | None = None
+    output_schema: Annotated[Mapping[str, Any] | None, Field(alias="schema")] = None
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    dims: Mapping[str, str] = {}
+
+    @model_validator(mode="after")
+    def _has_one_input(self) -> "Prompt":
+        if bool(self.messages) == (self.prompt is not None):
+            raise ValueError("wanted either `messages` or `prompt`")
+        return self
+
+    @property
+    def chat(self) -> tuple[Message, ...]:
+        """The input as chat messages; a bare prompt is one user message."""
+        if self.prompt is not None:
+            return (Message(role="user", content=self.prompt),)
+        return self.messages
+
+
+def read(path: Path) -> tuple[Prompt, ...]:
+    """Return the file's prompts in order.
+
+    Raises `WorkloadError` on a file that cannot be read, a line that is no JSON object, a missing,
+    unknown or mistyped field, a repeated id, and on a file without prompts.
+    """
+    prompts: dict[str, Prompt] = {}
+    for number, line in _lines(path):
+        prompt = _parse(line, f"{path}:{number}")
+        if prompt.id in prompts:
+            raise WorkloadError(f"{path}:{number}: id: {prompt.id!r} was used by an earlier line")
+        prompts[prompt.id] = prompt
+    if not prompts:
+        raise WorkloadError(f"{path}: holds no prompt; wanted one JSON object a line")
+    return tuple(prompts.values())
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, line
+    except OSError as exc:
+        raise WorkloadError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise WorkloadError(f"{path}: is not UTF-8 text (byte {exc.start})") from exc
+
+
+def _parse(line: str, at: str) -> Prompt:
+    try:
+        document = json.loads(line)
+    except ValueError as exc:
+        raise WorkloadError(f"{at}: is not JSON: {exc}") from exc
+    if not isinstance(document, dict):
+        raise WorkloadError(f"{at}: wanted a JSON object, got {type(document).__name__}")
+    try:
+        return Prompt.model_validate(document)
+    except ValidationError as exc:
+        raise WorkloadError(f"{at}: {describe(exc, Prompt)}") from exc

@@ -1,0 +1,81 @@
+"""What tests of every package share: a tiny pair of models made on the spot."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WORDS = "the order was shipped on monday by north way and will arrive soon thank you".split()
+
+
+@pytest.fixture(scope="session")
+def random_pair(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of a target and a draft with one tokenizer and random weights, and of a stranger.
+
+    Random models answer nonsense, deterministically; they agree now and then, so that acceptance
+    is neither 0 nor 1.
+    """
+    root = tmp_path_factory.mktemp("pair")
+    target = make_model(root / "target", layers=2, seed=1)
+    return {
+        "target": target,
+        "draft": make_draft(target, root / "draft"),
+        "stranger": make_model(root / "stranger", layers=1, seed=3, words=[*WORDS, "zebra"]),
+    }
+
+
+def make_model(folder: Path, *, layers: int, seed: int, words: list[str] = WORDS) -> Path:
+    """Write a random Llama with a word-level tokenizer to the folder."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    vocabulary = {word: i for i, word in enumerate(["<end>", "<pad>", "<user>", "<bot>", *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<end>", pad_token="<pad>", unk_token="<pad>"
+    )
+    wrapped.chat_template = (
+        "{% for m in messages %}<user> {{ m['content'] }} {% endfor %}"
+        "{% if add_generation_prompt %}<bot>{% endif %}"
+    )
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=1,
+        initializer_range=0.5,
+    )
+    save(LlamaForCausalLM(config), wrapped, folder)
+    return folder
+
+
+def make_draft(target: Path, folder: Path) -> Path:
+    """Write the target's first layer as a draft, so that it agrees now and then."""
+    import torch
+    from transformers import AutoTokenizer, LlamaForCausalLM
+
+    full = LlamaForCausalLM.from_pretrained(target)
+    config = full.config.__class__(**(full.config.to_dict() | {"num_hidden_layers": 1}))
+    config.layer_types = None
+    draft = LlamaForCausalLM(config)
+    with torch.no_grad():
+        draft.load_state_dict(full.state_dict(), strict=False)
+    save(draft, AutoTokenizer.from_pretrained(target), folder)
+    return folder
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write model and tokenizer as `save_pretrained` does."""
+    model.generation_config.eos_token_id = 0
+    model.generation_config.pad_token_id = 1
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
