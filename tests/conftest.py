@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-WORDS = "the order was shipped on monday by north way and will arrive soon thank you".split()
+SENTENCE = "the order was shipped on monday by north way and will arrive soon thank you"
+WORDS = SENTENCE.split()
 
 
 @pytest.fixture(scope="session")

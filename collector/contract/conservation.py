@@ -13,6 +13,10 @@ COUNTS = "counts"
 """Flags that begin with this prefix keep a generation's speculation counts out of every ratio."""
 
 
+_ROUNDING_S = 1e-6
+"""A time to first token is a double, a duration a difference of nanoseconds."""
+
+
 def violations(generation: Generation) -> tuple[str, ...]:
     """Return the broken laws as flags, `group:law`, in a fixed order; empty where all hold."""
     found = list(_time_violations(generation))
@@ -46,7 +50,7 @@ def _time_violations(generation: Generation) -> Iterator[str]:
     for name, value in durations.items():
         if value is not None and value < 0:
             yield f"times:negative_{name}"
-    if generation.ttft_s is not None and generation.ttft_s > max(generation.e2e_s, 0):
+    if generation.ttft_s is not None and generation.ttft_s > max(generation.e2e_s, 0) + _ROUNDING_S:
         yield "times:ttft_exceeds_duration"
     for name in (
         "input_tokens",

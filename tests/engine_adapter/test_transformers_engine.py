@@ -134,7 +134,7 @@ def test_a_relaxed_route_says_that_it_is_lossy_and_changes_answers(
 
 
 def test_relax_moves_only_positions_whose_draft_the_target_ranks_high() -> None:
-    """A top-k draft token leads its position; another draft, and the bonus row, stay as they are."""
+    """A top-k draft token leads its position; other drafts and the bonus row stay as they are."""
     logits = torch.tensor([[[9.0, 5.0, 1.0], [9.0, 5.0, 1.0], [9.0, 5.0, 1.0]]])
     relaxed = relax(logits, (1, 2), top_k=2)
     assert relaxed.tolist() == [[[9.0, 10.0, 1.0], [9.0, 5.0, 1.0], [9.0, 5.0, 1.0]]]

@@ -1,0 +1,177 @@
+"""Generation to span and back, over arbitrary generations."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.contract import (
+    Arm,
+    Content,
+    Decoded,
+    DocumentError,
+    Generation,
+    Score,
+    Span,
+    SpanStatus,
+    Speculation,
+    decode,
+    encode,
+    from_document,
+    is_generation,
+    to_document,
+)
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+counts = st.integers(0, 1000)
+seconds = st.floats(0, 1e6, allow_nan=False)
+
+
+def maybe(strategy: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.none() | strategy
+
+
+FIELDS: dict[str, st.SearchStrategy[object]] = {
+    "str": text,
+    "int": counts,
+    "float": seconds,
+    "bool": st.booleans(),
+    "tuple[str, ...]": st.tuples(text, text),
+    "tuple[int, ...]": st.tuples(counts, counts),
+    "Arm": st.sampled_from(Arm),
+}
+
+
+def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:
+    """Return a strategy for each `T | None` field of the record."""
+    found = {}
+    for field in dataclasses.fields(kind):
+        name = str(field.type).removeprefix("collector.contract.records.")
+        if name.endswith(" | None") and name.removesuffix(" | None") in FIELDS:
+            found[field.name] = maybe(FIELDS[name.removesuffix(" | None")])
+    return found
+
+
+def nonempty(kind: type) -> st.SearchStrategy[object]:
+    return st.builds(kind, **optional_fields(kind)).filter(lambda record: record != kind())
+
+
+generations = st.builds(
+    Generation,
+    trace_id=st.just("0123456789abcdef" * 2),
+    span_id=st.just("0123456789abcdef"),
+    start_unix_ns=st.integers(0, 2**62),
+    end_unix_ns=st.integers(0, 2**62),
+    dims=st.dictionaries(text, text, max_size=3),
+    speculation=maybe(nonempty(Speculation)),
+    content=maybe(nonempty(Content)),
+    **optional_fields(Generation),
+)
+
+
+def test_the_property_below_varies_every_field() -> None:
+    """No optional field of the record escapes the round-trip property."""
+    optional = {f.name for f in dataclasses.fields(Generation) if f.default is None}
+    assert optional - set(optional_fields(Generation)) == {"speculation", "content"}
+
+
+@given(generations)
+def test_a_generation_survives_its_span(generation: Generation) -> None:
+    """Decoding what was encoded gives the same record, but for the flags that decoding adds."""
+    decoded = decode(encode(generation))
+    assert decoded.problems == ()
+    assert dataclasses.replace(decoded.generation, quality=()) == generation
+
+
+@given(generations)
+def test_a_generation_survives_its_document(generation: Generation) -> None:
+    """A JSON document of a record gives the record back."""
+    assert from_document(Generation, to_document(generation)) == generation
+
+
+def span(**attributes: object) -> Span:
+    return Span(
+        trace_id="a" * 32,
+        span_id="b" * 16,
+        name="chat m",
+        start_unix_ns=0,
+        end_unix_ns=10**9,
+        attributes={"gen_ai.operation.name": "chat"} | attributes,  # type: ignore[dict-item]
+    )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "flag"),
+    [
+        ("gen_ai.usage.output_tokens", "three", "type:gen_ai.usage.output_tokens"),
+        ("gen_ai.usage.output_tokens", True, "type:gen_ai.usage.output_tokens"),
+        (
+            "gen_ai.response.time_to_first_chunk",
+            float("nan"),
+            "type:gen_ai.response.time_to_first_chunk",
+        ),
+        (
+            "gen_ai.response.time_to_first_chunk",
+            float("inf"),
+            "type:gen_ai.response.time_to_first_chunk",
+        ),
+        ("draftgate.arm", "third", "type:draftgate.arm"),
+        ("draftgate.context", "not json", "type:draftgate.context"),
+        ("draftgate.dim.step", 3, "type:draftgate.dim.step"),
+        ("spec_decode.num_steps", 1.5, "counts:type:spec_decode.num_steps"),
+        (
+            "spec_decode.acceptance_histogram",
+            ("a",),
+            "counts:type:spec_decode.acceptance_histogram",
+        ),
+    ],
+)
+def test_an_unreadable_attribute_is_absent_and_flagged(
+    attribute: str, value: object, flag: str
+) -> None:
+    """A value of the wrong type never becomes a number; an unreadable count taints all counts."""
+    decoded = decode(span(**{attribute: value}))
+    plain = Generation(
+        trace_id="a" * 32, span_id="b" * 16, start_unix_ns=0, end_unix_ns=10**9, quality=(flag,)
+    )
+    assert decoded == Decoded(plain, (f"type:{attribute}",))
+
+
+def test_a_failed_span_without_a_type_gets_the_conventions_other() -> None:
+    """Error status without `error.type` is an error of unknown type."""
+    failed = dataclasses.replace(span(), status=SpanStatus.ERROR)
+    assert decode(failed).generation.error_type == "_OTHER"
+
+
+def test_only_model_operations_are_generations() -> None:
+    """A tool call or an agent step is a span, not a generation."""
+    assert is_generation(span())
+    assert not is_generation(span(**{"gen_ai.operation.name": "execute_tool"}))
+    assert not is_generation(span(**{"gen_ai.operation.name": ("chat",)}))
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"trace_id": "a"}, "span_id: missing key of Score"),
+        ({"trace_id": 3}, "trace_id: wanted str, got 3"),
+        ({"speed": 1}, "speed: unknown key in Score"),
+        ([], r"Score: wanted an object, got \[\]"),
+    ],
+)
+def test_a_bad_document_names_the_key(document: object, message: str) -> None:
+    """What does not describe the record is refused with the key and what was wanted."""
+    with pytest.raises(DocumentError, match=message):
+        from_document(Score, document)
+
+
+def test_a_score_is_a_number_or_a_reason() -> None:
+    """A score without a value says why; one with a value lies in [0, 1]."""
+    ids = {"trace_id": "a", "span_id": "b", "metric": "m", "evaluator": "e", "version": "1"}
+    with pytest.raises(ValueError, match="either a value or the reason"):
+        Score(**ids)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="either a value or the reason"):
+        Score(**ids, value=1.0, unscored_reason="x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"lies in \[0, 1\]"):
+        Score(**ids, value=1.1)  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+"""Rollout files, good and bad."""
+
+from pathlib import Path
+
+import pytest
+
+from engine_adapter import rollout_file
+from engine_adapter.errors import RolloutFileError
+from engine_adapter.rollout_file import CollectorAddress, Load, Rollout, Route, Sampling
+
+GOOD = """
+rollout: support-k4
+workload: prompts.jsonl
+baseline: {engine: transformers, model: target}
+candidate: {engine: transformers, model: target, draft_model: draft, num_speculative_tokens: 4}
+sampling: {temperature: 0, max_tokens: 64, seed: 7}
+load: {concurrency: 2, repeats: 3, order: random, warmup: 1}
+collector: {url: "http://localhost:9999"}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "rollout.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_paths_are_beside_the_file(tmp_path: Path) -> None:
+    """Folders that stand beside the file are found from anywhere; other names stay hub names."""
+    (tmp_path / "target").mkdir()
+    assert rollout_file.read(write(tmp_path, GOOD)) == Rollout(
+        rollout="support-k4",
+        workload=str(tmp_path / "prompts.jsonl"),
+        baseline=Route(engine="transformers", model=str(tmp_path / "target")),
+        candidate=Route(
+            engine="transformers",
+            model=str(tmp_path / "target"),
+            draft_model="draft",
+            num_speculative_tokens=4,
+        ),
+        sampling=Sampling(temperature=0, max_tokens=64, seed=7),
+        load=Load(concurrency=2, repeats=3, order="random", warmup=1),
+        collector=CollectorAddress(url="http://localhost:9999"),
+    )
+
+
+def test_the_digest_is_of_the_experiment(tmp_path: Path) -> None:
+    """A comment changes nothing; a setting does."""
+    digest = rollout_file.read(write(tmp_path, GOOD)).digest
+    assert rollout_file.read(write(tmp_path, "# why\n" + GOOD)).digest == digest
+    changed = GOOD.replace("tokens: 4", "tokens: 5")
+    assert rollout_file.read(write(tmp_path, changed)).digest != digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rollout: support-k4", "", "rollout.yaml: rollout: required key is missing"),
+        ("warmup: 1", "warmpu: 1", "load.warmpu: unknown key; did you mean `warmup`?"),
+        ("engine: transformers", "engine: vllmm", r"baseline.engine: .* \(got 'vllmm'\)"),
+        ("repeats: 3", "repeats: 0", r"load.repeats: .*greater than 0 \(got 0\)"),
+        ("temperature: 0", "temperature: hot", r"sampling.temperature: .* \(got 'hot'\)"),
+        ("http://localhost:9999", "localhost", r"collector.url: .* \(got 'localhost'\)"),
+        (
+            "model: target}",
+            "model: target, num_speculative_tokens: 4}",
+            "`num_speculative_tokens` needs a `draft_model`",
+        ),
+        (
+            "model: target}",
+            "model: target, relaxed_top_k: 4}",
+            "`relaxed_top_k` needs a `draft_model`",
+        ),
+        (
+            "draft_model: draft",
+            "draft_model: draft, prompt_lookup_num_tokens: 2",
+            "give `draft_model` or `prompt_lookup_num_tokens`, not both",
+        ),
+    ],
+)
+def test_a_bad_key_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """The error is one line with file, key, and the value or the nearest key."""
+    with pytest.raises(RolloutFileError, match=message) as caught:
+        rollout_file.read(write(tmp_path, GOOD.replace(old, new, 1)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a: [", "is not YAML"), ("- a", "wanted keys such as `rollout:`"), ("", "wanted keys")],
+)
+def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    """What is no YAML mapping is refused in one line."""
+    with pytest.raises(RolloutFileError, match=message) as caught:
+        rollout_file.read(write(tmp_path, text))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(RolloutFileError, match="cannot be read: No such file"):
+        rollout_file.read(tmp_path / "absent.yaml")

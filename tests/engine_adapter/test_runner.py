@@ -1,0 +1,250 @@
+"""Schedules, generations and spans, with a scripted engine where the models do not matter."""
+
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+
+import pytest
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from collector.contract import Arm, Content, Generation, Speculation, decode, encode
+from engine_adapter import runner
+from engine_adapter.engines.scripted import ScriptedAnswer, ScriptedEngine
+from engine_adapter.errors import GenerationError, TelemetryError
+from engine_adapter.rollout_file import Sampling
+from engine_adapter.runner import Experiment
+from engine_adapter.schedule import Turn, turns
+from engine_adapter.telemetry import SpanSender
+from engine_adapter.workload import Prompt
+
+PROMPTS = [Prompt(id=f"p{i}", cohort="chat", prompt=f"say {i}", max_tokens=4) for i in range(4)]
+B, C = Arm.BASELINE, Arm.CANDIDATE
+
+
+def order(prompts: list[Prompt], **settings: object) -> list[tuple[str, int, Arm, bool]]:
+    base: dict[str, object] = {"repeats": 1, "order": "abba", "warmup": 0, "seed": 1}
+    found = turns(prompts, **(base | settings))  # type: ignore[arg-type]
+    return [(turn.prompt.id, turn.repeat, turn.arm, turn.warmup) for turn in found]
+
+
+def test_abba_swaps_the_arms_from_pair_to_pair() -> None:
+    """Baseline first, then candidate first, and so on, across repeats."""
+    assert order(PROMPTS[:3], repeats=2) == [
+        ("p0", 0, B, False),
+        ("p0", 0, C, False),
+        ("p1", 0, C, False),
+        ("p1", 0, B, False),
+        ("p2", 0, B, False),
+        ("p2", 0, C, False),
+        ("p0", 1, C, False),
+        ("p0", 1, B, False),
+        ("p1", 1, B, False),
+        ("p1", 1, C, False),
+        ("p2", 1, C, False),
+        ("p2", 1, B, False),
+    ]
+
+
+def test_random_order_is_drawn_from_the_seed() -> None:
+    """The same seed gives the same order, another seed another, each pair once."""
+    first = order(PROMPTS * 10, order="random")
+    assert first == order(PROMPTS * 10, order="random")
+    assert first != order(PROMPTS * 10, order="random", seed=2)
+    assert Counter(arm for _, _, arm, _ in first) == {B: 40, C: 40}
+
+
+def test_warm_up_comes_first_and_is_dropped_by_count() -> None:
+    """Each arm answers `warmup` requests before the first that counts."""
+    marked = [warmup for *_, warmup in order(PROMPTS[:2], warmup=3)]
+    assert marked == [True] * 6 + [False] * 4
+
+
+def experiment(baseline: ScriptedEngine, candidate: ScriptedEngine) -> Experiment:
+    return Experiment(
+        rollout="r",
+        engines={B: baseline, C: candidate},
+        sampling=Sampling(max_tokens=9, seed=5),
+        service_version="0",
+    )
+
+
+def script(**answers: ScriptedAnswer) -> ScriptedEngine:
+    table = {key.replace("_", " "): answer for key, answer in answers.items()}
+    return ScriptedEngine(table, wait=lambda: time.sleep(0.001))
+
+
+def test_a_generation_carries_what_the_client_saw() -> None:
+    """Every field of the record is what the prompt, the engine and the clock said."""
+    spec = Speculation(method="draft_model", steps=1, draft_tokens=4, accepted_tokens=2)
+    engine = script(say_0=ScriptedAnswer(chunks=("a", "b", "c"), input_tokens=2, speculation=spec))
+    prompt = Prompt(
+        id="p",
+        cohort="rag",
+        prompt="say 0",
+        context=("x",),
+        reference={"kind": "exact", "text": "y"},
+        schema={"type": "object"},
+        dims={"language": "en"},
+    )
+    before = time.time_ns()
+    (made,) = runner.run(experiment(engine, engine), iter([Turn(prompt, 2, C)]), concurrency=1)
+    assert before <= made.start_unix_ns <= made.end_unix_ns <= time.time_ns()
+    assert made.ttft_s is not None
+    assert made.tpot_s is not None
+    assert 0.001 <= made.ttft_s < made.e2e_s
+    assert made.ttft_s + 2 * made.tpot_s == pytest.approx(made.e2e_s, abs=1e-8)
+    measured = {
+        name: getattr(made, name)
+        for name in (
+            "trace_id", "span_id", "start_unix_ns", "end_unix_ns", "ttft_s", "tpot_s",
+            "stream_max_gap_s",
+        )
+    }  # fmt: skip
+    assert made == Generation(
+        **measured,
+        provider="scripted",
+        request_model="script",
+        response_model="script",
+        max_tokens=9,
+        temperature=0.0,
+        seed=7,
+        finish_reasons=("stop",),
+        input_tokens=2,
+        output_tokens=3,
+        stream_chunks=3,
+        rollout="r",
+        arm=C,
+        cohort="rag",
+        prompt_id="p",
+        repeat=2,
+        route="candidate",
+        dims={"language": "en"},
+        concurrency=1,
+        speculation=spec,
+        content=Content(
+            input_messages='[{"role": "user", "parts": [{"type": "text", "content": "say 0"}]}]',
+            output_messages=json.dumps(
+                [
+                    {
+                        "role": "assistant",
+                        "parts": [{"type": "text", "content": "abc"}],
+                        "finish_reason": "stop",
+                    }
+                ]
+            ),
+            context=("x",),
+            reference='{"kind": "exact", "text": "y"}',
+            output_schema='{"type": "object"}',
+        ),
+        service_name="draftgate",
+        service_version="0",
+        fingerprint="script",
+    )
+
+
+def test_a_failed_request_is_a_generation_and_the_run_goes_on() -> None:
+    """An engine's error becomes `error.type`; tokens and text are absent, not 0; others go on."""
+    engine = script(
+        say_0=ScriptedAnswer(chunks=("a",), error=GenerationError("timeout", "too slow")),
+        say_1=ScriptedAnswer(chunks=("b",)),
+    )
+    schedule = (Turn(prompt, 0, B) for prompt in PROMPTS[:2])
+    failed, fine = runner.run(experiment(engine, engine), schedule, concurrency=1)
+    assert (failed.error_type, failed.output_tokens, failed.finish_reasons) == (
+        "timeout",
+        None,
+        None,
+    )
+    assert failed.ttft_s is not None
+    assert failed.content is not None
+    assert failed.content.output_messages is None
+    assert fine.error_type is None
+
+
+def test_a_closed_loop_keeps_its_concurrency() -> None:
+    """Never more in flight than asked, and as many when there is work."""
+    peak, lock = [0, 0], threading.Lock()  # now, and at most
+
+    def wait() -> None:
+        with lock:
+            peak[0] += 1
+            peak[1] = max(peak)
+        time.sleep(0.01)
+        with lock:
+            peak[0] -= 1
+
+    engine = ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
+    schedule = turns(PROMPTS, repeats=1, order="abba", warmup=0, seed=1)
+    made = list(runner.run(experiment(engine, engine), schedule, concurrency=3))
+    assert len(made) == 8
+    assert peak[1] == 3
+    assert max(g.concurrency or 0 for g in made) == 3
+
+
+def generations(count: int) -> list[Generation]:
+    engine = script(**{f"say_{i}": ScriptedAnswer(chunks=("a",)) for i in range(4)})
+    table = itertools.islice(itertools.cycle(PROMPTS), count)
+    schedule = (Turn(prompt, 0, B) for prompt in table)
+    return list(runner.run(experiment(engine, engine), schedule, concurrency=1))
+
+
+def test_the_span_is_the_record() -> None:
+    """What the SDK exports decodes to the generation that was sent, ids and times included."""
+    memory = InMemorySpanExporter()
+    made = generations(3)
+    with SpanSender("http://unused", exporter=memory) as sender:
+        for generation in made:
+            sender.send(generation)
+    for generation, exported in zip(made, memory.get_finished_spans(), strict=True):
+        wanted = encode(generation)
+        assert exported.context is not None
+        assert (f"{exported.context.trace_id:032x}", f"{exported.context.span_id:016x}") == (
+            generation.trace_id,
+            generation.span_id,
+        )
+        assert (exported.name, exported.start_time, exported.end_time) == (
+            wanted.name,
+            generation.start_unix_ns,
+            generation.end_unix_ns,
+        )
+        assert dict(exported.attributes or {}) == dict(wanted.attributes)
+        assert wanted.resource.items() <= dict(exported.resource.attributes).items()
+        assert decode(wanted).generation == generation
+
+
+class FlakyExporter(InMemorySpanExporter):
+    """Refuses the first `refusals` batches."""
+
+    def __init__(self, refusals: int) -> None:
+        super().__init__()
+        self.refusals = refusals
+
+    def export(self, spans: object) -> SpanExportResult:
+        if self.refusals > 0:
+            self.refusals -= 1
+            return SpanExportResult.FAILURE
+        return super().export(spans)  # type: ignore[arg-type]
+
+
+def test_refused_spans_are_sent_again() -> None:
+    """A batch that the collector refused once is delivered by the end of the run."""
+    exporter = FlakyExporter(refusals=1)
+    made = generations(5)
+    with SpanSender("http://unused", exporter=exporter) as sender:
+        for generation in made:
+            sender.send(generation)
+    assert len(exporter.get_finished_spans()) == 5
+
+
+def test_lost_spans_are_an_error() -> None:
+    """A run whose spans nobody took says how many, where, and what to do."""
+    sender = SpanSender("http://localhost:1/", exporter=FlakyExporter(refusals=99))
+    for generation in generations(5):
+        sender.send(generation)
+    with pytest.raises(
+        TelemetryError, match=r"5 spans were not accepted by http://localhost:1/v1/traces; is"
+    ):
+        sender.close()
