@@ -1,0 +1,87 @@
+"""The docs are complete: every command, option, setting, attribute and route is written down."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+import typer.main
+
+from collector.contract import attributes
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every sub-command with its full name."""
+    top = typer.main.get_command(import_module("draftgate").app)
+    waiting: list[tuple[str, click.Command]] = [("draftgate", top)]
+    while waiting:
+        name, command = waiting.pop()
+        if isinstance(command, click.Group):
+            waiting += [(f"{name} {child}", c) for child, c in command.commands.items()]
+        else:
+            yield name, command
+
+
+def section(page: str, heading: str) -> str:
+    """Return the page's text from the heading to the next of its level."""
+    match = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^\1 |\Z)", page, re.M | re.S)
+    assert match, f"no heading {heading!r}"
+    return match.group(2)
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    """A command has a section of its own, which names each of its options."""
+    page = (ROOT / "docs" / "reference.md").read_text()
+    missing = []
+    for name, command in commands():
+        text = section(page, f"`{name}`")
+        options = [option for p in command.params for option in (*p.opts, *p.secondary_opts)]
+        missing += [f"{name} {o}" for o in options if o.startswith("--") and f"`{o}" not in text]
+    assert missing == []
+
+
+def test_every_command_helps_with_an_example() -> None:
+    """`--help` of each command shows how to call it."""
+    assert [name for name, command in commands() if "Example" not in (command.help or "")] == []
+
+
+def test_every_attribute_is_in_the_contract_page() -> None:
+    """The page of the wire contract names every attribute of the code."""
+    page = (ROOT / "docs" / "telemetry.md").read_text()
+    names = [v for k, v in vars(attributes).items() if k.isupper() and k != "SCHEMA_URL"]
+    assert [name for name in names if f"`{name}" not in page] == []
+
+
+def test_every_environment_variable_is_in_the_reference() -> None:
+    """No DRAFTGATE_ variable is read that the reference does not name."""
+    page = (ROOT / "docs" / "reference.md").read_text()
+    packages = ("collector", "dashboard", "demo", "engine_adapter", "evals")
+    sources = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    read = {
+        name
+        for path in sources
+        for name in re.findall(r"\"(DRAFTGATE_[A-Z_]+)\"", path.read_text())
+    }
+    assert sorted(name for name in read if f"`{name}`" not in page) == []
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    """A relative link or picture of the docs exists."""
+    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "package", ["collector.contract", "engine_adapter.engines", "evals.evaluators"]
+)
+def test_public_names_are_sorted_and_exist(package: str) -> None:
+    """A package's door lists its names once, in order."""
+    module = import_module(package)
+    assert sorted(set(module.__all__)) == list(module.__all__)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
