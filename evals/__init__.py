@@ -1,0 +1,1 @@
+"""Evaluators, statistics and the release gate: numbers are made here, and nowhere else."""

@@ -1,0 +1,146 @@
+"""The commands `evaluate` and `gate`."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from collector.client import Client, ClientError
+from collector.contract import Outcome
+from evals import policy as policies
+from evals.errors import EvalsError
+from evals.gate import decide, hypothesis, plan
+from evals.report import print_verdict, to_json
+from evals.source import EvaluationCounts, evaluate_rollout, load_evidence
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+class ExitCode(IntEnum):
+    """What `gate` tells a script."""
+
+    PASS = 0
+    FAIL = 1
+    UNUSABLE = 2
+    INCONCLUSIVE = 3
+
+
+_EXIT = {
+    Outcome.PASS: ExitCode.PASS,
+    Outcome.FAIL: ExitCode.FAIL,
+    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+}
+
+Rollout = Annotated[str, typer.Argument(help="Name of the rollout.")]
+Collector = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
+    ),
+]
+Database = Annotated[
+    str,
+    typer.Option(
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+    ),
+]
+PolicyFile = Annotated[
+    str, typer.Option("--policy", help="Policy file, or the name of a shipped one: default, demo.")
+]
+
+
+@app.command()
+def evaluate(
+    rollout: Rollout,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Score the answers of a rollout that have no score yet.
+
+    Example: draftgate evaluate support-k4 --collector http://localhost:4318
+    """
+    with _usable(), _open(collector, database) as client:
+        counts = _evaluate_with_bar(client, rollout)
+    typer.echo(
+        f"{rollout}: {counts.generations} answers, {counts.scored} scores posted, "
+        f"{counts.unscored} could not be judged, {counts.kept} already scored, "
+        f"{counts.failed} answers had failed"
+    )
+
+
+@app.command()
+def gate(
+    rollout: Rollout,
+    *,
+    policy: PolicyFile = "default",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
+    ] = False,
+    post: Annotated[
+        bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
+    ] = True,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Decide whether a rollout may be released: exit 0 pass, 1 fail, 2 unusable, 3 inconclusive.
+
+    Example: draftgate gate support-k4 --policy policy.yaml
+    """
+    with _usable():
+        chosen = _policy(policy)
+        with _open(collector, database) as client:
+            evidence = load_evidence(client, rollout)
+            if explain:
+                for cell in plan(evidence, chosen):
+                    typer.echo(hypothesis(cell))
+                return
+            verdict = decide(evidence, chosen, rollout=rollout)
+            if post:
+                client.post_verdict(verdict)
+    if as_json:
+        typer.echo(to_json(verdict))
+    else:
+        print_verdict(Console(), verdict)
+    raise typer.Exit(_EXIT[verdict.outcome])
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    """Turn what cannot be used into one line and exit code 2."""
+    try:
+        yield
+    except (EvalsError, ClientError) as exc:
+        typer.echo(f"error: {exc}", err=True)
+        raise typer.Exit(ExitCode.UNUSABLE) from exc
+
+
+def _open(collector: str | None, database: str) -> Client:
+    return Client(collector) if collector else Client.local(database)
+
+
+def _policy(name: str) -> policies.Policy:
+    path = Path(name)
+    return policies.load(path) if path.suffix or path.is_file() else policies.shipped(name)
+
+
+def _evaluate_with_bar(client: Client, rollout: str) -> EvaluationCounts:
+    bar = Progress(
+        TextColumn("scoring"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task("scoring", total=None)
+        return evaluate_rollout(
+            client, rollout, lambda done, total: bar.update(task, completed=done, total=total)
+        )

@@ -1,0 +1,23 @@
+"""What can go wrong in `evals`, as one tree.
+
+EvalsError
+├── PolicyError     a policy file cannot be used: names file, key and what was wanted
+├── EvidenceError   the pairs' table is not one the gate can read
+└── SourceError     the collector holds nothing to judge under that name
+"""
+
+
+class EvalsError(Exception):
+    """An input that cannot be used; the message stands on one line and says what to do."""
+
+
+class PolicyError(EvalsError):
+    """A policy that cannot be used."""
+
+
+class EvidenceError(EvalsError):
+    """A table of pairs that cannot be read."""
+
+
+class SourceError(EvalsError):
+    """Stored data that cannot be judged."""

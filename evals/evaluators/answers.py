@@ -1,0 +1,77 @@
+"""The text of an answer, and the JSON in it."""
+
+import json
+import math
+import re
+
+from collector.contract import Generation
+
+NOT_RECORDED = "the answer's text was not recorded"
+
+_FENCE = re.compile(r"\A\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+
+class NotJsonError(ValueError):
+    """An answer is not one JSON value."""
+
+
+def answer_text(generation: Generation) -> str | None:
+    """Return the text parts of the output messages, joined; `None` where none was recorded.
+
+    Reads `gen_ai.output.messages`. Messages in another shape count as not recorded: they are not
+    an empty answer.
+    """
+    if generation.content is None or generation.content.output_messages is None:
+        return None
+    try:
+        messages = json.loads(generation.content.output_messages)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(messages, list) or not messages:
+        return None
+    texts = [_text_of(message) for message in messages]
+    return None if any(text is None for text in texts) else "\n".join(t for t in texts if t)
+
+
+def unfenced(text: str) -> str:
+    """Return the inside of a Markdown code fence that encloses the whole text, else the text."""
+    match = _FENCE.match(text)
+    return match.group(1) if match else text
+
+
+def json_value(text: str) -> object:
+    """Return the one JSON value that the text is, fenced or bare; raises `NotJsonError`."""
+    try:
+        value: object = json.loads(
+            unfenced(text), parse_constant=_refuse, parse_float=_finite, parse_int=_integer
+        )
+    except RecursionError as exc:
+        raise NotJsonError("nested too deeply") from exc
+    except ValueError as exc:
+        raise NotJsonError(str(exc)) from exc
+    return value
+
+
+def _text_of(message: object) -> str | None:
+    if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
+        return None
+    parts = [p for p in message["parts"] if isinstance(p, dict) and p.get("type") == "text"]
+    texts = [part.get("content") for part in parts]
+    return "".join(t for t in texts if t) if all(isinstance(t, str) for t in texts) else None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is out of range")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 4000:
+        raise ValueError("a number of more than 4000 digits")
+    return int(text)

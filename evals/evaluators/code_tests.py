@@ -1,0 +1,167 @@
+"""Runs a model's program against its tests, in a restricted language and a bounded process."""
+
+import ast
+import json
+import os
+import re
+import secrets
+import select
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.evaluators.answers import unfenced
+from evals.evaluators.reference import CodeTests
+
+WORKER = Path(__file__).with_name("restricted_worker.py")
+WALL_S = 2.0
+MAX_PROGRAM_CHARS = 100_000
+_GRACE_S = 5.0
+_ENVIRONMENT = {"PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The program was judged."""
+
+    problem: str | None
+    """What went wrong, `None` where every test passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The program was not judged: it may be right, and needs more than the restricted language."""
+
+    reason: str
+
+
+def program_of(reference: CodeTests, answer: str) -> str:
+    """Return the program under test: prelude and answer, or the answer where it defines all."""
+    code = unfenced(answer)
+    defines = re.search(rf"^def\s+{re.escape(reference.entry_point)}\s*\(", code, re.MULTILINE)
+    return code if defines else reference.prelude + code
+
+
+class CodeRunner:
+    """Runs programs one after the other in one child process, which forks for each.
+
+    The child is started at the first program, restarted when it stops answering, and ended by
+    `close`. Safe to use from several threads: one program runs at a time.
+    """
+
+    def __init__(self, *, wall_s: float = WALL_S) -> None:
+        self._wall_s = wall_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def run(self, program: str, tests: str) -> Ran | Refused:
+        """Judge a program; one that does not parse, raises, loops or fails a test has a problem."""
+        if len(program) + len(tests) > MAX_PROGRAM_CHARS:
+            return Ran(f"longer than {MAX_PROGRAM_CHARS} characters")
+        for source, whose in ((program, "the program"), (tests, "the reference's test")):
+            found = _refusal(source)
+            if isinstance(found, Ran) and source is tests:
+                return Refused(f"the reference's tests do not parse: {found.problem}")
+            if isinstance(found, Refused):
+                return Refused(f"{whose} {found.reason}: needs a full sandbox")
+            if found is not None:
+                return found
+        return self._ask(program, tests)
+
+    def close(self) -> None:
+        """End the child; a later program starts a new one."""
+        with self._lock:
+            self._stop()
+
+    def _ask(self, program: str, tests: str) -> Ran | Refused:
+        nonce = secrets.token_hex(16)
+        job = {"program": program, "tests": tests, "nonce": nonce, "wall_s": self._wall_s}
+        with self._lock:
+            reply = self._exchange(json.dumps(job).encode() + b"\n")
+            if reply is None:
+                self._stop()
+                return Refused("the process that runs code stopped answering")
+        if reply.get("nonce") == nonce:
+            return Ran(None)
+        problem = str(reply.get("problem") or "ended before its tests did")
+        return Refused(problem) if reply.get("refused") else Ran(problem)
+
+    def _exchange(self, line: bytes) -> dict[str, object] | None:
+        """Send one job and return its reply, `None` where none came in time."""
+        process = self._started()
+        if process.stdin is None or process.stdout is None:
+            return None
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except OSError:
+            return None
+        ready, _, _ = select.select([process.stdout], [], [], self._wall_s + _GRACE_S)
+        reply = process.stdout.readline() if ready else b""
+        return json.loads(reply) if reply.endswith(b"\n") else None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._stop()
+            self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and file
+                [sys.executable, "-I", str(WORKER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=_ENVIRONMENT | _library_path(),
+                cwd=os.sep,
+                start_new_session=True,
+            )
+        return self._process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        process.wait()
+
+
+def _library_path() -> dict[str, str]:
+    """Pass on what some builds of Python need to start at all."""
+    name = "LD_LIBRARY_PATH"
+    return {name: os.environ[name]} if name in os.environ else {}
+
+
+_PLAUSIBLE = {
+    ast.Attribute: "uses attribute access",
+    ast.Import: "imports a module",
+    ast.ImportFrom: "imports a module",
+    ast.ClassDef: "defines a class",
+    ast.With: "uses a context manager",
+    ast.Global: "uses a global variable",
+    ast.Nonlocal: "uses a nonlocal variable",
+    ast.Yield: "is a generator",
+    ast.YieldFrom: "is a generator",
+    ast.Match: "uses pattern matching",
+    ast.AsyncFunctionDef: "is asynchronous",
+    ast.AnnAssign: "annotates a variable",
+    ast.NamedExpr: "assigns inside an expression",
+    ast.TryStar: "uses exception groups",
+}
+
+
+def _refusal(source: str) -> Ran | Refused | None:
+    """Say whether the source does not parse (wrong), or uses what a right program might (refused).
+
+    Parses only: nothing is compiled or run in this process.
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as exc:
+        return Ran(f"syntax error in line {exc.lineno}: {exc.msg}")
+    except (ValueError, RecursionError, MemoryError) as exc:
+        return Ran(f"does not parse: {type(exc).__name__}")
+    for node in ast.walk(tree):
+        if (use := _PLAUSIBLE.get(type(node))) is not None:
+            return Refused(use)
+    return None

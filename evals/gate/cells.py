@@ -1,0 +1,98 @@
+"""Which cells a policy makes of a rollout, and how many pairs each needs at least."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from evals.errors import PolicyError
+from evals.evidence import Evidence
+from evals.policy import METRICS, Metric, Policy, Rule
+from evals.quality import used_in
+from evals.stats import hall, log_ratio, quantile_ratio, tango
+
+MIN_LOG_RATIO_N = 30
+MIN_MEAN_SCORE_N = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One metric in one scope, against one margin."""
+
+    rule: Rule
+    cohort: str | None
+    """`None` is the pool of all pairs."""
+    min_n: int
+    """Pairs below which it does not decide."""
+
+    @property
+    def metric(self) -> Metric:
+        """What can be asked of the metric."""
+        return METRICS[self.rule.metric]
+
+    @property
+    def method(self) -> str:
+        """Name and version of the method that judges it."""
+        if self.rule.stat == "diff":
+            return tango.METHOD
+        if self.rule.stat == "mean_diff":
+            return hall.METHOD
+        return log_ratio.METHOD if self.rule.stat == "geomean_ratio" else quantile_ratio.METHOD
+
+
+def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
+    """Return the policy's cells for this evidence, in the policy's order.
+
+    A rule of scope `cohort` without a list makes a cell for each cohort in which its metric
+    applies. Where none does it still makes one, over the pool, so that missing evidence is seen.
+    """
+    if not any(rule.role == "prove" for rule in policy.rules):
+        raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
+    return tuple(
+        Cell(rule, cohort, _min_n(rule, cohort, policy))
+        for rule in policy.rules
+        for cohort in _scopes(rule, evidence)
+    )
+
+
+def quantile_of(stat: str) -> float:
+    """Return the quantile that a stat such as `p95_ratio` names."""
+    return int(stat.removeprefix("p").removesuffix("_ratio")) / 100
+
+
+def _scopes(rule: Rule, evidence: Evidence) -> tuple[str | None, ...]:
+    if rule.scope == "pooled":
+        return (None,)
+    if rule.cohorts is not None:
+        return rule.cohorts
+    cohorts = evidence.cohorts
+    if METRICS[rule.metric].kind == "score":
+        cohorts = tuple(c for c in cohorts if _applies(rule.metric, evidence, c))
+    return cohorts or (None,)
+
+
+def _applies(metric: str, evidence: Evidence, cohort: str) -> bool:
+    """Say whether a cohort has a score, or no complete pair with an answer that could have one."""
+    scope = evidence.scope(cohort)
+    if (used_in(evidence, metric) & scope).any():
+        return True
+    answered = evidence.complete & (evidence.baseline.answered | evidence.candidate.answered)
+    return metric in evidence.metrics and not bool(np.any(answered & scope))
+
+
+def _min_n(rule: Rule, cohort: str | None, policy: Policy) -> int:
+    floor = policy.min_n if cohort is not None else 1
+    return max(floor, _method_min_n(rule, policy.alpha_pass))
+
+
+def _method_min_n(rule: Rule, alpha: float) -> int:
+    """Return the fewest pairs at which the method can pass, or is known to hold its level."""
+    if rule.stat == "geomean_ratio":
+        return MIN_LOG_RATIO_N
+    if rule.stat == "mean_diff":
+        return MIN_MEAN_SCORE_N
+    if rule.stat == "diff":
+        # At margin 0 (guards alone) nothing can be proved, and a failure takes a sign test's n.
+        unlucky = 1 - abs(rule.margin) if rule.margin else 0.5
+        return math.ceil(math.log(alpha) / math.log(unlucky))
+    return quantile_ratio.minimum_n(quantile_of(rule.stat), 1 - alpha)

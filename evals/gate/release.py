@@ -1,0 +1,188 @@
+"""From cells to a release verdict."""
+
+from importlib import metadata
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from collector.contract import Finding, Outcome, Reason, Role, Verdict
+from evals.acceptance import acceptance
+from evals.evidence import Evidence
+from evals.gate.cells import Cell, plan
+from evals.gate.measured import Measurement, Obstacle
+from evals.gate.measurement import measure, pairs_to_decide
+from evals.gate.wording import finding_message, reason_words, too_close
+from evals.latency import latency
+from evals.policy import Policy
+from evals.quality import quality
+from evals.stats import Interval
+from evals.stats.holm import adjusted
+
+GATE_VERSION = "1"
+
+
+def decide(evidence: Evidence, policy: Policy, *, rollout: str) -> Verdict:
+    """Judge a rollout: the same evidence and policy always give the same verdict.
+
+    Raises `PolicyError` where the policy proves nothing.
+    """
+    findings = judge_cells(evidence, policy)
+    outcome = release_outcome(findings)
+    complete = evidence.complete
+    failed = evidence.baseline.failed | evidence.candidate.failed
+    return Verdict(
+        rollout=rollout,
+        outcome=outcome,
+        summary=_summary(rollout, outcome, findings, len(evidence)),
+        reasons=_reasons(outcome, findings),
+        pairs=len(evidence),
+        incomplete_pairs=int((~complete).sum()),
+        failed_pairs=int(failed.sum()),
+        duplicates=evidence.baseline.duplicates + evidence.candidate.duplicates,
+        findings=findings,
+        latency=latency(evidence),
+        acceptance=acceptance(evidence),
+        quality=quality(evidence),
+        policy_name=policy.name,
+        policy_hash=policy.policy_hash,
+        data_hash=evidence.data_hash,
+        versions=_versions(),
+    )
+
+
+def judge_cells(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
+    """Return every cell's finding, with failures corrected over all prove and guard cells."""
+    cells = plan(evidence, policy)
+    measured = [measure(cell, evidence, policy) for cell in cells]
+    deciding = [i for i, cell in enumerate(cells) if cell.rule.role is not Role.REPORT]
+    corrected = adjusted([_family_p(measured[i]) for i in deciding])
+    p_of = dict(zip(deciding, corrected, strict=True))
+    family = max(len(deciding), 1)
+    return tuple(
+        _finding(cell, m, p_of.get(i, _family_p(m)), policy, family)
+        for i, (cell, m) in enumerate(zip(cells, measured, strict=True))
+    )
+
+
+def release_outcome(findings: tuple[Finding, ...]) -> Outcome:
+    """Fail if a prove or guard cell fails, pass if every prove cell passes, else inconclusive."""
+    deciding = [f for f in findings if f.role is not Role.REPORT]
+    proofs = [f for f in findings if f.role is Role.PROVE]
+    if any(f.outcome is Outcome.FAIL for f in deciding):
+        return Outcome.FAIL
+    if proofs and all(f.outcome is Outcome.PASS for f in proofs):
+        return Outcome.PASS
+    return Outcome.INCONCLUSIVE
+
+
+class _Judgement(NamedTuple):
+    outcome: Outcome
+    obstacle: Obstacle | None
+
+
+def _family_p(measured: Measurement) -> float | None:
+    """Return the p value that enters Holm's family; an obstacle leaves none."""
+    if measured.interval is None or measured.obstacle is not None:
+        return None
+    return measured.interval.p_fail
+
+
+def _judge(
+    cell: Cell, measured: Measurement, p_corrected: float | None, policy: Policy, family: int
+) -> _Judgement:
+    if measured.obstacle is not None:
+        return _Judgement(Outcome.INCONCLUSIVE, measured.obstacle)
+    interval = measured.interval
+    if interval is None:
+        return _Judgement(Outcome.INCONCLUSIVE, Obstacle(Reason.MISSING, "no limits exist"))
+    if _within(cell, interval):
+        return _Judgement(Outcome.PASS, None)
+    if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
+        return _Judgement(Outcome.FAIL, None)
+    alpha_fail = policy.alpha_fail_family / family
+    needed = pairs_to_decide(measured, policy.alpha_pass, alpha_fail)
+    return _Judgement(Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed), needed))
+
+
+def _within(cell: Cell, interval: Interval) -> bool:
+    """Say whether the limit on the side of the margin exists and is within it."""
+    if cell.rule.bound == "max":
+        return interval.upper is not None and interval.upper <= cell.rule.margin
+    return interval.lower is not None and interval.lower >= cell.rule.margin
+
+
+def _finding(
+    cell: Cell, measured: Measurement, p_corrected: float | None, policy: Policy, family: int
+) -> Finding:
+    outcome, obstacle = _judge(cell, measured, p_corrected, policy, family)
+    interval, rule = measured.interval, cell.rule
+    because = None if obstacle is None else reason_words(obstacle.reason, obstacle.words)
+    return Finding(
+        metric=rule.metric,
+        stat=rule.stat,
+        cohort=cell.cohort,
+        role=rule.role,
+        outcome=outcome,
+        reason=None if obstacle is None else obstacle.reason,
+        bound=rule.bound,
+        margin=rule.margin,
+        unit="ratio" if cell.metric.kind == "latency" else "difference",
+        confidence=1 - policy.alpha_pass,
+        n=measured.n,
+        n_needed=None if obstacle is None else obstacle.n_needed,
+        estimate=None if interval is None else interval.estimate,
+        lower=None if interval is None else interval.lower,
+        upper=None if interval is None else interval.upper,
+        p_fail=None if interval is None else interval.p_fail,
+        method=cell.method if interval is None else interval.method,
+        message=finding_message(cell, measured, outcome, because),
+    )
+
+
+def _reasons(outcome: Outcome, findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    """Return what decided, worst first: by outcome, then by p value against the margin."""
+    if outcome is Outcome.PASS:
+        deciding = [f for f in findings if f.role is Role.PROVE]
+    else:
+        deciding = [
+            f
+            for f in findings
+            if f.role is not Role.REPORT
+            and (
+                f.outcome is Outcome.FAIL
+                or (f.role is Role.PROVE and f.outcome is not Outcome.PASS)
+            )
+        ]
+    order = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+    ranked = sorted(
+        deciding, key=lambda f: (order[f.outcome], -1.0 if f.p_fail is None else f.p_fail)
+    )
+    return tuple(f.message for f in ranked)
+
+
+def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], pairs: int) -> str:
+    proofs = [f for f in findings if f.role is Role.PROVE]
+    failed = sum(f.outcome is Outcome.FAIL for f in findings if f.role is not Role.REPORT)
+    passed = sum(f.outcome is Outcome.PASS for f in proofs)
+    if outcome is Outcome.FAIL:
+        return f"{rollout} fails on {pairs} pairs: {failed} {_cells(failed)} beyond the margin."
+    if outcome is Outcome.PASS:
+        return f"{rollout} passes on {pairs} pairs: all {passed} required cells are within margin."
+    return (
+        f"{rollout} is inconclusive on {pairs} pairs: "
+        f"{passed} of {len(proofs)} required cells are proved."
+    )
+
+
+def _cells(count: int) -> str:
+    return "cell is" if count == 1 else "cells are"
+
+
+def _versions() -> dict[str, str]:
+    versions = {"gate": GATE_VERSION, "numpy": np.__version__, "scipy": scipy.__version__}
+    try:
+        versions["draftgate"] = metadata.version("draftgate")
+    except metadata.PackageNotFoundError:
+        return versions  # run from a checkout: there is no installed version to name
+    return versions

@@ -1,0 +1,76 @@
+"""Findings and hypotheses in words, with units."""
+
+from collector.contract import Outcome, Reason
+from evals.gate.cells import Cell
+from evals.gate.measured import Measurement
+
+
+def finding_message(
+    cell: Cell, measured: Measurement, outcome: Outcome, because: str | None
+) -> str:
+    """Return a finding in one sentence; `because` says why it is inconclusive."""
+    tail = outcome.value if because is None else f"{outcome.value}: {because}"
+    return f"{subject(cell)}: {_numbers(cell, measured)}margin {margin(cell)}: {tail}"
+
+
+def hypothesis(cell: Cell) -> str:
+    """Return what the cell claims and the pairs it needs at least."""
+    comparison = "the ratio candidate/baseline of" if _is_ratio(cell) else "candidate − baseline in"
+    return (
+        f"{cell.rule.role.value}: {comparison} {subject(cell)} is {margin(cell)} "
+        f"({cell.method}, at least {cell.min_n} pairs)"
+    )
+
+
+def subject(cell: Cell) -> str:
+    """Name the metric, the stat and the scope."""
+    scope = "pooled" if cell.cohort is None else f"in `{cell.cohort}`"
+    words, stat = cell.metric.words, cell.rule.stat
+    if stat == "geomean_ratio":
+        return f"geometric-mean {words}, {scope}"
+    if stat == "mean_diff":
+        return f"mean {words} score, {scope}"
+    if stat == "diff":
+        return f"share of {words}, {scope}"
+    return f"{stat.removesuffix('_ratio')} {words}, {scope}"
+
+
+def margin(cell: Cell) -> str:
+    """Return the margin with its side, such as `≤ 1.25` or `≥ −10.0 pp` (percentage points)."""
+    return f"{'≤' if cell.rule.bound == 'max' else '≥'} {_value(cell, cell.rule.margin)}"
+
+
+def too_close(n_needed: int | None) -> str:
+    """Say that the limits straddle the margin, and what would settle it."""
+    if n_needed is None:
+        return "the limits straddle the margin"
+    return f"the limits straddle the margin, needs about {n_needed:,} more pairs"
+
+
+def reason_words(reason: Reason, words: str) -> str:
+    """Return the reason an obstacle gives; the name of the reason is left out where plain."""
+    return f"contract broken, {words}" if reason is Reason.QUALITY else words
+
+
+def _is_ratio(cell: Cell) -> bool:
+    return cell.metric.kind == "latency"
+
+
+def _numbers(cell: Cell, measured: Measurement) -> str:
+    interval = measured.interval
+    if interval is None:
+        return ""
+    name = "candidate/baseline" if _is_ratio(cell) else "candidate − baseline"
+    estimate = "unbounded" if interval.estimate is None else _value(cell, interval.estimate)
+    lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
+    upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
+    return f"{name} {estimate} ({lower} to {upper}, {measured.n} pairs), "
+
+
+def _value(cell: Cell, value: float) -> str:
+    if _is_ratio(cell):
+        return f"{value:.2f}"
+    share = cell.rule.stat == "diff"
+    number = f"{abs(value) * 100:.1f}" if share else f"{abs(value):.3f}"
+    sign = "" if float(number) == 0 else "+" if value > 0 else "−"
+    return f"{sign}{number} pp" if share else f"{sign}{number}"

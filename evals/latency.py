@@ -1,0 +1,45 @@
+"""Exact latency percentiles of each arm."""
+
+import numpy as np
+
+from collector.contract import Arm, ArmLatency, Percentiles
+from evals.evidence import LATENCIES, BoolColumn, Evidence, FloatColumn, Side
+from evals.stats.percentiles import percentile
+
+
+def latency(evidence: Evidence) -> tuple[ArmLatency, ...]:
+    """Return each arm's R-7 percentiles in seconds: the pool first, then each cohort.
+
+    Over the generations of complete pairs that succeeded; errors are counted beside them, never
+    inside. Unknown and contract-breaking times are left out, and n says how many remain.
+    """
+    return tuple(
+        _of(evidence.side(arm), evidence.complete & evidence.scope(cohort), arm, cohort)
+        for cohort in (None, *evidence.cohorts)
+        for arm in Arm
+    )
+
+
+def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> ArmLatency:
+    answered = scope & side.answered
+    ttft_s, tpot_s, e2e_s = (percentiles(side.latency_s(m)[answered]) for m in LATENCIES)
+    return ArmLatency(
+        cohort=cohort,
+        arm=arm,
+        generations=int(scope.sum()),
+        errors=int((scope & side.failed).sum()),
+        ttft_s=ttft_s,
+        tpot_s=tpot_s,
+        e2e_s=e2e_s,
+    )
+
+
+def percentiles(values: FloatColumn) -> Percentiles:
+    """Return the known values' percentiles; NaN is unknown."""
+    known = values[~np.isnan(values)]
+    return Percentiles(
+        n=len(known),
+        p50=percentile(known, 0.50),
+        p95=percentile(known, 0.95),
+        p99=percentile(known, 0.99),
+    )

@@ -1,0 +1,42 @@
+"""Wins, losses and ties of each scored metric."""
+
+import numpy as np
+
+from collector.contract import QualityCounts
+from evals.evidence import BoolColumn, Evidence
+
+
+def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
+    """Return the counts of each metric: the pool first, then each cohort that has a score."""
+    return tuple(
+        _of(evidence, metric, cohort, scope)
+        for metric in evidence.metrics
+        for cohort in (None, *evidence.cohorts)
+        if (scope := used_in(evidence, metric) & evidence.scope(cohort)).any()
+    )
+
+
+def used_in(evidence: Evidence, metric: str) -> BoolColumn:
+    """Return the pairs of the cohorts in which the metric has any score."""
+    none = np.full(len(evidence), np.nan)
+    sides = [side.scores.get(metric, none) for side in (evidence.baseline, evidence.candidate)]
+    scored = ~np.isnan(sides[0]) | ~np.isnan(sides[1])
+    cohorts = {c for c, row in zip(evidence.cohort_of, scored, strict=True) if row}
+    return np.array([c in cohorts for c in evidence.cohort_of], dtype=np.bool_)
+
+
+def _of(evidence: Evidence, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:
+    scores = evidence.scores(metric)
+    both = scope & scores.applicable & ~np.isnan(scores.baseline) & ~np.isnan(scores.candidate)
+    baseline, candidate = scores.baseline[both], scores.candidate[both]
+    return QualityCounts(
+        metric=metric,
+        cohort=cohort,
+        n=int(both.sum()),
+        unscored=int((scope & ~both).sum()),
+        baseline_mean=float(baseline.mean()) if both.any() else None,
+        candidate_mean=float(candidate.mean()) if both.any() else None,
+        wins=int((candidate > baseline).sum()),
+        losses=int((candidate < baseline).sum()),
+        ties=int((candidate == baseline).sum()),
+    )

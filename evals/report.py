@@ -1,0 +1,188 @@
+"""The verdict on a terminal, and as a document."""
+
+import json
+
+from rich.console import Console, Group
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from collector.contract import (
+    Acceptance,
+    ArmLatency,
+    Finding,
+    Outcome,
+    Percentiles,
+    Reason,
+    Role,
+    Verdict,
+    to_document,
+)
+
+_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
+_STATS = {
+    "geomean_ratio": "mean",
+    "p50_ratio": "p50",
+    "p95_ratio": "p95",
+    "p99_ratio": "p99",
+    "diff": "",
+    "mean_diff": "mean",
+}
+_MAX_REASONS = 5
+
+
+def to_json(verdict: Verdict) -> str:
+    """Return the verdict's document with sorted keys: what the dashboard shows."""
+    return json.dumps(to_document(verdict), indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    """Print the banner with its reasons, then what was found in every cell."""
+    console.print(_banner(verdict))
+    console.print(_findings(verdict))
+    if verdict.acceptance:
+        console.print(_acceptance(verdict.acceptance))
+    if verdict.latency:
+        console.print(_latency(verdict.latency))
+    console.print(_provenance(verdict))
+
+
+def _banner(verdict: Verdict) -> Panel:
+    style = _STYLES[verdict.outcome]
+    lines = [Text(verdict.summary, style="bold")]
+    lines += [Text(f"• {reason}") for reason in verdict.reasons[:_MAX_REASONS]]
+    if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
+        lines.append(Text(f"… and {more} more", style="dim"))
+    lines.append(Text(_pairs(verdict), style="dim"))
+    title = f"[bold {style}]{verdict.outcome.value.upper()}[/]"
+    return Panel(Group(*lines), title=title, border_style=style)
+
+
+def _pairs(verdict: Verdict) -> str:
+    return (
+        f"{verdict.pairs} pairs, {verdict.incomplete_pairs} incomplete, "
+        f"{verdict.failed_pairs} with an error, {verdict.duplicates} reruns ignored"
+    )
+
+
+def _findings(verdict: Verdict) -> Table:
+    confidence = verdict.findings[0].confidence if verdict.findings else 0.95
+    table = _table(
+        f"Findings: candidate against baseline (limits one-sided, {confidence:.0%} each)",
+        ("Scope", "Metric", "Role"),
+        ("Estimate", "Limits", "Margin", "Pairs"),
+    )
+    table.add_column("Outcome", overflow="fold")
+    for f in verdict.findings:
+        table.add_row(
+            _scope(f.cohort),
+            f"{f.metric.replace('_', ' ')} {_STATS.get(f.stat, f.stat)}".rstrip(),
+            f.role.value,
+            _value(f, f.estimate),
+            f"{_bare(f, f.lower)} … {_bare(f, f.upper)}",
+            f"{'≤' if f.bound == 'max' else '≥'} {_bare(f, f.margin)}",
+            f"{f.n:,}",
+            _outcome(f),
+            style="dim" if f.role is Role.REPORT else None,
+        )
+    return table
+
+
+def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
+    table = Table(
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+    )
+    for name in words:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
+
+
+def _outcome(finding: Finding) -> Text:
+    style = _STYLES[finding.outcome]
+    if finding.n_needed is not None and finding.reason is Reason.TOO_FEW:
+        return Text(f"needs {finding.n_needed:,} more", style=style)
+    if finding.reason is Reason.TOO_FEW:
+        return Text("too close", style=style)
+    if finding.reason is not None:
+        return Text(f"inconclusive ({finding.reason.value})", style=style)
+    return Text(finding.outcome.value, style=f"bold {style}")
+
+
+def _acceptance(rows: tuple[Acceptance, ...]) -> Table:
+    table = _table(
+        "Speculation: draft tokens a verify step proposed, and the target accepted",
+        ("Scope", "Arm"),
+        ("Answers", "Excluded", "Steps", "Accepted", "Rate", "Tokens/step", "Rate by position"),
+    )
+    for row in rows:
+        table.add_row(
+            _scope(row.cohort),
+            row.arm.value,
+            f"{row.generations:,}",
+            f"{row.excluded:,}",
+            f"{row.steps:,}",
+            f"{row.accepted_tokens:,} of {row.draft_tokens:,}",
+            "–" if row.rate is None else f"{row.rate:.1%}",
+            "–" if row.length is None else f"{row.length:.2f}",
+            " ".join(f"{rate:.0%}" for rate in row.rate_per_pos) or "–",
+        )
+    return table
+
+
+def _latency(rows: tuple[ArmLatency, ...]) -> Table:
+    table = _table(
+        "Latency in milliseconds: p50 / p95 / p99 of answers that succeeded",
+        ("Scope", "Arm"),
+        ("Answers", "Errors", "First token", "Each token", "End to end"),
+    )
+    for row in rows:
+        table.add_row(
+            _scope(row.cohort),
+            row.arm.value,
+            f"{row.generations:,}",
+            f"{row.errors:,}",
+            *(_percentiles(p) for p in (row.ttft_s, row.tpot_s, row.e2e_s)),
+        )
+    return table
+
+
+def _provenance(verdict: Verdict) -> Text:
+    return Text(
+        f"policy {verdict.policy_name} {verdict.policy_hash[:12]} · data {verdict.data_hash[:12]}",
+        style="dim",
+    )
+
+
+def _percentiles(p: Percentiles) -> str:
+    return " / ".join("–" if v is None else _milliseconds(v) for v in (p.p50, p.p95, p.p99))
+
+
+def _milliseconds(seconds: float) -> str:
+    ms = seconds * 1000
+    return f"{ms:.2f}" if ms < 10 else f"{ms:,.1f}" if ms < 100 else f"{ms:,.0f}"
+
+
+def _scope(cohort: str | None) -> str:
+    return "all" if cohort is None else escape(cohort)
+
+
+def _value(finding: Finding, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if finding.unit == "ratio":
+        return f"{value:.3f}"
+    # Rounded first, so that nothing is shown as minus zero.
+    return f"{round(value * 100, 1) + 0.0:+.1f} pp" if finding.stat == "diff" else f"{value:+.3f}"
+
+
+def _bare(finding: Finding, value: float | None) -> str:
+    """Return the value without the unit that the estimate beside it carries."""
+    return _value(finding, value).removesuffix(" pp")

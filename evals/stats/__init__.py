@@ -1,0 +1,5 @@
+"""Statistics of paired samples, one subject a file; each returns limits or `Insufficient`."""
+
+from evals.stats.interval import Bound, Insufficient, Interval
+
+__all__ = ["Bound", "Insufficient", "Interval"]

@@ -1,0 +1,204 @@
+"""The ratio of two arms' quantiles, with limits from order statistics."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from evals.stats.interval import Bound, Insufficient, Interval
+from evals.stats.percentiles import percentile
+
+METHOD = "mover-order-statistics/1"
+_MAX_CORRELATION = 0.95
+_BISECTIONS = 25  # a relative error of 1e-6 in the level
+
+Sample = NDArray[np.float64]
+
+
+class _Arms(NamedTuple):
+    """Both arms' ordered values, their quantiles and what links them."""
+
+    candidate: Sample
+    baseline: Sample
+    candidate_q: float
+    baseline_q: float
+    correlation: float
+    q: float
+    clusters: int
+
+
+def quantile_ratio(
+    candidate: Sample,
+    baseline: Sample,
+    *,
+    q: float,
+    clusters: int,
+    margin: float,
+    bound: Bound,
+    confidence: float,
+) -> Interval | Insufficient:
+    """Return candidate's over baseline's q quantile (R-7), with MOVER limits on the log scale.
+
+    Paired: entry i of both is one pair; values are > 0 and may be +inf (a failed request). With
+    L and U the one-arm limits, upper = log(q_c/q_b) + √(x² + y² − 2ρxy), x = log(U_c/q_c),
+    y = log(q_b/L_b); lower by symmetry. L and U are order statistics whose ranks come from the
+    binomial at `clusters` independent draws, scaled back to n; a rank outside 1…n does not exist,
+    is never moved inside, and leaves the ratio's limit `None`. ρ is the correlation of "above its
+    own arm's quantile", held to [0, 0.95]. Each limit is one-sided at `confidence`; `p_fail` is
+    the smallest level at which the limit still excludes the margin. n = 0 is `Insufficient`; n = 1
+    has an estimate and no limits. An infinite quantile leaves the estimate `None`.
+
+    Source: MOVER, G. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693–1702; order
+    statistics, W. Conover, Practical Nonparametric Statistics (1999) section 3.2.
+    """
+    if len(candidate) == 0 or clusters <= 0:
+        return Insufficient(reason="no pairs", n=0, n_needed=None)
+    arms = _arms(candidate, baseline, q, clusters)
+    estimate = _log_ratio(arms.candidate_q, arms.baseline_q)
+    return Interval(
+        estimate=_finite_exp(estimate),
+        lower=_finite_exp(_lower(arms, 1 - confidence)),
+        upper=_finite_exp(_upper(arms, 1 - confidence)),
+        p_fail=_p_fail(arms, estimate, math.log(margin), bound),
+        n=len(candidate),
+        method=METHOD,
+    )
+
+
+def minimum_n(q: float, confidence: float) -> int:
+    """Return the fewest draws in which an upper limit of the q quantile exists: 59 for p95."""
+    return math.ceil(math.log(1 - confidence) / math.log(max(q, 1 - q)))
+
+
+def _arms(candidate: Sample, baseline: Sample, q: float, clusters: int) -> _Arms:
+    if len(candidate) != len(baseline):
+        raise ValueError(f"wanted pairs, got {len(candidate)} and {len(baseline)} values")
+    if not ((candidate > 0).all() and (baseline > 0).all()):
+        raise ValueError("wanted values above 0")
+    candidate_q, baseline_q = percentile(candidate, q), percentile(baseline, q)
+    if candidate_q is None or baseline_q is None:
+        raise ValueError("wanted at least one pair")
+    return _Arms(
+        candidate=np.sort(candidate),
+        baseline=np.sort(baseline),
+        candidate_q=candidate_q,
+        baseline_q=baseline_q,
+        correlation=_correlation(candidate > candidate_q, baseline > baseline_q),
+        q=q,
+        clusters=clusters,
+    )
+
+
+def _correlation(above_c: NDArray[np.bool_], above_b: NDArray[np.bool_]) -> float:
+    """Return the indicators' correlation held to [0, 0.95]; 0 where one never varies."""
+    spread = float(np.std(above_c) * np.std(above_b))
+    if spread == 0:
+        return 0.0
+    covariance = float(np.mean(above_c & above_b) - np.mean(above_c) * np.mean(above_b))
+    return min(max(covariance / spread, 0.0), _MAX_CORRELATION)
+
+
+def _order_limit(ordered: Sample, arms: _Arms, alpha: float, *, upper: bool) -> float | None:
+    """Return the one-arm limit of the quantile at level `alpha`, `None` without such a rank."""
+    if upper:
+        rank = int(binom.ppf(1 - alpha, arms.clusters, arms.q)) + 1
+        index = math.ceil(rank * len(ordered) / arms.clusters)
+    else:
+        rank = int(binom.ppf(alpha, arms.clusters, arms.q))
+        index = math.floor(rank * len(ordered) / arms.clusters)
+    if rank < 1 or rank > arms.clusters:
+        return None
+    return float(ordered[index - 1])
+
+
+def _upper(arms: _Arms, alpha: float) -> float | None:
+    """Return the upper limit of the log ratio: +inf where unbounded, `None` where unavailable."""
+    if math.isinf(arms.baseline_q):
+        return _upper_without_centre(arms, alpha)
+    top = _order_limit(arms.candidate, arms, alpha, upper=True)
+    bottom = _order_limit(arms.baseline, arms, alpha, upper=False)
+    if top is None or bottom is None:
+        return None
+    if math.isinf(top):
+        return math.inf
+    reach = _reach(
+        math.log(top / arms.candidate_q), math.log(arms.baseline_q / bottom), arms.correlation
+    )
+    return math.log(arms.candidate_q / arms.baseline_q) + reach
+
+
+def _upper_without_centre(arms: _Arms, alpha: float) -> float | None:
+    """Bound the log ratio above where the baseline's quantile is infinite.
+
+    MOVER has no centre then. Both one-arm limits at once, each at alpha/2, are still a bound
+    (Bonferroni): the candidate's upper over the baseline's lower.
+    """
+    top = _order_limit(arms.candidate, arms, alpha / 2, upper=True)
+    bottom = _order_limit(arms.baseline, arms, alpha / 2, upper=False)
+    if top is None or bottom is None or math.isinf(top):
+        return None
+    return -math.inf if math.isinf(bottom) else math.log(top / bottom)
+
+
+def _lower(arms: _Arms, alpha: float) -> float | None:
+    """Return the lower limit of the log ratio, by the symmetry of swapping the arms."""
+    swapped = arms._replace(
+        candidate=arms.baseline,
+        baseline=arms.candidate,
+        candidate_q=arms.baseline_q,
+        baseline_q=arms.candidate_q,
+    )
+    limit = _upper(swapped, alpha)
+    return None if limit is None else -limit
+
+
+def _reach(x: float, y: float, correlation: float) -> float:
+    x, y = max(x, 0.0), max(y, 0.0)
+    return math.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0))
+
+
+def _p_fail(arms: _Arms, estimate: float | None, margin: float, bound: Bound) -> float:
+    """Return the smallest level at which the limit on the failing side still excludes the margin.
+
+    Where the estimate is within the margin the level is above one half: it is then one minus the
+    level at which the other limit excludes it. Without an estimate only a limit can speak.
+    """
+    limits = (_lower, _upper) if bound == "max" else (_upper, _lower)
+    sign = 1.0 if bound == "max" else -1.0
+
+    def excludes(alpha: float, *, failing: bool) -> bool:
+        limit = limits[0 if failing else 1](arms, alpha)
+        if limit is None:
+            return False
+        return sign * limit > sign * margin if failing else sign * limit <= sign * margin
+
+    if estimate is None:
+        return _smallest_level(lambda alpha: excludes(alpha, failing=True)) or 1.0
+    if sign * estimate > sign * margin:
+        return _smallest_level(lambda alpha: excludes(alpha, failing=True)) or 0.5
+    return 1 - (_smallest_level(lambda alpha: excludes(alpha, failing=False)) or 0.5)
+
+
+def _smallest_level(holds: Callable[[float], bool]) -> float | None:
+    """Return the smallest level in (1e-15, 0.5] at which `holds`, which is monotone in it."""
+    if not holds(0.5):
+        return None
+    low, high = math.log(1e-15), math.log(0.5)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def _log_ratio(candidate_q: float, baseline_q: float) -> float | None:
+    """Return the log ratio, infinite where one quantile is; `None` where both are."""
+    if math.isinf(candidate_q) and math.isinf(baseline_q):
+        return None
+    return math.log(candidate_q) - math.log(baseline_q)
+
+
+def _finite_exp(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else math.exp(value)

@@ -1,0 +1,171 @@
+"""Evidence made on the spot: pairs as the collector's Arrow table, and as stored spans."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from collector.client import Client
+from collector.contract import Arm, Content, Generation, encode
+from evals import evidence
+from evals.evidence import Evidence
+
+SIDE_TYPES: Mapping[str, pa.DataType] = {
+    "trace_id": pa.string(),
+    "span_id": pa.string(),
+    "start_unix_ns": pa.int64(),
+    "error_type": pa.string(),
+    "ttft_s": pa.float64(),
+    "tpot_s": pa.float64(),
+    "e2e_s": pa.float64(),
+    "input_tokens": pa.int64(),
+    "output_tokens": pa.int64(),
+    "fallback": pa.bool_(),
+    "counts_usable": pa.bool_(),
+    "speculated": pa.bool_(),
+    "spec_steps": pa.int64(),
+    "spec_draft_tokens": pa.int64(),
+    "spec_accepted_tokens": pa.int64(),
+    "spec_draft_tokens_per_pos": pa.list_(pa.int64()),
+    "spec_accepted_tokens_per_pos": pa.list_(pa.int64()),
+    "quality": pa.list_(pa.string()),
+    "duplicates": pa.int64(),
+}
+
+Side = Mapping[str, Any]
+Row = Mapping[str, Any]
+
+
+def answered(**fields: Any) -> Side:
+    """Return the columns of a side that answered in 1 s, with the given ones replaced."""
+    plain = {
+        "trace_id": "0" * 32,
+        "span_id": "0" * 16,
+        "start_unix_ns": 0,
+        "ttft_s": 0.1,
+        "tpot_s": 0.01,
+        "e2e_s": 1.0,
+        "input_tokens": 10,
+        "output_tokens": 20,
+        "counts_usable": False,
+        "speculated": False,
+        "quality": [],
+        "duplicates": 0,
+    }
+    return plain | fields
+
+
+def make_table(rows: Sequence[Row]) -> pa.Table:
+    """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`."""
+    columns = {
+        "prompt_id": pa.array([row["prompt_id"] for row in rows], pa.string()),
+        "repeat": pa.array([row.get("repeat", 0) for row in rows], pa.int64()),
+        "cohort": pa.array([row.get("cohort") for row in rows], pa.string()),
+    }
+    sides = [row.get(arm) or {} for row in rows for arm in Arm]
+    metrics = sorted({name for side in sides for name in side if name.startswith("score_")})
+    for arm in Arm:
+        arm_sides = [row.get(arm) or {"duplicates": 0} for row in rows]
+        for name, kind in [*SIDE_TYPES.items(), *((m, pa.float64()) for m in metrics)]:
+            columns[f"{arm}_{name}"] = pa.array([side.get(name) for side in arm_sides], kind)
+    return pa.table(columns)
+
+
+def make_evidence(rows: Sequence[Row]) -> Evidence:
+    """Return the evidence of `make_table`."""
+    return evidence.from_table(make_table(rows))
+
+
+@pytest.fixture(scope="session")
+def side() -> Callable[..., Side]:
+    """Give `answered`."""
+    return answered
+
+
+@pytest.fixture(scope="session")
+def table_of() -> Callable[[Sequence[Row]], pa.Table]:
+    """Give `make_table`."""
+    return make_table
+
+
+@pytest.fixture(scope="session")
+def evidence_of() -> Callable[[Sequence[Row]], Evidence]:
+    """Give `make_evidence`."""
+    return make_evidence
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    """Open a collector over a real SQLite file."""
+    with Client.local(f"sqlite:///{tmp_path / 'draftgate.db'}") as opened:
+        yield opened
+
+
+def messages(text: str) -> str:
+    """Return an answer's text as `gen_ai.output.messages`."""
+    parts = [{"type": "text", "content": text}]
+    return json.dumps([{"role": "assistant", "parts": parts, "finish_reason": "stop"}])
+
+
+def make_generation(number: int = 1, answer: str | None = "", **fields: Any) -> Generation:
+    """Return a generation of one second; content fields go into its content."""
+    content_fields = ("context", "reference", "output_schema")
+    content = {name: fields.pop(name) for name in content_fields if name in fields}
+    output = None if answer is None else messages(answer)
+    return replace(
+        Generation(
+            trace_id=f"{number:032x}",
+            span_id=f"{number:016x}",
+            start_unix_ns=number * 10**10,
+            end_unix_ns=number * 10**10 + 10**9,
+            content=Content(output_messages=output, **content),
+        ),
+        **fields,
+    )
+
+
+@pytest.fixture(scope="session")
+def generation_of() -> Callable[..., Generation]:
+    """Give `make_generation`."""
+    return make_generation
+
+
+@pytest.fixture(scope="session")
+def otlp_of() -> Callable[[Sequence[Generation]], bytes]:
+    """Give a function from generations to an OTLP/JSON body."""
+
+    def body(generations: Sequence[Generation]) -> bytes:
+        spans = [_span(generation) for generation in generations]
+        return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+
+    return body
+
+
+def _span(generation: Generation) -> dict[str, Any]:
+    span = encode(generation)
+    return {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "name": span.name,
+        "kind": 3,
+        "startTimeUnixNano": str(span.start_unix_ns),
+        "endTimeUnixNano": str(span.end_unix_ns),
+        "attributes": [{"key": k, "value": _value(v)} for k, v in span.attributes.items()],
+        "status": {"code": 2 if generation.error_type else 0},
+    }
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, tuple):
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
+    return {"stringValue": value}

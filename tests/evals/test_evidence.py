@@ -1,0 +1,175 @@
+"""From the collector's table to evidence, and the numbers made of it for the report."""
+
+import math
+
+import numpy as np
+import pytest
+
+from collector.contract import Acceptance, Arm, ArmLatency, Percentiles, QualityCounts
+from evals import evidence
+from evals.acceptance import acceptance
+from evals.errors import EvidenceError
+from evals.latency import latency
+from evals.quality import quality
+
+FAILED = {"error_type": "timeout"}
+
+
+def same(found, wanted) -> None:
+    np.testing.assert_array_equal(found, np.array(wanted))
+
+
+def test_failures_are_infinite_and_worth_nothing(evidence_of, side) -> None:
+    """A failed side is +inf slow and scores 0; unscored, unknown and missing stay unknown."""
+    rows = [
+        {"prompt_id": "a", "baseline": side(score_g=1.0), "candidate": side(**FAILED)},
+        {"prompt_id": "b", "baseline": side(score_g=0.5), "candidate": side(e2e_s=None)},
+        {"prompt_id": "c", "baseline": side(score_g=1.0), "candidate": None},
+        {"prompt_id": "d", "baseline": side(**FAILED), "candidate": side(**FAILED)},
+    ]
+    found = evidence_of(rows)
+    times, scores = found.latency("e2e"), found.scores("g")
+    same(times.candidate, [math.inf, math.nan, math.nan, math.inf])
+    same(times.known, [True, False, False, True])
+    same(times.expected, [True, True, False, True])
+    same(scores.baseline, [1.0, 0.5, 1.0, 0.0])
+    same(scores.candidate, [0.0, math.nan, math.nan, 0.0])
+    same(scores.applicable, [True, True, False, True])
+
+
+def test_a_metric_that_nobody_was_to_score_stays_out(evidence_of, side) -> None:
+    """A failed answer is not 0 in a metric that no answer of its cohort has."""
+    rows = [
+        {
+            "prompt_id": "a",
+            "cohort": "rag",
+            "baseline": side(score_g=1.0),
+            "candidate": side(score_g=1.0),
+        },
+        {"prompt_id": "b", "cohort": "chat", "baseline": side(), "candidate": side(**FAILED)},
+        {
+            "prompt_id": "c",
+            "cohort": "chat",
+            "baseline": side(**FAILED),
+            "candidate": side(**FAILED),
+        },
+    ]
+    same(evidence_of(rows).scores("g").applicable, [True, False, False])
+
+
+def test_the_hash_is_of_the_rows(table_of, side) -> None:
+    """Order of rows, order of columns and chunking leave the hash; any value changes it."""
+    rows = [
+        {"prompt_id": f"p{i}", "baseline": side(e2e_s=1.0 + i), "candidate": side()}
+        for i in range(5)
+    ]
+    table = table_of(rows)
+    plain = evidence.from_table(table)
+    shuffled = table_of(rows[::-1]).select(table.column_names[::-1])
+    assert evidence.from_table(shuffled).data_hash == plain.data_hash
+    rows[0]["baseline"] = side(e2e_s=1.0 + 2**-50)
+    assert evidence.from_table(table_of(rows)).data_hash != plain.data_hash
+
+
+def test_unreadable_tables_are_refused(table_of, side) -> None:
+    """A missing column and a key that stands twice are named."""
+    row = {"prompt_id": "a", "repeat": 1, "baseline": side(), "candidate": side()}
+    with pytest.raises(EvidenceError, match="no column candidate_e2e_s; collector and evals"):
+        evidence.from_table(table_of([row]).drop_columns(["candidate_e2e_s"]))
+    with pytest.raises(EvidenceError, match=r"key \('a', 1\) stands in two rows"):
+        evidence.from_table(table_of([row, row]))
+
+
+def drafts(side, steps, drafted, accepted, **fields):
+    per_pos = {"spec_draft_tokens_per_pos": drafted, "spec_accepted_tokens_per_pos": accepted}
+    counts = {
+        "speculated": True,
+        "counts_usable": True,
+        "spec_steps": steps,
+        "spec_draft_tokens": sum(drafted),
+        "spec_accepted_tokens": sum(accepted),
+    }
+    return side(**(counts | per_pos | fields))
+
+
+def test_acceptance_is_made_from_sums(evidence_of, side) -> None:
+    """Ratios come from summed counts; broken counts are excluded and counted."""
+    rows = [
+        {"prompt_id": "a", "baseline": side(), "candidate": drafts(side, 10, [10, 8], [6, 3])},
+        {"prompt_id": "b", "baseline": side(), "candidate": drafts(side, 2, [2], [2])},
+        {
+            "prompt_id": "c",
+            "baseline": side(),
+            "candidate": drafts(side, 5, [5], [5], counts_usable=False),
+        },
+    ]
+    assert acceptance(evidence_of(rows)) == (
+        Acceptance(
+            cohort=None,
+            arm=Arm.CANDIDATE,
+            generations=2,
+            excluded=1,
+            steps=12,
+            draft_tokens=20,
+            accepted_tokens=11,
+            rate=11 / 20,
+            length=1 + 11 / 12,
+            rate_per_pos=(8 / 12, 3 / 8),
+            drafts_per_pos=(12, 8),
+        ),
+    )
+
+
+def test_acceptance_without_counts_has_no_ratio(evidence_of, side) -> None:
+    """An arm that speculated and counted nothing has no rate, rather than 0."""
+    rows = [{"prompt_id": "a", "baseline": side(), "candidate": side(speculated=True)}]
+    (found,) = acceptance(evidence_of(rows))
+    assert (found.generations, found.excluded, found.rate, found.length) == (0, 1, None, None)
+
+
+def test_latency_counts_errors_beside_the_percentiles(evidence_of, side) -> None:
+    """Percentiles are of the answers that succeeded in complete pairs, n and errors beside."""
+    rows = [
+        {"prompt_id": "a", "baseline": side(e2e_s=1.0), "candidate": side(e2e_s=3.0)},
+        {"prompt_id": "b", "baseline": side(e2e_s=2.0), "candidate": side(**FAILED)},
+        {"prompt_id": "c", "baseline": side(e2e_s=9.0), "candidate": None},
+    ]
+    baseline, candidate = latency(evidence_of(rows))
+    assert baseline == ArmLatency(
+        cohort=None,
+        arm=Arm.BASELINE,
+        generations=2,
+        errors=0,
+        ttft_s=Percentiles(n=2, p50=0.1, p95=0.1, p99=0.1),
+        tpot_s=Percentiles(n=2, p50=0.01, p95=0.01, p99=0.01),
+        e2e_s=Percentiles(n=2, p50=1.5, p95=pytest.approx(1.95), p99=pytest.approx(1.99)),
+    )
+    assert (candidate.errors, candidate.e2e_s) == (1, Percentiles(n=1, p50=3.0, p95=3.0, p99=3.0))
+
+
+def test_wins_losses_and_ties(evidence_of, side) -> None:
+    """Scores are compared pair by pair, with the unscored counted and never guessed."""
+    scores = [(1.0, 0.5), (0.5, 1.0), (1.0, 1.0), (1.0, None), (None, None)]
+    rows = [
+        {
+            "prompt_id": f"p{i}",
+            "cohort": "rag",
+            "baseline": side(score_g=b),
+            "candidate": side(score_g=c),
+        }
+        for i, (b, c) in enumerate(scores)
+    ]
+    rows.append({"prompt_id": "q", "cohort": "chat", "baseline": side(), "candidate": side()})
+    pooled, rag = quality(evidence_of(rows))
+    assert pooled == QualityCounts(
+        metric="g",
+        cohort=None,
+        n=3,
+        unscored=2,
+        baseline_mean=2.5 / 3,
+        candidate_mean=2.5 / 3,
+        wins=1,
+        losses=1,
+        ties=1,
+    )
+    assert (rag.cohort, rag.n, rag.unscored) == ("rag", 3, 2)

@@ -1,0 +1,143 @@
+"""The ratio of quantiles against scipy, its ranks, and its own laws."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import quantile_test
+
+from evals.stats import Insufficient, Interval
+from evals.stats.quantile_ratio import METHOD, minimum_n, quantile_ratio
+
+
+def ratio(candidate, baseline, *, q=0.95, margin=1.25, clusters=None, bound="max"):
+    found = quantile_ratio(
+        np.asarray(candidate, dtype=float),
+        np.asarray(baseline, dtype=float),
+        q=q,
+        clusters=len(candidate) if clusters is None else clusters,
+        margin=margin,
+        bound=bound,
+        confidence=0.95,
+    )
+    assert isinstance(found, Interval)
+    return found
+
+
+def lognormal(seed: int, n: int, shift: float = 0.0):
+    return np.random.default_rng(seed).lognormal(shift, 0.4, n)
+
+
+def test_combines_scipys_one_arm_limits() -> None:
+    """With arms that share nothing, MOVER combines the limits of scipy's quantile test."""
+    candidate, baseline = lognormal(1, 400), np.sort(lognormal(2, 400))
+    candidate = np.sort(candidate)[::-1].copy()  # exceedances never coincide: correlation 0
+    found = ratio(candidate, baseline, q=0.5)
+    q_c, q_b = np.quantile(candidate, 0.5), np.quantile(baseline, 0.5)
+
+    def one_arm(values, side):
+        tested = quantile_test(values, p=0.5, alternative=side)
+        return tested.confidence_interval(confidence_level=0.95)
+
+    x = math.log(one_arm(candidate, "less").high / q_c)
+    y = math.log(q_b / one_arm(baseline, "greater").low)
+    assert found.estimate == pytest.approx(q_c / q_b)
+    assert found.upper == pytest.approx(q_c / q_b * math.exp(math.hypot(x, y)), rel=1e-12)
+    assert (found.n, found.method) == (400, METHOD)
+
+
+@pytest.mark.parametrize(("q", "n"), [(0.5, 5), (0.95, 59), (0.99, 299)])
+def test_no_limit_where_the_rank_does_not_exist(q, n) -> None:
+    """One pair below the least n there is no upper limit; at it there is."""
+    assert minimum_n(q, 0.95) == n
+    below = ratio(lognormal(1, n - 1), lognormal(2, n - 1), q=q)
+    assert (below.upper, below.lower) == (None, None)
+    assert below.estimate is not None
+    at = ratio(lognormal(1, n), lognormal(2, n), q=q)
+    assert at.upper is not None
+    assert at.lower is not None
+
+
+def test_repeats_do_not_make_a_rank() -> None:
+    """Four repeats of 40 prompts have no p95 limit: ranks come from the prompts."""
+    assert ratio(lognormal(1, 160), lognormal(2, 160), clusters=40).upper is None
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.integers(60, 200), st.randoms(use_true_random=False))
+def test_order_does_not_matter_and_swapping_inverts(seed, n, random) -> None:
+    """Shuffled pairs give the same ratio; exchanged arms give its inverse."""
+    candidate, baseline = lognormal(seed, n), lognormal(seed + 1, n)
+    found = ratio(candidate, baseline)
+    order = list(range(n))
+    random.shuffle(order)
+    assert ratio(candidate[order], baseline[order]) == found
+    swapped = ratio(baseline, candidate)
+    assert swapped.estimate == pytest.approx(1 / found.estimate)
+    assert swapped.lower == pytest.approx(1 / found.upper)
+    assert swapped.upper == pytest.approx(1 / found.lower)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.floats(0.5, 2.0), st.floats(0.5, 2.0))
+def test_p_falls_as_the_margin_tightens(seed, one, other) -> None:
+    """A tighter margin never makes failing less likely."""
+    candidate, baseline = lognormal(seed, 120), lognormal(seed + 1, 120)
+    tighter, looser = sorted((one, other))
+    p_loose = ratio(candidate, baseline, margin=looser).p_fail
+    assert ratio(candidate, baseline, margin=tighter).p_fail <= p_loose + 1e-9
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.floats(0.6, 1.8))
+def test_limit_and_p_value_agree(seed, margin) -> None:
+    """The lower limit excludes the margin exactly where p is at most 0.05."""
+    found = ratio(lognormal(seed, 150, 0.2), lognormal(seed + 1, 150), margin=margin)
+    assert (found.lower > margin) == (found.p_fail <= 0.05)
+
+
+def test_failed_requests_are_infinite_not_dropped() -> None:
+    """A few failures leave the quantile finite and higher; many leave no estimate and fail."""
+    baseline = lognormal(2, 200)
+    candidate = baseline.copy()
+    candidate[:6] = np.inf
+    few = ratio(candidate, baseline)
+    assert few.estimate is not None
+    assert few.estimate > 1
+    assert few.upper is None
+    candidate[:40] = np.inf
+    many = ratio(candidate, baseline)
+    assert (many.estimate, many.lower, many.upper) == (None, None, None)
+    assert many.p_fail < 1e-3
+    assert ratio(baseline, candidate).p_fail > 0.99
+
+
+def test_both_arms_failing_says_nothing() -> None:
+    """Where both quantiles are infinite there is neither an estimate nor a small p."""
+    found = ratio([np.inf] * 100, [np.inf] * 100)
+    assert (found.estimate, found.lower, found.upper, found.p_fail) == (None, None, None, 1.0)
+
+
+def test_no_pairs_are_insufficient() -> None:
+    """Without pairs there is no number."""
+    empty = np.array([])
+    found = quantile_ratio(
+        empty, empty, q=0.95, clusters=0, margin=1.2, bound="max", confidence=0.95
+    )
+    assert found == Insufficient(reason="no pairs", n=0, n_needed=None)
+
+
+def test_one_pair_has_an_estimate_and_no_limits() -> None:
+    """One pair is a ratio without any confidence."""
+    found = ratio([2.0], [1.0])
+    assert (found.estimate, found.lower, found.upper) == (2.0, None, None)
+
+
+def test_bad_values_are_refused() -> None:
+    """Zero seconds and unpaired samples are a caller's mistake, not a number."""
+    with pytest.raises(ValueError, match="above 0"):
+        ratio([0.0, 1.0], [1.0, 1.0])
+    with pytest.raises(ValueError, match="wanted pairs"):
+        ratio([1.0], [1.0, 1.0])

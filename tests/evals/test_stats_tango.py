@@ -1,0 +1,127 @@
+"""Tango's score interval against literature, brute force and its own laws."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+
+from evals.stats import Insufficient, Interval
+from evals.stats.tango import METHOD, paired_difference, score
+
+
+def limits(gained: float, lost: float, n: float, *, margin: float = -0.1, level: float = 0.95):
+    found = paired_difference(gained, lost, n, margin=margin, bound="min", confidence=level)
+    assert isinstance(found, Interval)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "n", "level", "lower", "upper"),
+    [
+        # Airway hyper-responsiveness before and after transplantation (Bentur et al. 2009), as in
+        # Fagerland, Lydersen and Laake (2014): 95 % limits -0.517 and -0.026.
+        (1, 7, 21, 0.975, -0.517, -0.026),
+        # R's PropCIs::scoreci.mp(25, 28, 618, 0.90): -0.0148 and 0.0247.
+        (28, 25, 618, 0.95, -0.0148, 0.0247),
+    ],
+)
+def test_reproduces_published_limits(gained, lost, n, level, lower, upper) -> None:
+    """The limits of two published tables come out to the printed digit."""
+    found = limits(gained, lost, n, level=level)
+    digits = len(str(upper).split(".")[1])
+    assert (round(found.lower, digits), round(found.upper, digits)) == (lower, upper)
+    assert found.estimate == (gained - lost) / n
+    assert found.method == METHOD
+
+
+def test_nothing_discordant_has_the_closed_form() -> None:
+    """Without a discordant pair the limits are ∓ z²/(n + z²)."""
+    z2 = norm.ppf(0.95) ** 2
+    found = limits(0, 0, 160)
+    assert (found.lower, found.upper) == pytest.approx((-z2 / (160 + z2), z2 / (160 + z2)))
+
+
+@pytest.mark.parametrize(("gained", "lost"), list(product((0, 1, 4, 9), (0, 2, 7))))
+@pytest.mark.parametrize("difference", [-0.3, -0.02, 0.0, 0.15])
+def test_score_is_the_constrained_likelihoods(gained, lost, difference) -> None:
+    """The statistic uses the share that maximises the trinomial likelihood under Δ₀."""
+    n = 30
+    low, high = max(0.0, -difference), (1 - difference) / 2
+
+    def minus_log_likelihood(p_lost: float) -> float:
+        shares = (p_lost + difference, p_lost, 1 - 2 * p_lost - difference)
+        counts = (gained, lost, n - gained - lost)
+        terms = zip(counts, shares, strict=True)
+        return -sum(k * math.log(max(p, 1e-300)) for k, p in terms if k)
+
+    best = minimize_scalar(minus_log_likelihood, bounds=(low, high), method="bounded",
+                           options={"xatol": 1e-12}).x  # fmt: skip
+    p_lost = min((low, best, high), key=minus_log_likelihood)
+    variance = n * (2 * p_lost + difference * (1 - difference))
+    excess = gained - lost - n * difference
+    wanted = (
+        excess / math.sqrt(variance) if variance > 1e-12 else score(gained, lost, n, difference)
+    )
+    assert score(gained, lost, n, difference) == pytest.approx(wanted, abs=2e-4)
+
+
+counts = st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 200)).filter(
+    lambda c: sum(c) > 0
+)
+
+
+@given(counts, st.floats(-0.5, -0.001), st.floats(-0.5, -0.001))
+def test_p_falls_as_the_margin_tightens(table, one, other) -> None:
+    """A tighter margin never makes failing less likely."""
+    gained, lost, rest = table
+    looser, tighter = sorted((one, other))
+    n = gained + lost + rest
+    p_loose = limits(gained, lost, n, margin=looser).p_fail
+    assert limits(gained, lost, n, margin=tighter).p_fail <= p_loose + 1e-12
+
+
+@given(counts)
+def test_swapping_the_arms_negates(table) -> None:
+    """Exchanging candidate and baseline mirrors the interval."""
+    gained, lost, rest = table
+    n = gained + lost + rest
+    found, swapped = limits(gained, lost, n), limits(lost, gained, n)
+    assert found.estimate == -swapped.estimate
+    assert (found.lower, found.upper) == pytest.approx((-swapped.upper, -swapped.lower), abs=1e-9)
+    assert -1 <= found.lower <= found.estimate <= found.upper <= 1
+
+
+@given(counts, st.floats(-0.5, -0.01))
+def test_limit_and_p_value_agree(table, margin) -> None:
+    """The lower limit is beyond the margin exactly where the test passes there."""
+    gained, lost, rest = table
+    n = gained + lost + rest
+    found = limits(gained, lost, n, margin=margin)
+    z = score(gained, lost, n, margin)
+    if abs(z - norm.ppf(0.95)) > 1e-6:
+        assert (found.lower >= margin) == (z >= norm.ppf(0.95))
+    assert found.p_fail == pytest.approx(norm.cdf(z))
+
+
+def test_no_pairs_are_insufficient() -> None:
+    """Without pairs there is no number."""
+    found = paired_difference(0, 0, 0, margin=-0.1, bound="min", confidence=0.95)
+    assert found == Insufficient(reason="no pairs", n=0, n_needed=None)
+
+
+def test_one_pair_decides_nothing() -> None:
+    """One pair, won or lost, leaves limits that contain every sensible margin."""
+    assert limits(1, 0, 1).lower < -0.4
+    assert limits(0, 1, 1).upper > 0.4
+    assert not np.isnan(limits(0, 0, 1).lower)
+
+
+def test_impossible_counts_are_refused() -> None:
+    """More discordant pairs than pairs is a caller's mistake, not a number."""
+    with pytest.raises(ValueError, match="wanted 0 ≤ gained"):
+        limits(3, 3, 5)
