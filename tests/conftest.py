@@ -1,9 +1,14 @@
-"""What tests of every package share: a tiny pair of models made on the spot."""
+"""What tests of several packages share: a tiny pair of models, a free port, a browser."""
 
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 SENTENCE = "the order was shipped on monday by north way and will arrive soon thank you"
 WORDS = SENTENCE.split()
@@ -80,3 +85,77 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
     model.generation_config.pad_token_id = 1
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
+
+# Without these, Chromium asks its maker's servers on every start.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    """Return what finds a port that nothing listens on."""
+
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            return port
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return the path of a Chromium; skip where there is none, but fail in CI."""
+    found = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
+    if found is None:
+        missing = "no Chromium on the PATH (Debian: apt-get install chromium)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """Start Debian's Chromium."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """Open a page in Berlin; fail on a dialog, a script's error, a raw exception or a stranger."""
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 1000}, timezone_id="Europe/Berlin"
+    )
+    opened = context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+    opened.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
+
+    def watch(request: Request) -> None:
+        if not request.url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
+            problems.append(f"asked {request.url}")
+        if ":9/" in request.url:
+            problems.append(f"an answer's image was fetched: {request.url}")
+
+    opened.on("request", watch)
+    yield opened
+    expect(opened.get_by_test_id("stException")).to_have_count(0)
+    context.close()
+    assert problems == []

@@ -1,0 +1,29 @@
+"""Whether the collector runs, and whether it can serve."""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from collector.api.problems import responses
+from collector.api.state import Collector
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """All is well."""
+
+    status: str
+
+
+@router.get("/healthz", response_model=Health)
+def healthz() -> JSONResponse:
+    """Say that the process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/readyz", response_model=Health, responses=responses(503))
+def readyz(collector: Collector) -> JSONResponse:
+    """Say that the database can be read."""
+    collector.store.check()
+    return JSONResponse({"status": "ok"})

@@ -1,0 +1,70 @@
+"""Pairs of a rollout: records in pages, or all of them as Arrow columns."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+
+from collector.api import cursors
+from collector.api.pages import After, Limit, Rollout, Text
+from collector.api.problems import responses
+from collector.api.state import Collector
+from collector.contract import Pair, PairKey, to_document
+from collector.store import pairs, pairs_arrow
+
+ARROW = "application/vnd.apache.arrow.stream"
+router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
+
+
+class Pairs(BaseModel):
+    """A page of pairs, by prompt id and repeat."""
+
+    pairs: list[Pair]
+    next: str | None
+
+
+@router.get(
+    "",
+    response_model=Pairs,
+    responses={
+        200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}},
+        **responses(400, 404, 422, 503),
+    },
+)
+def list_pairs(
+    collector: Collector,
+    rollout: Rollout,
+    cohort: str | None = None,
+    *,
+    content: Text = False,
+    limit: Limit = 100,
+    after: After = None,
+    accept: Annotated[str | None, Header()] = None,
+) -> Response:
+    """List a rollout's pairs with their scores.
+
+    With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
+    rollout, numbers only, one row a pair; the other parameters do not apply then.
+    """
+    if ARROW in (accept or ""):
+        with collector.store.read() as connection:
+            table = pairs_arrow.table(connection, rollout)
+        return Response(pairs_arrow.to_stream(table), media_type=ARROW)
+    with collector.store.read() as connection:
+        page = pairs.page(
+            connection,
+            rollout,
+            cohort=cohort,
+            content=content,
+            limit=limit,
+            after=_key(after) if after is not None else None,
+        )
+    return JSONResponse(
+        {"pairs": [to_document(pair) for pair in page.pairs], "next": cursors.encode(page.next)}
+    )
+
+
+def _key(after: str) -> PairKey:
+    prompt_id, repeat = cursors.decode(after, [str, int])
+    return PairKey(str(prompt_id), int(repeat))

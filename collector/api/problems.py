@@ -1,0 +1,104 @@
+"""Errors as RFC 9457 problem details."""
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from collector.errors import CollectorError, NotFoundError, QueueFullError, RequestError, StoreError
+
+RETRY_AFTER_S = 1
+MEDIA_TYPE = "application/problem+json"
+
+_log = logging.getLogger(__name__)
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    type: str = Field(default="about:blank", description="Always about:blank: the status says it.")
+    title: str = Field(description="The HTTP status in words.")
+    status: int
+    detail: str = Field(description="What was seen, what was wanted, and what to do.")
+
+
+class BodyTooLargeError(RequestError):
+    """A body is larger than the collector accepts."""
+
+
+class MediaTypeError(RequestError):
+    """A body is of a type, or in a coding, that the collector does not read."""
+
+
+def status_of(error: CollectorError) -> HTTPStatus:
+    """Return the HTTP status that an error is answered with."""
+    if isinstance(error, NotFoundError):
+        return HTTPStatus.NOT_FOUND
+    if isinstance(error, BodyTooLargeError):
+        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    if isinstance(error, MediaTypeError):
+        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if isinstance(error, QueueFullError | StoreError):
+        return HTTPStatus.SERVICE_UNAVAILABLE
+    return HTTPStatus.BAD_REQUEST
+
+
+def retry_headers(status: int) -> dict[str, str]:
+    """Return the headers that tell a sender when to come again, where it should."""
+    return {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """Return a problem as a response."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
+    return JSONResponse(
+        body.model_dump(),
+        status,
+        headers=retry_headers(status) | (headers or {}),
+        media_type=MEDIA_TYPE,
+    )
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return OpenAPI's description of the problems that a route answers with."""
+    schema = Problem.model_json_schema()
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        }
+        for status in statuses
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the app with a problem."""
+
+    async def on_collector_error(_: Request, exc: Exception) -> JSONResponse:
+        assert isinstance(exc, CollectorError)  # noqa: S101  # registered for this type alone
+        return problem(status_of(exc), str(exc))
+
+    async def on_http_error(_: Request, exc: Exception) -> JSONResponse:
+        assert isinstance(exc, HTTPException)  # noqa: S101  # registered for this type alone
+        return problem(exc.status_code, str(exc.detail), dict(exc.headers or {}))
+
+    async def on_invalid(_: Request, exc: Exception) -> JSONResponse:
+        assert isinstance(exc, RequestValidationError)  # noqa: S101  # registered for this type
+        found = (f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.errors())
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(found))
+
+    async def on_bug(_: Request, exc: Exception) -> JSONResponse:
+        _log.error("unexpected error", exc_info=exc)
+        return problem(
+            HTTPStatus.INTERNAL_SERVER_ERROR, "an error in the collector; its log says which"
+        )
+
+    app.add_exception_handler(CollectorError, on_collector_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(RequestValidationError, on_invalid)
+    app.add_exception_handler(Exception, on_bug)

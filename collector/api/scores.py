@@ -1,0 +1,106 @@
+"""Scores of generations: posted by evaluators, read by the gate and the dashboard."""
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+
+from collector.api import bodies, cursors
+from collector.api.pages import After, Limit, Rollout
+from collector.api.problems import responses
+from collector.api.state import Collector
+from collector.contract import Score, from_document, to_document
+from collector.contract.documents import DocumentError
+from collector.errors import RequestError
+from collector.store import Batch, scores
+
+router = APIRouter(prefix="/api/v1/scores", tags=["scores"])
+
+_BODY = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Score"}}
+        }
+    },
+}
+_TRACE_ID = re.compile("[0-9a-f]{32}")
+_SPAN_ID = re.compile("[0-9a-f]{16}")
+
+
+class Scores(BaseModel):
+    """A page of scores, by generation in the order of arrival."""
+
+    scores: list[Score]
+    next: str | None
+
+
+@router.post(
+    "",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,
+    responses=responses(400, 413, 503),
+    openapi_extra={"requestBody": _BODY},
+)
+async def post_scores(request: Request, collector: Collector) -> Response:
+    """Store a list of scores.
+
+    Idempotent by trace id, span id, metric, evaluator and version: the last one posted wins. A
+    score may be posted before the span that it judges has arrived.
+    """
+    document = await bodies.read_json(request, collector.settings.max_body_bytes)
+    await collector.ingest.write(Batch(scores=_scores(document)))
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.get("", response_model=Scores, responses=responses(400, 404, 422, 503))
+def list_scores(
+    collector: Collector,
+    rollout: Rollout,
+    metric: str | None = None,
+    limit: Limit = 1000,
+    after: After = None,
+) -> JSONResponse:
+    """List the scores of a rollout's generations."""
+    with collector.store.read() as connection:
+        page = scores.page(
+            connection,
+            rollout,
+            metric=metric,
+            limit=limit,
+            after=_position(after) if after is not None else None,
+        )
+    return JSONResponse(
+        {
+            "scores": [to_document(score) for score in page.scores],
+            "next": cursors.encode(page.next),
+        }
+    )
+
+
+def _position(after: str) -> scores.Position:
+    id_, metric, evaluator, version = cursors.decode(after, [int, str, str, str])
+    return scores.Position(int(id_), str(metric), str(evaluator), str(version))
+
+
+def _scores(document: Any) -> tuple[Score, ...]:  # Any: JSON, as sent
+    if not isinstance(document, list):
+        raise RequestError("wanted a JSON list of scores")
+    return tuple(_score(item, f"[{i}]") for i, item in enumerate(document))
+
+
+def _score(document: object, at: str) -> Score:
+    try:
+        score = from_document(Score, document, at=at)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+    for name, pattern in (("trace_id", _TRACE_ID), ("span_id", _SPAN_ID)):
+        value = getattr(score, name)
+        if not pattern.fullmatch(value):
+            raise RequestError(
+                f"{at}.{name}: wanted {pattern.pattern} (lower-case hexadecimal), got {value!r}"
+            )
+    return score

@@ -1,0 +1,28 @@
+"""What routes need from the app: settings, store and ingest, made in its lifespan."""
+
+from typing import Annotated, NamedTuple, cast
+
+from anyio import CapacityLimiter
+from fastapi import Depends, Request
+
+from collector.ingest import Ingest
+from collector.settings import Settings
+from collector.store import Store
+
+
+class State(NamedTuple):
+    """The parts of a running collector."""
+
+    settings: Settings
+    store: Store
+    ingest: Ingest
+    decoders: CapacityLimiter
+    """Threads that inflate and decode: few, for each may hold a whole body outside the queue."""
+
+
+def state_of(request: Request) -> State:
+    """Return the running collector's parts."""
+    return cast("State", request.app.state.collector)
+
+
+Collector = Annotated[State, Depends(state_of)]

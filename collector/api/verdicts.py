@@ -1,0 +1,68 @@
+"""Verdicts on rollouts."""
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from collector.api import bodies
+from collector.api.problems import responses
+from collector.api.state import Collector
+from collector.contract import StoredVerdict, Verdict, from_document, to_document
+from collector.contract.documents import DocumentError
+from collector.errors import RequestError
+from collector.store import Batch, Store, verdicts
+
+router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
+
+_BODY = {
+    "required": True,
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Verdict"}}},
+}
+
+
+class Verdicts(BaseModel):
+    """Verdicts, newest first."""
+
+    verdicts: list[StoredVerdict]
+
+
+@router.post(
+    "",
+    response_model=StoredVerdict,
+    responses=responses(400, 413, 503),
+    openapi_extra={"requestBody": _BODY},
+)
+async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
+    """Store a verdict and give it with its id; the same verdict is stored once."""
+    document = await bodies.read_json(request, collector.settings.max_body_bytes)
+    try:
+        verdict = from_document(Verdict, document)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+    posted = StoredVerdict(
+        id=verdicts.verdict_id(verdict), posted_unix_ns=time.time_ns(), verdict=verdict
+    )
+    await collector.ingest.write(Batch(verdicts=(posted,)))
+    stored = await run_in_threadpool(_by_id, collector.store, posted.id)
+    return JSONResponse(to_document(stored))
+
+
+@router.get("", response_model=Verdicts, responses=responses(404, 422, 503))
+def list_verdicts(
+    collector: Collector,
+    rollout: Annotated[str | None, Query(description="Absent: verdicts on any rollout.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+) -> JSONResponse:
+    """List the newest verdicts."""
+    with collector.store.read() as connection:
+        found = verdicts.newest(connection, rollout, limit=limit)
+    return JSONResponse({"verdicts": [to_document(stored) for stored in found]})
+
+
+def _by_id(store: Store, id_: str) -> StoredVerdict:
+    with store.read() as connection:
+        return verdicts.by_id(connection, id_)

@@ -1,0 +1,295 @@
+"""The one door to stored data: a synchronous client of the collector's HTTP API."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from itertools import islice
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+import pyarrow as pa
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from collector.contract import (
+    Arm,
+    ArmSummary,
+    Generation,
+    Pair,
+    RolloutOverview,
+    Score,
+    Span,
+    StoredVerdict,
+    Verdict,
+    from_document,
+    to_document,
+)
+from collector.errors import ClientError, StoreError
+from collector.span_json import span_from_document
+
+__all__ = ["Client", "ClientError", "PairPage"]
+
+_ARROW = "application/vnd.apache.arrow.stream"
+_PROTOBUF = "application/x-protobuf"
+_SCORES_A_POST = 1000
+_Query = Mapping[str, str | int | bool | None]
+R = TypeVar("R")
+
+
+class PairPage(NamedTuple):
+    """Pairs by prompt id and repeat."""
+
+    pairs: tuple[Pair, ...]
+    next: str | None
+    """What to pass as `after` for the next page; None on the last."""
+
+
+class Client:
+    """Reads and writes what a collector stores; a context manager.
+
+    Every method raises `ClientError` where the collector cannot be reached, refuses, or answers
+    with something else.
+    """
+
+    def __init__(
+        self, url: str, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self._url = url.rstrip("/")
+        try:
+            self._http = httpx.Client(base_url=self._url, timeout=timeout_s, transport=transport)
+        except httpx.InvalidURL as exc:
+            raise ClientError(f"{url}: is no URL ({exc}); try http://localhost:4318") from exc
+
+    @classmethod
+    def local(cls, database_url: str) -> "Client":
+        """Serve a database in this process, creating it or bringing it to the newest schema.
+
+        The same application, without a server. Raises `ClientError` where it cannot be opened.
+        """
+        # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
+        from collector.app import create_app  # noqa: PLC0415
+        from collector.asgi_transport import InProcessTransport  # noqa: PLC0415
+        from collector.settings import Settings  # noqa: PLC0415
+
+        app = create_app(Settings(database_url=database_url))
+        try:
+            transport = InProcessTransport(app, app.router.lifespan_context(app))
+        except StoreError as exc:
+            raise ClientError(str(exc)) from exc
+        return cls("http://draftgate.local", transport=transport)
+
+    def close(self) -> None:
+        """Close connections; a local database is closed with what was posted in it."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def health(self) -> bool:
+        """Say whether a collector answers."""
+        try:
+            return bool(self._get("/healthz") == {"status": "ok"})
+        except ClientError:
+            return False
+
+    def post_traces(
+        self, body: bytes, *, content_type: str = _PROTOBUF, gzipped: bool = False
+    ) -> None:
+        """Store the spans of an OTLP body; on return they are durable.
+
+        `gzipped` says that the body is. Raises `ClientError` where any span was rejected.
+        """
+        headers = {"Content-Type": content_type}
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        response = self._send("POST", "/v1/traces", content=body, headers=headers)
+        rejected, reason = self._partial_success(response)
+        if rejected:
+            raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
+
+    def rollouts(self) -> tuple[RolloutOverview, ...]:
+        """Return every rollout that has a generation, by name."""
+        return self._records(RolloutOverview, self._get("/api/v1/rollouts"), "rollouts")
+
+    def summary(self, rollout: str) -> tuple[ArmSummary, ...]:
+        """Return counts and sums, one row for each cohort and arm."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
+        return self._records(ArmSummary, self._get(path), "summary")
+
+    def generations(
+        self,
+        rollout: str,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        content: bool = False,
+    ) -> Iterator[Generation]:
+        """Yield a rollout's generations in the order of arrival, page by page."""
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "content": content,
+        }
+        return self._pages(Generation, "/api/v1/generations", query, "generations")
+
+    def pairs(
+        self,
+        rollout: str,
+        *,
+        cohort: str | None = None,
+        content: bool = False,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> PairPage:
+        """Return a page of at most `limit` (1 to 1000) pairs with their scores."""
+        query = {
+            "rollout": rollout,
+            "cohort": cohort,
+            "content": content,
+            "limit": limit,
+            "after": after,
+        }
+        body = self._get("/api/v1/pairs", query)
+        return PairPage(self._records(Pair, body, "pairs"), body["next"])
+
+    def pairs_table(self, rollout: str) -> pa.Table:
+        """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
+        response = self._send(
+            "GET", "/api/v1/pairs", params={"rollout": rollout}, headers={"Accept": _ARROW}
+        )
+        try:
+            return pa.ipc.open_stream(response.content).read_all()
+        except pa.ArrowException as exc:
+            raise self._alien(exc) from exc
+
+    def trace(self, trace_id: str) -> tuple[Span, ...]:
+        """Return every stored span of a trace, by start."""
+        body = self._get(f"/api/v1/traces/{quote(trace_id, safe='')}")
+        try:
+            return tuple(span_from_document(document) for document in body["spans"])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._alien(exc) from exc
+
+    def post_scores(self, scores: Iterable[Score]) -> None:
+        """Store scores; each replaces the same evaluator version's earlier one of that span."""
+        left = iter(scores)
+        while batch := [to_document(score) for score in islice(left, _SCORES_A_POST)]:
+            self._post("/api/v1/scores", batch)
+
+    def scores(self, rollout: str, *, metric: str | None = None) -> Iterator[Score]:
+        """Yield the scores of a rollout's generations, page by page."""
+        query = {"rollout": rollout, "metric": metric}
+        return self._pages(Score, "/api/v1/scores", query, "scores")
+
+    def post_verdict(self, verdict: Verdict) -> StoredVerdict:
+        """Store a verdict, once, and return it as stored."""
+        response = self._post("/api/v1/verdicts", to_document(verdict))
+        return self._record(StoredVerdict, self._json(response))
+
+    def verdicts(self, rollout: str | None = None, *, limit: int = 20) -> tuple[StoredVerdict, ...]:
+        """Return the newest verdicts, of one rollout or of all, newest first."""
+        body = self._get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
+        return self._records(StoredVerdict, body, "verdicts")
+
+    def _pages(self, kind: type[R], path: str, query: _Query, key: str) -> Iterator[R]:
+        after: str | None = None
+        while True:
+            body = self._get(path, {**query, "after": after})
+            yield from self._records(kind, body, key)
+            after = body["next"]
+            if after is None:
+                return
+
+    def _get(self, path: str, query: _Query | None = None) -> Any:  # Any: a JSON value
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        return self._json(self._send("GET", path, params=given))
+
+    def _post(self, path: str, document: object) -> httpx.Response:
+        try:
+            body = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as exc:
+            raise ClientError(f"{self._url}{path}: cannot be sent: {exc}") from exc
+        return self._send("POST", path, content=body, headers={"Content-Type": "application/json"})
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request and return its good answer; `options` are those of httpx."""
+        try:
+            response = self._http.request(method, path, **options)
+        except httpx.ConnectError as exc:
+            raise ClientError(
+                f"{self._url}: nothing answers ({exc}); is `draftgate serve` running?"
+            ) from exc
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            reason = str(exc) or type(exc).__name__
+            raise ClientError(
+                f"{self._url}{path}: no answer ({reason}); is this a collector, and is it busy?"
+            ) from exc
+        if not response.is_success:
+            raise ClientError(f"{response.url}: {_refusal(response)}")
+        return response
+
+    def _json(self, response: httpx.Response) -> Any:  # Any: a JSON value
+        try:
+            return response.json()
+        except ValueError as exc:
+            raise self._alien(exc) from exc
+
+    def _records(self, kind: type[R], body: Any, key: str) -> tuple[R, ...]:  # Any: a JSON value
+        try:
+            documents = body[key]
+            return tuple(from_document(kind, document) for document in documents)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._alien(exc) from exc
+
+    def _record(self, kind: type[R], document: object) -> R:
+        try:
+            return from_document(kind, document)
+        except ValueError as exc:
+            raise self._alien(exc) from exc
+
+    def _partial_success(self, response: httpx.Response) -> tuple[int, str]:
+        if response.headers.get("content-type", "").startswith("application/json"):
+            partial = self._json(response).get("partialSuccess", {})
+            return int(partial.get("rejectedSpans", 0)), partial.get("errorMessage", "")
+        message = ExportTraceServiceResponse()
+        try:
+            message.ParseFromString(response.content)
+        except DecodeError as exc:
+            raise self._alien(exc) from exc
+        return message.partial_success.rejected_spans, message.partial_success.error_message
+
+    def _alien(self, exc: Exception) -> ClientError:
+        return ClientError(
+            f"{self._url}: answered what a collector of this version does not ({exc}); "
+            "check the URL, and that both are the same version"
+        )
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Return the status and, where the body is a problem or a google.rpc.Status, its words."""
+    status = response.status_code
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
+    detail = _detail(response)
+    return f"{status} {phrase}: {detail}" if detail else f"{status} {phrase}"
+
+
+def _detail(response: httpx.Response) -> str | None:
+    try:
+        if response.headers.get("content-type") == _PROTOBUF:
+            return str(Status.FromString(response.content).message)
+        body = response.json()
+    except (DecodeError, ValueError):
+        return None
+    return (body.get("detail") or body.get("message")) if isinstance(body, dict) else None

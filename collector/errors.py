@@ -1,0 +1,48 @@
+"""What can go wrong in the collector.
+
+CollectorError                     one line: what was seen, what was wanted, what to do
+├── SettingsError                  a DRAFTGATE_* variable or an option is unusable
+├── OtlpError                      an OTLP body cannot be decoded at all
+├── RequestError                   an API request is unusable
+│   └── NotFoundError              it names something that is not stored
+├── QueueFullError                 more is pending than the queue may hold; send again later
+├── StoreError                     the database cannot be used
+│   └── StoreUnavailableError      it cannot be used now (locked, full, read-only); try again later
+└── ClientError                    the collector could not be reached, or refused
+"""
+
+
+class CollectorError(Exception):
+    """Base of every error of this package; its message is one line."""
+
+
+class SettingsError(CollectorError):
+    """A setting is unusable."""
+
+
+class OtlpError(CollectorError):
+    """An OTLP body cannot be decoded at all."""
+
+
+class RequestError(CollectorError):
+    """An API request is unusable."""
+
+
+class NotFoundError(RequestError):
+    """A request names something that is not stored."""
+
+
+class QueueFullError(CollectorError):
+    """More is pending than the queue may hold."""
+
+
+class StoreError(CollectorError):
+    """The database cannot be used."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be used now; trying again may help."""
+
+
+class ClientError(CollectorError):
+    """The collector could not be reached, or refused what was asked."""

@@ -1,0 +1,119 @@
+"""One writer thread: it takes all that is pending, writes one transaction, answers every waiter.
+
+Acknowledged means committed. What waits is bounded in bytes; beyond that senders are told to come
+again. A store that fails fails the requests of that transaction, and the writer goes on.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from collector.errors import QueueFullError, StoreUnavailableError
+from collector.store import Batch, Store, merge
+
+_log = logging.getLogger(__name__)
+
+
+class _Pending(NamedTuple):
+    batch: Batch
+    written: Future[None]
+
+
+class Ingest:
+    """The queue in front of the store, and the thread that empties it."""
+
+    def __init__(self, store: Store, *, max_queue_bytes: int) -> None:
+        self._store = store
+        self._max_queue_bytes = max_queue_bytes
+        self._admitted_bytes = 0
+        self._pending: deque[_Pending] = deque()
+        self._changed = threading.Condition()
+        self._stopping = False
+        # A daemon, so that a program may end without stop(): nothing acknowledged is lost by it.
+        self._thread = threading.Thread(target=self._run, name="draftgate-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the writer thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what is pending, then end the thread; nothing may be submitted any more."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    @contextmanager
+    def room(self, size_bytes: int) -> Iterator[None]:
+        """Hold room in the queue for a body, from before it is decoded until it is answered.
+
+        A body larger than the whole queue is let in when nothing else is. Raises `QueueFullError`
+        where there is no room.
+        """
+        with self._changed:
+            held = self._admitted_bytes
+            if held and held + size_bytes > self._max_queue_bytes:
+                raise QueueFullError(
+                    f"{held} bytes wait to be written, of {self._max_queue_bytes} allowed; "
+                    "send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"
+                )
+            self._admitted_bytes += size_bytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._admitted_bytes -= size_bytes
+
+    async def write(self, batch: Batch) -> None:
+        """Return once the batch is durable.
+
+        Raises `StoreUnavailableError` where it could not be stored now; nothing of it is then.
+        """
+        written: Future[None] = Future()
+        with self._changed:
+            if self._stopping:
+                raise StoreUnavailableError("the collector is stopping; send this again later")
+            self._pending.append(_Pending(batch, written))
+            self._changed.notify()
+        await asyncio.wrap_future(written)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._pending and not self._stopping:
+                    self._changed.wait()
+                taken = list(self._pending)
+                self._pending.clear()
+                if not taken:
+                    return
+            # A waiter that went away is not answered, so its rows need not be written.
+            self._write([item for item in taken if item.written.set_running_or_notify_cancel()])
+
+    def _write(self, items: Sequence[_Pending]) -> None:
+        try:
+            self._store.write(merge(item.batch for item in items))
+        except StoreUnavailableError as exc:
+            _log.warning("%d requests not stored: %s", len(items), exc)
+            _fail(items, exc)
+        except Exception as exc:
+            # Whatever it is, the thread must survive it, and one request must not take the
+            # others with it: each is written alone.
+            if len(items) > 1:
+                for item in items:
+                    self._write([item])
+            else:
+                _log.exception("a request could not be stored")
+                _fail(items, exc)
+        else:
+            for item in items:
+                item.written.set_result(None)
+
+
+def _fail(items: Sequence[_Pending], exc: Exception) -> None:
+    for item in items:
+        item.written.set_exception(exc)

@@ -1,0 +1,97 @@
+"""Spans as JSON, without loss: for the payload column and for the trace API.
+
+Plain JSON has no bytes, no NaN and no infinity. Every JSON object among attribute values is
+therefore a tag with one key: `{"bytes_hex": "00ff"}`, `{"double": "NaN"}` (or `Infinity`,
+`-Infinity`), `{"kvlist": {…}}`. Tagging key-value lists too keeps a list that happens to have a key
+`bytes_hex` from being read as bytes.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from collector.contract import AttributeValue, Document, Span, from_document, to_document
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+# One encoder for all spans: json.dumps would make one for each call that has options.
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def attributes_to_json(attributes: Mapping[str, AttributeValue]) -> Document:
+    """Return the attributes as strict JSON values."""
+    return {
+        name: value if type(value) in _PLAIN else _tagged(value)
+        for name, value in attributes.items()
+    }
+
+
+def attributes_from_json(document: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """Return the attributes that `attributes_to_json` was given.
+
+    Raises `ValueError` or `KeyError` on any other JSON.
+    """
+    return {name: _untagged(value) for name, value in document.items()}
+
+
+def dump_attributes(attributes: Mapping[str, AttributeValue]) -> bytes:
+    """Return the attributes as compact JSON text."""
+    return _dump(attributes_to_json(attributes)).encode()
+
+
+def load_attributes(text: bytes) -> dict[str, AttributeValue]:
+    """Return the attributes that `dump_attributes` was given."""
+    return attributes_from_json(json.loads(text))
+
+
+def span_to_document(span: Span) -> Document:
+    """Return the span as a JSON document of the trace API."""
+    bare = to_document(replace(span, attributes={}, resource={}))
+    return bare | {
+        "attributes": attributes_to_json(span.attributes),
+        "resource": attributes_to_json(span.resource),
+    }
+
+
+def span_from_document(document: Document) -> Span:
+    """Return the span that `span_to_document` was given.
+
+    Raises `DocumentError`, `ValueError` or `KeyError` on anything else.
+    """
+    bare = from_document(Span, {**document, "attributes": {}, "resource": {}})
+    return replace(
+        bare,
+        attributes=attributes_from_json(document["attributes"]),
+        resource=attributes_from_json(document["resource"]),
+    )
+
+
+def _tagged(value: AttributeValue) -> Any:  # Any: a JSON value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return {"double": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, bytes):
+        return {"bytes_hex": value.hex()}
+    if isinstance(value, tuple):
+        return [_tagged(item) for item in value]
+    if isinstance(value, Mapping):
+        return {"kvlist": attributes_to_json(value)}
+    return value
+
+
+def _untagged(value: Any) -> AttributeValue:  # Any: a JSON value
+    if isinstance(value, list):
+        return tuple(_untagged(item) for item in value)
+    if not isinstance(value, dict):
+        return value  # type: ignore[no-any-return]  # str, int, float, bool or None
+    ((tag, inner),) = value.items()
+    if tag == "double":
+        return _NON_FINITE[inner]
+    if tag == "bytes_hex":
+        return bytes.fromhex(inner)
+    if tag == "kvlist":
+        return attributes_from_json(inner)
+    raise ValueError(f"unknown tag {tag!r}; wanted double, bytes_hex or kvlist")

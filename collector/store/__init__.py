@@ -1,0 +1,7 @@
+"""The store: the one place that knows SQL."""
+
+from collector.store.batch import Batch, merge
+from collector.store.engine import Store
+from collector.store.span_rows import SpanRows, prepare
+
+__all__ = ["Batch", "SpanRows", "Store", "merge", "prepare"]

@@ -1,0 +1,26 @@
+"""What is written together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from collector.contract import Score, StoredVerdict
+from collector.store.span_rows import SpanRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Rows for one transaction."""
+
+    spans: tuple[SpanRows, ...] = ()
+    scores: tuple[Score, ...] = ()
+    verdicts: tuple[StoredVerdict, ...] = ()
+
+
+def merge(batches: Iterable[Batch]) -> Batch:
+    """Return one batch with the rows of all, in their order."""
+    parts = tuple(batches)
+    return Batch(
+        spans=tuple(rows for part in parts for rows in part.spans),
+        scores=tuple(score for part in parts for score in part.scores),
+        verdicts=tuple(verdict for part in parts for verdict in part.verdicts),
+    )

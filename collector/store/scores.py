@@ -1,0 +1,131 @@
+"""Reads of scores."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, and_, select, tuple_
+
+from collector.contract import Score
+from collector.store import rollouts
+from collector.store.tables import generation as g
+from collector.store.tables import score as s
+
+SpanKey = tuple[bytes, bytes]
+"""Trace id and span id."""
+
+_IDS_A_QUERY = 1000
+_COLUMNS = (
+    s.c.trace_id,
+    s.c.span_id,
+    s.c.metric,
+    s.c.evaluator,
+    s.c.version,
+    s.c.value,
+    s.c.label,
+    s.c.explanation,
+    s.c.unscored_reason,
+    s.c.latency_s,
+)
+_OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
+
+
+class Position(NamedTuple):
+    """A score's place in the order of pages."""
+
+    id: int
+    """Its generation's id."""
+    metric: str
+    evaluator: str
+    version: str
+
+
+class ScorePage(NamedTuple):
+    """Scores by generation, in the order of its arrival, then by metric, evaluator, version."""
+
+    scores: tuple[Score, ...]
+    next: Position | None
+
+
+def page(
+    connection: Connection,
+    rollout: str,
+    *,
+    metric: str | None,
+    limit: int,
+    after: Position | None,
+) -> ScorePage:
+    """Return the scores of a rollout's generations after a position.
+
+    Raises `NotFoundError` for an unknown rollout.
+    """
+    rollouts.require(connection, rollout)
+    order = (g.c.id, s.c.metric, s.c.evaluator, s.c.version)
+    statement = (
+        select(g.c.id, *_COLUMNS).join_from(g, s, _OF_GENERATION).where(g.c.rollout == rollout)
+    )
+    if metric is not None:
+        statement = statement.where(s.c.metric == metric)
+    if after is not None:
+        # The first condition lets the index skip; the second is exact.
+        statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
+    rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
+    shown = rows[:limit]
+    last = shown[-1] if len(rows) > limit else None
+    return ScorePage(
+        tuple(_score(row) for row in shown),
+        None if last is None else Position(last.id, last.metric, last.evaluator, last.version),
+    )
+
+
+def of_generations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:
+    """Return the scores of these generations by id, ordered; none, no entry."""
+    found: dict[int, list[Score]] = defaultdict(list)
+    for at in range(0, len(ids), _IDS_A_QUERY):
+        # By way of generation: SQLite would scan all scores for a list of (trace id, span id).
+        rows = connection.execute(
+            select(g.c.id, *_COLUMNS)
+            .join_from(g, s, _OF_GENERATION)
+            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+            .order_by(s.c.metric, s.c.evaluator, s.c.version)
+        )
+        for row in rows:
+            found[row.id].append(_score(row))
+    return {id_: tuple(scores) for id_, scores in found.items()}
+
+
+def latest_values(connection: Connection, rollout: str) -> dict[str, dict[SpanKey, float | None]]:
+    """Return, for each metric scored in the rollout, each span's value in its latest post.
+
+    None is a span whose latest score is a reason why there is no value.
+    """
+    rows = connection.execute(
+        select(s.c.trace_id, s.c.span_id, s.c.metric, s.c.value, s.c.revision)
+        .join_from(g, s, _OF_GENERATION)
+        .where(g.c.rollout == rollout)
+    )
+    latest: dict[str, dict[SpanKey, tuple[int, float | None]]] = defaultdict(dict)
+    for row in rows:
+        key = (row.trace_id, row.span_id)
+        known = latest[row.metric].get(key)
+        if known is None or known[0] < row.revision:
+            latest[row.metric][key] = (row.revision, row.value)
+    return {
+        metric: {key: value for key, (_, value) in values.items()}
+        for metric, values in sorted(latest.items())
+    }
+
+
+def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
+    return Score(
+        trace_id=row.trace_id.hex(),
+        span_id=row.span_id.hex(),
+        metric=row.metric,
+        evaluator=row.evaluator,
+        version=row.version,
+        value=row.value,
+        label=row.label,
+        explanation=row.explanation,
+        unscored_reason=row.unscored_reason,
+        latency_s=row.latency_s,
+    )

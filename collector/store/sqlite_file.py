@@ -1,0 +1,88 @@
+"""SQLite files: what is checked before one is opened, and how a connection is set up."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from collector.errors import StoreError, StoreUnavailableError
+
+_MAGIC = b"SQLite format 3\0"
+
+
+def create(url: URL, *, busy_timeout_s: float) -> Engine:
+    """Return an engine on an SQLite file; nothing is opened or written yet.
+
+    Raises `StoreError` where the file is no SQLite database or cannot be one.
+    """
+    check(url)
+    engine = create_engine(url, pool_size=8, max_overflow=40)
+
+    def on_connect(connection: sqlite3.Connection, _record: Any) -> None:  # Any: unused
+        # The driver would begin transactions by itself, and too late for the lock that we need.
+        connection.isolation_level = None
+        for pragma in (
+            f"busy_timeout = {int(busy_timeout_s * 1000)}",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    def on_begin(connection: Connection) -> None:
+        # A writer takes the lock at once: a reader that turns writer later cannot wait for it.
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+    return engine
+
+
+def use_write_ahead_log(engine: Engine) -> None:
+    """Let readers and the writer work at once; the file remembers it.
+
+    Not done on connecting: it changes the file, which may turn out not to be ours.
+    """
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as exc:
+        raise StoreUnavailableError(f"{engine.url.database}: {exc}; try again") from exc
+    finally:
+        connection.close()
+
+
+def identity(url: URL) -> tuple[int, int] | None:
+    """Return what tells the file from another of the same name; None where there is none."""
+    try:
+        found = Path(str(url.database)).stat()
+    except FileNotFoundError:
+        return None
+    return (found.st_dev, found.st_ino)
+
+
+def check(url: URL) -> None:
+    """Raise `StoreError` unless the URL names an SQLite database or a file that can become one."""
+    if url.database in (None, "", ":memory:"):
+        raise StoreError(
+            f"{url}: an in-memory database is lost between connections; "
+            "name a file, such as sqlite:///draftgate.db"
+        )
+    path = Path(str(url.database))
+    if path.is_dir():
+        raise StoreError(f"{path}: is a folder; name a file in it, such as {path / 'draftgate.db'}")
+    if not path.parent.is_dir():
+        raise StoreError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if not path.exists():
+        return
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except OSError as exc:
+        raise StoreError(f"{path}: cannot be read ({exc.strerror}); check its owner") from exc
+    if head and head != _MAGIC:
+        raise StoreError(
+            f"{path}: is no SQLite database (it begins with {head!r}); "
+            "name another file, or move this one away"
+        )

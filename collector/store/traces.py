@@ -1,0 +1,50 @@
+"""Reads of whole traces."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from collector.contract import Span, SpanStatus
+from collector.errors import NotFoundError
+from collector.store.span_rows import unpack
+from collector.store.tables import content, span, span_payload
+
+
+def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
+    """Return a trace's spans by start, then span id; raises `NotFoundError` where none is stored.
+
+    An attribute whose text was deleted is absent.
+    """
+    rows = connection.execute(
+        select(
+            span,
+            span_payload.c.attributes,
+            span_payload.c.resource,
+            content.c.attributes.label("text"),
+        )
+        .join_from(span, span_payload, span_payload.c.id == span.c.id)
+        .outerjoin(content, content.c.id == span.c.id)
+        .where(span.c.trace_id == bytes.fromhex(trace_id))
+        .order_by(span.c.start_unix_ns, span.c.span_id)
+    ).all()
+    if not rows:
+        raise NotFoundError(f"no trace {trace_id}; its spans may not have arrived yet")
+    return tuple(_span(row) for row in rows)
+
+
+def _span(row: Row[Any]) -> Span:
+    text = unpack(row.text) if row.text is not None else {}
+    return Span(
+        trace_id=row.trace_id.hex(),
+        span_id=row.span_id.hex(),
+        parent_span_id=row.parent_span_id.hex() if row.parent_span_id is not None else None,
+        name=row.name,
+        kind=row.kind,
+        start_unix_ns=row.start_unix_ns,
+        end_unix_ns=row.end_unix_ns,
+        status=SpanStatus(row.status),
+        status_message=row.status_message,
+        scope_name=row.scope_name,
+        attributes=unpack(row.attributes) | text,
+        resource=unpack(row.resource),
+    )

@@ -1,0 +1,50 @@
+"""Verdicts: their ids and their reads."""
+
+import hashlib
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from collector.contract import StoredVerdict, Verdict, from_document, to_document
+from collector.store import rollouts
+from collector.store.tables import verdict as v
+
+
+def verdict_id(verdict: Verdict) -> str:
+    """Return the SHA-256 of the verdict's canonical document: keys sorted, no spaces, UTF-8."""
+    canonical = json.dumps(
+        to_document(verdict),
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def by_id(connection: Connection, id_: str) -> StoredVerdict:
+    """Return the stored verdict with this id."""
+    return _stored(connection.execute(select(v).where(v.c.id == id_)).one())
+
+
+def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[StoredVerdict, ...]:
+    """Return the latest verdicts, of one rollout or of all, newest first.
+
+    Raises `NotFoundError` for a rollout that has neither a verdict nor a generation.
+    """
+    statement = select(v).order_by(v.c.posted_unix_ns.desc(), v.c.id).limit(limit)
+    if rollout is not None:
+        statement = statement.where(v.c.rollout == rollout)
+    found = tuple(_stored(row) for row in connection.execute(statement))
+    if rollout is not None and not found:
+        rollouts.require(connection, rollout)
+    return found
+
+
+def _stored(row: Row[Any]) -> StoredVerdict:
+    return StoredVerdict(
+        id=row.id,
+        posted_unix_ns=row.posted_unix_ns,
+        verdict=from_document(Verdict, json.loads(row.document)),
+    )

@@ -1,0 +1,110 @@
+"""Acceptance of drafted tokens: by cohort, and by position in the draft."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from collector.contract import Acceptance
+from dashboard import words
+from dashboard.charts import look
+
+
+def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Layers:
+    """Draw the acceptance rate, a bar per cohort, with the length beside it."""
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "series": series(item, acceptance),
+            "rate": item.rate,
+            "text": f"{words.acceptance_rate(item.rate)} · {words.acceptance_length(item.length)}",
+            "counts": words.draft_counts(item.accepted_tokens, item.draft_tokens, item.steps),
+        }
+        for item in acceptance
+        if item.rate is not None
+    ]
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X(
+            "rate:Q",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(title="accepted ÷ proposed draft tokens", format="%", tickCount=5),
+        ),
+        y=alt.Y("series:N", sort=[row["series"] for row in rows], title=None),
+        tooltip=[
+            alt.Tooltip("series:N", title="Cohort"),
+            alt.Tooltip("text:N", title="Acceptance"),
+            alt.Tooltip("counts:N", title="Counts"),
+        ],
+    )
+    # Beyond the middle a label would leave the chart, so it moves into the bar.
+    outside = base.transform_filter("datum.rate <= 0.6").mark_text(
+        align="left", dx=6, fontSize=12, color=look.NEUTRAL
+    )
+    inside = base.transform_filter("datum.rate > 0.6").mark_text(
+        align="right", dx=-6, fontSize=12, color="#FFFFFF"
+    )
+    bars = base.mark_bar(color="#1F77AD", height=18)
+    chart = alt.layer(bars, outside.encode(text="text:N"), inside.encode(text="text:N"))
+    return look.finished(chart, rows=len(rows))
+
+
+def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Layers:
+    """Draw, a line per cohort, the share of drafts accepted at each draft position (from 1)."""
+    rows = [row for item in acceptance for row in _positions(item, series(item, acceptance))]
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    scale = alt.Scale(domain=names, range=_cycled(look.SERIES_COLOURS, len(names)))
+    legend = look.legend()
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X(
+            "position:Q",
+            axis=alt.Axis(
+                title="draft position", values=sorted({r["position"] for r in rows}), format="d"
+            ),
+            scale=alt.Scale(nice=False, padding=14),
+        ),
+        y=alt.Y(
+            "rate:Q",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(title="accepted ÷ proposed at the position", format="%", tickCount=5),
+        ),
+        color=alt.Color("series:N", scale=scale, legend=legend),
+    )
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        shape=alt.Shape(
+            "series:N",
+            scale=alt.Scale(domain=names, range=_cycled(look.SERIES_SHAPES, len(names))),
+            legend=legend,
+        ),
+        tooltip=[
+            alt.Tooltip("series:N", title="Cohort"),
+            alt.Tooltip("position:Q", title="Draft position"),
+            alt.Tooltip("text:N", title="Accepted"),
+            alt.Tooltip("drafts:N", title="Proposed there"),
+        ],
+    )
+    return look.finished(alt.layer(base.mark_line(strokeWidth=2), points))
+
+
+def series(item: Acceptance, among: Sequence[Acceptance]) -> str:
+    """Name a scope; the arm too where both arms speculated."""
+    name = words.scope(item.cohort)
+    both = len({other.arm for other in among if other.rate is not None}) > 1
+    return f"{name} ({item.arm.value})" if both else name
+
+
+def _positions(item: Acceptance, name: str) -> list[dict[str, Any]]:  # Any: a JSON value
+    return [
+        {
+            "series": name,
+            "position": position,
+            "rate": rate,
+            "text": words.acceptance_rate(rate),
+            "drafts": words.count(drafts),
+        }
+        for position, (rate, drafts) in enumerate(
+            zip(item.rate_per_pos, item.drafts_per_pos, strict=False), start=1
+        )
+    ]
+
+
+def _cycled(values: Sequence[str], n: int) -> list[str]:
+    return [values[i % len(values)] for i in range(n)]

@@ -1,0 +1,186 @@
+"""The forest plot: every finding's estimate and limits against its margin."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import altair as alt
+
+from collector.contract import Finding, Outcome
+from dashboard import words
+from dashboard.charts import look
+
+_REFERENCE = {"ratio": 1.0, "difference": 0.0}
+
+# A log axis' own ticks leave out what lies between 1 and 2, where most margins are.
+_LOG_TICKS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    1,
+    1.1,
+    1.25,
+    1.5,
+    2,
+    3,
+    5,
+    10,
+    20,
+    50,
+    100,
+)
+
+_SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
+
+
+class _OpenEnd(NamedTuple):
+    """How a limit that does not exist is drawn."""
+
+    limit: str
+    end: str
+    arrow: str
+    align: Literal["left", "right"]
+    dx: int
+
+
+_OPEN_ENDS = (
+    _OpenEnd("lower", "from", "triangle-left", "left", 10),
+    _OpenEnd("upper", "to", "triangle-right", "right", -10),
+)
+
+
+def forest(findings: Sequence[Finding], unit: str) -> look.Layers:
+    """Draw the findings of one unit, a row each, in the order given.
+
+    A limit that does not exist runs to the edge, ends in an arrow, and is labelled so. A finding
+    without an estimate shows its margin alone.
+    """
+    shown = [finding for finding in findings if finding.unit == unit]
+    rows = [_row(finding) for finding in shown]
+    edges = _edges(shown, _REFERENCE[unit])
+    for row in rows:
+        row["reference"] = _REFERENCE[unit]
+        row["from"] = edges[0] if row["lower"] is None else row["lower"]
+        row["to"] = edges[1] if row["upper"] is None else row["upper"]
+        row["beyond"] = edges[1] if row["bound"] == "max" else edges[0]
+    layers = list(_layers(rows, edges, unit))
+    return look.finished(alt.layer(*layers), rows=len(rows))
+
+
+def row_label(finding: Finding) -> str:
+    """Return what a finding is about, in one line."""
+    what = words.measure(finding.metric, finding.stat)
+    return f"{words.scope(finding.cohort)} · {what} · {words.ROLE_WORDS[finding.role]}"
+
+
+def _row(finding: Finding) -> dict[str, Any]:  # Any: a JSON value
+    unit = finding.unit
+    return {
+        "label": row_label(finding),
+        "outcome": words.OUTCOME_WORDS[finding.outcome],
+        "bound": finding.bound,
+        "margin": finding.margin,
+        "estimate": finding.estimate,
+        "lower": finding.lower,
+        "upper": finding.upper,
+        "estimate_text": words.in_unit(finding.estimate, unit),
+        "lower_text": words.limit(finding.lower, unit),
+        "upper_text": words.limit(finding.upper, unit),
+        "margin_text": words.margin(finding),
+        "n_text": words.counted(finding.n, "pair"),
+        "message": finding.message,
+        "no_limit": words.NO_LIMIT,
+        "no_estimate": "no estimate",
+    }
+
+
+def _edges(findings: Sequence[Finding], reference: float) -> tuple[float, float]:
+    """Return the axis' ends: all that is drawn, and some room."""
+    drawn = [reference]
+    for finding in findings:
+        numbers = (finding.estimate, finding.lower, finding.upper, finding.margin)
+        drawn += [number for number in numbers if number is not None]
+    low, high = min(drawn), max(drawn)
+    if reference == 1.0 and low > 0:
+        room = max((high / low) ** 0.08, 1.02)
+        return low / room, high * room
+    room = max((high - low) * 0.08, 0.005)
+    return low - room, high + room
+
+
+def _layers(
+    rows: list[dict[str, Any]],  # Any: a JSON value
+    edges: tuple[float, float],
+    unit: str,
+) -> Iterator[alt.Chart]:
+    base = alt.Chart(look.data(rows))
+    x = _axis(edges, unit)
+    y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None)
+    tooltip = [
+        alt.Tooltip("label:N", title="Finding"),
+        alt.Tooltip("message:N", title="In words"),
+        alt.Tooltip("estimate_text:N", title="Estimate"),
+        alt.Tooltip("lower_text:N", title="Lower limit"),
+        alt.Tooltip("upper_text:N", title="Upper limit"),
+        alt.Tooltip("margin_text:N", title="Margin"),
+        alt.Tooltip("n_text:N", title="n"),
+    ]
+    names, colours, shapes = look.outcome_scale()
+    colour = alt.Color(
+        "outcome:N",
+        scale=alt.Scale(domain=names, range=colours),
+        legend=look.legend(),
+    )
+    shape = alt.Shape("outcome:N", scale=alt.Scale(domain=names, range=shapes))
+    with_estimate = base.transform_filter("datum.estimate !== null").encode(y=y, tooltip=tooltip)
+    yield base.mark_bar(opacity=0.13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(
+        x=alt.X("margin:Q", **x), x2="beyond:Q", y=y
+    )
+    yield (
+        alt.Chart(look.data([{"at": _REFERENCE[unit]}]))
+        .mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
+        .encode(x=alt.X("at:Q", **x))
+    )
+    yield with_estimate.mark_rule(strokeWidth=2.5).encode(
+        x=alt.X("from:Q", **x), x2="to:Q", color=colour
+    )
+    for limit, end, arrow, align, dx in _OPEN_ENDS:
+        open_end = with_estimate.transform_filter(f"datum.{limit} === null")
+        at = alt.X(f"{end}:Q", **x)
+        yield open_end.mark_point(shape=arrow, filled=True, size=90, opacity=1).encode(
+            x=at, color=colour
+        )
+        yield open_end.mark_text(
+            align=align, dx=dx, dy=-10, fontSize=10, color=look.NEUTRAL
+        ).encode(x=at, text="no_limit:N")
+    yield (
+        base.transform_filter("datum.estimate === null")
+        .mark_text(fontSize=11, color=look.NEUTRAL)
+        .encode(x=alt.X("reference:Q", **x), y=y, text="no_estimate:N", tooltip=tooltip)
+    )
+    yield base.mark_tick(thickness=2.5, size=13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(
+        x=alt.X("margin:Q", **x), y=y, tooltip=tooltip
+    )
+    yield with_estimate.mark_point(filled=True, size=110, opacity=1).encode(
+        x=alt.X("estimate:Q", **x), color=colour, shape=shape
+    )
+
+
+def _axis(edges: tuple[float, float], unit: str) -> dict[str, Any]:  # Any: Altair's own
+    title = "◀ candidate lower · candidate higher ▶"
+    if unit == "ratio" and edges[0] > 0:
+        scale = alt.Scale(type="log", domain=list(edges), nice=False)
+        values = [tick for tick in _LOG_TICKS if edges[0] <= tick <= edges[1]]
+        axis = alt.Axis(title=title, grid=False, values=values, format="~g")
+    else:
+        scale = alt.Scale(domain=list(edges), nice=False, zero=False)
+        axis = alt.Axis(title=title, grid=False, tickCount=6, labelExpr=_SIGNED)
+    return {"scale": scale, "axis": axis}

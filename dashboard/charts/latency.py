@@ -1,0 +1,102 @@
+"""Latency percentiles of both arms: a line from p50 to p99 with p95 between."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from collector.contract import Arm, ArmLatency, Percentiles
+from dashboard import words
+from dashboard.charts import look
+
+
+class _Shape(NamedTuple):
+    """How a percentile is drawn, and the sign that says so in a sentence."""
+
+    name: str
+    sign: str
+
+
+SHAPES = {
+    "p50": _Shape("circle", "●"),
+    "p95": _Shape("diamond", "◆"),
+    "p99": _Shape("triangle-right", "▶"),
+}
+_TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2, 3, 5, 7)]
+
+
+def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Layers:
+    """Draw `ttft_s`, `tpot_s` or `e2e_s`, in milliseconds, a row per scope and arm."""
+    spans, points = [], []
+    for item in latency:
+        percentiles: Percentiles = getattr(item, field)
+        if percentiles.p50 is None or percentiles.p99 is None:
+            continue
+        row = {"scope": words.scope(item.cohort), "arm": item.arm.value}
+        spans.append(row | {"from": percentiles.p50 * 1e3, "to": percentiles.p99 * 1e3})
+        points += [row | point for point in _points(percentiles)]
+    scopes = list(dict.fromkeys(words.scope(item.cohort) for item in latency))
+    chart = alt.layer(*_layers(spans, points, scopes))
+    return look.finished(chart, rows=2 * len(scopes))
+
+
+def _points(percentiles: Percentiles) -> Iterator[dict[str, Any]]:  # Any: a JSON value
+    for name in SHAPES:
+        seconds = getattr(percentiles, name)
+        if seconds is not None:
+            yield {
+                "percentile": name,
+                "at": seconds * 1e3,
+                "text": words.milliseconds(seconds),
+                "n": words.count(percentiles.n),
+            }
+
+
+def _layers(
+    spans: list[dict[str, Any]], points: list[dict[str, Any]], scopes: list[str]
+) -> Iterator[alt.Chart]:
+    x = _axis(points)
+    y = alt.Y("scope:N", sort=scopes, title=None)
+    arms = [arm.value for arm in Arm]
+    offset = alt.YOffset("arm:N", sort=arms, scale=alt.Scale(paddingOuter=0.35))
+    colour = alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=arms, range=[look.ARM_COLOURS[arm] for arm in Arm]),
+        legend=look.legend(),
+    )
+    yield (
+        alt.Chart(look.data(spans))
+        .mark_rule(strokeWidth=2)
+        .encode(x=alt.X("from:Q", **x), x2="to:Q", y=y, yOffset=offset, color=colour)
+    )
+    yield (
+        alt.Chart(look.data(points))
+        .mark_point(filled=True, size=65, opacity=1)
+        .encode(
+            x=alt.X("at:Q", **x),
+            y=y,
+            yOffset=offset,
+            color=colour,
+            shape=alt.Shape(
+                "percentile:N",
+                scale=alt.Scale(domain=list(SHAPES), range=[s.name for s in SHAPES.values()]),
+                legend=None,
+            ),
+            tooltip=[
+                alt.Tooltip("scope:N", title="Cohort"),
+                alt.Tooltip("arm:N", title="Arm"),
+                alt.Tooltip("percentile:N", title="Percentile (exact, R-7)"),
+                alt.Tooltip("text:N", title="Time"),
+                alt.Tooltip("n:N", title="n"),
+            ],
+        )
+    )
+
+
+def _axis(points: list[dict[str, Any]]) -> dict[str, Any]:  # Any: Altair's own
+    """Return a log axis that ends a little outside of what is drawn."""
+    drawn = [point["at"] for point in points if point["at"] > 0] or [1.0]
+    low, high = min(drawn) / 1.15, max(drawn) * 1.15
+    values = [tick for tick in _TICKS_MS if low <= tick <= high]
+    axis = alt.Axis(title="ms, log scale", values=values, format=",~r", labelOverlap=True)
+    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}

@@ -1,0 +1,65 @@
+"""Quality, pair by pair: where the candidate's score is lower, and where it is higher."""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from collector.contract import Outcome, QualityCounts
+from dashboard import words
+from dashboard.charts import look
+
+_SIDES = ("candidate lower", "candidate higher")
+
+
+def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Layers:
+    """Draw losses to the left and wins to the right, in pairs; ties are not drawn."""
+    labels = [f"{words.metric(item.metric)} · {words.scope(item.cohort)}" for item in quality]
+    rows = []
+    for item, label in zip(quality, labels, strict=True):
+        # The sign only says to which side the bar goes; the text shows the count.
+        for side, n, at in (
+            (_SIDES[0], item.losses, -item.losses),
+            (_SIDES[1], item.wins, item.wins),
+        ):
+            rows.append(
+                {
+                    "label": label,
+                    "side": side,
+                    "at": at,
+                    "text": words.count(n) if n else "",
+                    "ties": words.count(item.ties),
+                    "n": words.count(item.n),
+                }
+            )
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X(
+            "at:Q",
+            axis=alt.Axis(
+                title="pairs: ◀ candidate scored lower | candidate scored higher ▶",
+                labelExpr="format(abs(datum.value), 'd')",
+                tickMinStep=1,
+                tickCount=6,
+            ),
+            scale=alt.Scale(padding=28),
+        ),
+        y=alt.Y("label:N", sort=labels, title=None),
+        tooltip=[
+            alt.Tooltip("label:N", title="Metric"),
+            alt.Tooltip("side:N", title="Side"),
+            alt.Tooltip("text:N", title="Pairs"),
+            alt.Tooltip("ties:N", title="Ties"),
+            alt.Tooltip("n:N", title="Scored pairs"),
+        ],
+    )
+    colours = [look.OUTCOME_COLOURS[Outcome.FAIL], look.OUTCOME_COLOURS[Outcome.PASS]]
+    bars = base.mark_bar(height=14).encode(
+        color=alt.Color(
+            "side:N",
+            scale=alt.Scale(domain=list(_SIDES), range=colours),
+            legend=look.legend(),
+        )
+    )
+    left = base.transform_filter("datum.at < 0").mark_text(align="right", dx=-5, color=look.NEUTRAL)
+    right = base.transform_filter("datum.at > 0").mark_text(align="left", dx=5, color=look.NEUTRAL)
+    texts = [mark.encode(text="text:N") for mark in (left, right)]
+    return look.finished(alt.layer(bars, *texts), rows=len(labels))

@@ -1,0 +1,25 @@
+"""What can go wrong while a dashboard is started.
+
+DashboardError
+├── PortInUseError        another program listens on the port
+└── DashboardStartError   the dashboard's process ended, or never answered
+"""
+
+
+class DashboardError(Exception):
+    """The dashboard cannot do what was asked; the message says what to do instead."""
+
+
+class PortInUseError(DashboardError):
+    """Another program already listens on the dashboard's port."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(
+            f"port {port} on {host} is already in use; stop what listens there, "
+            f"or choose another with --port"
+        )
+        self.port = port
+
+
+class DashboardStartError(DashboardError):
+    """The dashboard's process ended, or did not answer in time."""

@@ -1,0 +1,188 @@
+"""HTML whose every piece of text is escaped: the only module that writes a tag.
+
+Names, answers and reasons come from models and from strangers' spans. `st.table`, labels and
+`st.markdown` would read Markdown in them (links, images), so text reaches the page through here.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Literal, NamedTuple
+from urllib.parse import urlencode
+
+from collector.contract import Outcome
+from dashboard import words
+from dashboard.divergence import Divergence
+
+Fit = Literal["scroll", "cards", "content"]
+_MARKDOWN = set("\\`*_{}[]()#+-.!|<>~$:&=^")
+
+
+class Html(str):
+    """Markup that this module wrote; anything else is text, and is escaped."""
+
+    __slots__ = ()
+
+
+class Cell(NamedTuple):
+    """A table cell."""
+
+    shown: str
+    """Text, or `Html` of this module."""
+    exact: float | int | None = None
+    """The number behind the text, in full, shown on hovering."""
+    number: bool = False
+    """Align to the right, in digits of one width."""
+
+
+class Column(NamedTuple):
+    """A table's column."""
+
+    title: str
+    note: str = ""
+    """What the column is, in a few words under the title."""
+    number: bool = False
+
+
+def text(value: str) -> Html:
+    """Return plain text as markup that shows exactly it; half a surrogate pair becomes `?`."""
+    return Html(escape(value.encode("utf-8", "replace").decode("utf-8")))
+
+
+def label(value: str) -> str:
+    """Return plain text for a widget's label, which Streamlit would read as Markdown."""
+    plain = " ".join(value.encode("utf-8", "replace").decode("utf-8").split())
+    return "".join("\\" + sign if sign in _MARKDOWN else sign for sign in plain)
+
+
+def numeric(shown: str, exact: float | None = None) -> Cell:
+    """Return a cell that holds a number."""
+    return Cell(shown, exact, number=True)
+
+
+def outcome(value: Outcome) -> Html:
+    """Return an outcome as coloured icon and word."""
+    return Html(f'<span class="dg-outcome dg-{value.value}">{text(words.outcome(value))}</span>')
+
+
+def rollout_link(rollout: str) -> Html:
+    """Return a link to a rollout's page."""
+    query = escape(urlencode({"rollout": rollout.encode("utf-8", "replace")}))
+    return Html(f'<a class="dg-name" href="rollout?{query}">{text(rollout)}</a>')
+
+
+def stacked(first: str, second: str) -> Html:
+    """Return two lines of one cell, the second one quieter."""
+    return Html(f'{_inner(first)}<span class="dg-note">{_inner(second)}</span>')
+
+
+def table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    fit: Fit = "scroll",
+) -> Html:
+    """Return a table in which the first cell of each row is the row's header.
+
+    Where the page is too narrow it scrolls, or turns its rows into cards; with `content` it is no
+    wider than its content from the start.
+    """
+    head = "".join(_header(column) for column in columns)
+    body = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in rows)
+    return Html(
+        f'<div class="dg-frame"><table class="dg-table dg-{fit}">'
+        f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Html:
+    """Return terms and their values in a row that wraps."""
+    items = "".join(f"<div><dt>{text(k)}</dt><dd>{_inner(v)}</dd></div>" for k, v in pairs)
+    return Html(f'<dl class="dg-facts">{items}</dl>')
+
+
+def bullets(items: Iterable[str]) -> Html:
+    """Return a list of sentences."""
+    return Html(f'<ul class="dg-list">{"".join(f"<li>{_inner(i)}</li>" for i in items)}</ul>')
+
+
+def heading(title: str) -> Html:
+    """Return the heading of a chart or a part."""
+    return Html(f'<h4 class="dg-heading">{text(title)}</h4>')
+
+
+def title(name: str, beside: str = "") -> Html:
+    """Return a page's title, which may be a stranger's text."""
+    return Html(f'<h1 class="dg-title">{text(name)} <small>{text(beside)}</small></h1>')
+
+
+def shortened(value: str, shown: int) -> Html:
+    """Return the beginning of a hash, with the whole as tooltip."""
+    return Html(f'<code title="{text(value)}">{text(value[:shown])}</code>')
+
+
+def note(sentence: str) -> Html:
+    """Return a quiet sentence."""
+    return Html(f'<p class="dg-quiet">{_inner(sentence)}</p>')
+
+
+def panel(heading: str, sentences: Sequence[str], commands: Sequence[str] = ()) -> Html:
+    """Return a designed state: what is the case, and the commands to run next."""
+    body = "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
+    code = "".join(f"<pre>{text(command)}</pre>" for command in commands)
+    return Html(f'<section class="dg-panel"><h3>{text(heading)}</h3>{body}{code}</section>')
+
+
+def banner(value: Outcome, summary: str) -> Html:
+    """Return the verdict, large: icon, word and sentence."""
+    return Html(
+        f'<section class="dg-banner dg-{value.value}" role="status">'
+        f'<span class="dg-icon" aria-hidden="true">{words.OUTCOME_ICONS[value]}</span>'
+        f'<div><span class="dg-word">{words.OUTCOME_WORDS[value]}</span>'
+        f"<p>{text(summary)}</p></div></section>"
+    )
+
+
+def passage(value: str) -> Html:
+    """Return untrusted text as it is, its line breaks kept."""
+    return Html(f'<pre class="dg-text">{text(value)}</pre>')
+
+
+def said(role: str, value: str) -> Html:
+    """Return a message: who said it, and untrusted text as it is."""
+    return Html(f"{note(role)}{passage(value)}")
+
+
+def parted(common: str, rest: str) -> Html:
+    """Return an answer with what follows the first divergence marked."""
+    mark = '<span class="dg-fork" title="The answers part here">▶</span>'
+    tail = f"{mark}<mark>{text(rest)}</mark>" if rest else f"{mark}<i>(ends here)</i>"
+    return Html(f'<pre class="dg-text">{text(common)}{tail}</pre>')
+
+
+def answers(split: Divergence) -> tuple[Html, Html]:
+    """Return both answers, marked where they part."""
+    if split.identical:
+        return passage(split.common), passage(split.common)
+    return parted(split.common, split.baseline_rest), parted(split.common, split.candidate_rest)
+
+
+def _inner(value: str) -> str:
+    return value if isinstance(value, Html) else text(value)
+
+
+def _header(column: Column) -> str:
+    css = ' class="dg-number"' if column.number else ""
+    under = f'<span class="dg-note">{text(column.note)}</span>' if column.note else ""
+    return f'<th scope="col"{css}>{text(column.title)}{under}</th>'
+
+
+def _cells(row: Sequence[Cell], columns: Sequence[Column]) -> Iterable[str]:
+    for position, (cell, column) in enumerate(zip(row, columns, strict=True)):
+        tag, scope = ("th", ' scope="row"') if position == 0 else ("td", "")
+        css = "dg-number" if cell.number else "dg-wide"
+        exact = "" if cell.exact is None else f' title="{cell.exact!r}"'
+        # A narrow page has no header row, and shows this before the cell.
+        name = text(f"{column.title}, {column.note}" if column.note else column.title)
+        attributes = f'{scope} class="{css}" data-column="{name}"{exact}'
+        yield f"<{tag}{attributes}>{_inner(cell.shown)}</{tag}>"

@@ -1,0 +1,55 @@
+"""Acceptance of drafted tokens, by cohort and by draft position."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.contract import Acceptance
+from dashboard import charts, markup, words
+from dashboard.markup import Cell, Column
+
+_COLUMNS = (
+    Column("Cohort"),
+    Column("Arm"),
+    Column("Acceptance rate", "accepted ÷ proposed", number=True),
+    Column("Acceptance length", "bonus token included", number=True),
+    Column("Counts behind them"),
+    Column("Generations", "counted", number=True),
+    Column("Excluded", "counts unusable", number=True),
+)
+
+
+def show(acceptance: Sequence[Acceptance]) -> None:
+    """Draw the rate by cohort and by position, and the counts behind both."""
+    if not any(item.rate is not None for item in acceptance):
+        st.html(markup.note("No arm has usable speculation counts here."))
+    else:
+        with st.container(key="charts-acceptance"):
+            by_cohort, by_position = st.columns(2)
+        with by_cohort:
+            st.html(markup.heading("By cohort"))
+            st.altair_chart(charts.acceptance_by_cohort(acceptance), alt="Acceptance by cohort")
+        with by_position:
+            st.html(markup.heading("By draft position"))
+            _show_positions(acceptance)
+    if acceptance:
+        st.html(markup.table("Acceptance and its counts", _COLUMNS, map(_row, acceptance)))
+
+
+def _show_positions(acceptance: Sequence[Acceptance]) -> None:
+    if not any(item.rate_per_pos for item in acceptance):
+        st.html(markup.note("Nobody reported counts by position."))
+        return
+    st.altair_chart(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
+
+
+def _row(item: Acceptance) -> list[Cell]:
+    return [
+        Cell(words.scope(item.cohort)),
+        Cell(item.arm.value),
+        markup.numeric(words.acceptance_rate(item.rate), item.rate),
+        markup.numeric(words.acceptance_length(item.length), item.length),
+        Cell(words.draft_counts(item.accepted_tokens, item.draft_tokens, item.steps)),
+        markup.numeric(words.count(item.generations), item.generations),
+        markup.numeric(words.count(item.excluded), item.excluded),
+    ]

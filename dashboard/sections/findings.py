@@ -1,0 +1,77 @@
+"""The findings: a forest plot against the margins, and the same numbers as a table."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.contract import Finding, Outcome, Role
+from dashboard import charts, markup, words
+from dashboard.markup import Cell, Column
+
+_WORST_FIRST = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+_WEIGHTIEST_FIRST = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
+_PANELS = (
+    ("ratio", "Latency and cost: candidate ÷ baseline, on a log scale"),
+    ("difference", "Quality and errors: candidate − baseline"),
+)
+_COLUMNS = (
+    Column("Finding", "cohort, metric"),
+    Column("Outcome", "and the cell's role"),
+    Column("Estimate", number=True),
+    Column("Lower limit", "one-sided", number=True),
+    Column("Upper limit", "one-sided", number=True),
+    Column("Margin", number=True),
+    Column("n", "pairs", number=True),
+    Column("n needed", "pairs", number=True),
+    Column("In words"),
+)
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort by outcome, then by role; within both the verdict's own order stands."""
+    return sorted(findings, key=lambda f: (_WORST_FIRST[f.outcome], _WEIGHTIEST_FIRST[f.role]))
+
+
+def show(findings: Sequence[Finding]) -> None:
+    """Draw a forest plot for each unit, and the table of all findings."""
+    ordered = worst_first(findings)
+    if not ordered:
+        st.html(markup.note("The verdict has no finding here."))
+        return
+    st.html(
+        markup.note(
+            "A line runs between two one-sided limits; the mark on it is the estimate. The upright "
+            "bar is the margin, and the tinted side lies beyond it: a cell passes where its whole "
+            "line stays clear of the tint."
+        )
+    )
+    for unit, title in _PANELS:
+        drawn = [finding for finding in ordered if finding.unit == unit]
+        if drawn:
+            st.html(markup.heading(title))
+            st.altair_chart(charts.forest(drawn, unit), alt=f"Forest plot. {title}.")
+    without = [finding for finding in ordered if finding.estimate is None]
+    if without:
+        st.html(markup.note("No estimate, so margin alone:"))
+        st.html(markup.bullets(f"{what(finding)}: {finding.message}" for finding in without))
+    st.html(markup.table("All findings, worst first", _COLUMNS, map(_row, ordered), fit="cards"))
+
+
+def what(finding: Finding) -> str:
+    """Return what a finding is about."""
+    return f"{words.scope(finding.cohort)} · {words.measure(finding.metric, finding.stat)}"
+
+
+def _row(finding: Finding) -> list[Cell]:
+    unit = finding.unit
+    return [
+        Cell(markup.stacked(what(finding), words.compared(unit))),
+        Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
+        markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
+        markup.numeric(words.limit(finding.lower, unit), finding.lower),
+        markup.numeric(words.limit(finding.upper, unit), finding.upper),
+        markup.numeric(words.margin(finding), finding.margin),
+        markup.numeric(words.count(finding.n), finding.n),
+        markup.numeric(words.pairs_needed(finding), finding.n_needed),
+        Cell(markup.stacked(finding.message, f"{finding.method}, {words.confidence(finding)}")),
+    ]

@@ -1,0 +1,90 @@
+"""What was measured and scored of one pair, both sides in a row."""
+
+from zoneinfo import ZoneInfo
+
+from collector.contract import Generation, Pair, Score
+from dashboard import markup, words
+from dashboard.markup import Cell, Column, Html
+
+_SIDES = (Column("Baseline"), Column("Candidate"))
+
+
+def measurements(pair: Pair, zone: ZoneInfo | None) -> Html:
+    """Return tokens, times, acceptance and identity of both sides."""
+    sides = [_measured(pair.baseline, zone), _measured(pair.candidate, zone)]
+    rows = [[Cell(name), sides[0][name], sides[1][name]] for name in sides[0]]
+    return markup.table("Measurements", (Column("Measured"), *_SIDES), rows, fit="content")
+
+
+def scores(pair: Pair) -> Html:
+    """Return each evaluator's score of both sides, with its explanation."""
+    sides = [_by_evaluator(pair.baseline_scores), _by_evaluator(pair.candidate_scores)]
+    keys = sorted({*sides[0], *sides[1]})
+    if not keys:
+        return markup.note("Neither answer has been scored.")
+    rows = [
+        [
+            Cell(markup.stacked(words.metric(key[0]), f"{key[1]} {key[2]}")),
+            *(cell for side in sides for cell in _scored(side.get(key))),
+        ]
+        for key in keys
+    ]
+    columns = (
+        Column("Metric", "evaluator, version"),
+        Column("Baseline", "0 to 1", number=True),
+        Column("Why"),
+        Column("Candidate", "0 to 1", number=True),
+        Column("Why"),
+    )
+    return markup.table("Scores", columns, rows, fit="cards")
+
+
+def _by_evaluator(given: tuple[Score, ...]) -> dict[tuple[str, str, str], Score]:
+    return {(score.metric, score.evaluator, score.version): score for score in given}
+
+
+def _scored(score: Score | None) -> tuple[Cell, Cell]:
+    if score is None:
+        return markup.numeric("no score"), Cell("")
+    if score.value is None:
+        return markup.numeric("unscored"), Cell(score.unscored_reason or "")
+    about = " · ".join(said for said in (score.label, score.explanation) if said)
+    return markup.numeric(words.score(score.value), score.value), Cell(about)
+
+
+def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Cell]:
+    names = {
+        "Input tokens": None if side is None else side.input_tokens,
+        "Output tokens": None if side is None else side.output_tokens,
+    }
+    cells = {name: Cell(words.count(n), n) for name, n in names.items()}
+    times = {
+        "TTFT": None if side is None else side.ttft_s,
+        "TPOT": None if side is None else side.tpot_s,
+        "End to end": None if side is None else side.e2e_s,
+    }
+    cells |= {name: Cell(words.milliseconds(s), s) for name, s in times.items()}
+    said = {
+        "Draft tokens": _speculation(side),
+        "Finished": words.ABSENT if side is None else words.listed(side.finish_reasons or ()),
+        "Error": words.ABSENT if side is None else side.error_type or "none",
+        "Contract": words.ABSENT if side is None else _contract(side),
+        "Started": words.ABSENT if side is None else words.moment(side.start_unix_ns, zone),
+        "Model": words.ABSENT if side is None else side.request_model or words.ABSENT,
+        "Trace": words.ABSENT if side is None else side.trace_id,
+    }
+    return cells | {name: Cell(value) for name, value in said.items()}
+
+
+def _contract(side: Generation) -> str:
+    """Return the laws of the contract that the span broke."""
+    return f"broken: {words.listed(side.quality)}" if side.quality else "kept"
+
+
+def _speculation(side: Generation | None) -> str:
+    if side is None:
+        return words.ABSENT
+    spec = side.speculation
+    if spec is None:
+        return "did not speculate"
+    return words.draft_counts(spec.accepted_tokens, spec.draft_tokens, spec.steps)

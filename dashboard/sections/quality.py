@@ -1,0 +1,43 @@
+"""Quality, pair by pair: wins, losses and ties of each metric."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.contract import QualityCounts
+from dashboard import charts, markup, words
+from dashboard.markup import Cell, Column
+
+_COLUMNS = (
+    Column("Metric"),
+    Column("Cohort"),
+    Column("Baseline", "mean score, 0 to 1", number=True),
+    Column("Candidate", "mean score, 0 to 1", number=True),
+    Column("Losses", "candidate lower", number=True),
+    Column("Ties", "equal", number=True),
+    Column("Wins", "candidate higher", number=True),
+    Column("Scored", "pairs", number=True),
+    Column("Unscored", "pairs", number=True),
+)
+
+
+def show(quality: Sequence[QualityCounts]) -> None:
+    """Draw losses against wins, and the means and counts as a table."""
+    if not quality:
+        st.html(markup.note("No metric has scores here. Run “draftgate evaluate” first."))
+        return
+    st.altair_chart(charts.wins_and_losses(quality), alt="Losses and wins of the candidate")
+    st.html(markup.table("Scores, over pairs scored on both sides", _COLUMNS, map(_row, quality)))
+
+
+def _row(item: QualityCounts) -> list[Cell]:
+    return [
+        Cell(words.metric(item.metric)),
+        Cell(words.scope(item.cohort)),
+        markup.numeric(words.score(item.baseline_mean), item.baseline_mean),
+        markup.numeric(words.score(item.candidate_mean), item.candidate_mean),
+        *(
+            markup.numeric(words.count(n), n)
+            for n in (item.losses, item.ties, item.wins, item.n, item.unscored)
+        ),
+    ]

@@ -1,0 +1,64 @@
+"""The verdict in words, and what it rests on."""
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.contract import RolloutOverview, StoredVerdict
+from dashboard import markup, words
+
+HASH_SHOWN = 12
+"""Characters of a hash that are shown; the whole stands in the tooltip."""
+
+REASONS_SHOWN = 6
+
+
+def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None) -> None:
+    """Draw the outcome, its reasons, and the counts and hashes behind it."""
+    verdict = stored.verdict
+    st.html(markup.banner(verdict.outcome, verdict.summary))
+    if overview.last_end_unix_ns > stored.posted_unix_ns:
+        st.html(
+            markup.note(
+                "⚠ Data arrived after this verdict was posted: "
+                f"run “draftgate gate {words.argument(verdict.rollout)}” to decide again."
+            )
+        )
+    _show_reasons(verdict.reasons)
+    st.html(markup.facts(_facts(stored, zone)))
+
+
+def _show_reasons(reasons: Sequence[str]) -> None:
+    """Draw the first reasons, worst first, and fold the rest away."""
+    if reasons:
+        st.html(markup.bullets(reasons[:REASONS_SHOWN]))
+    if rest := reasons[REASONS_SHOWN:]:
+        with st.expander(words.counted(len(rest), "more reason")):
+            st.html(markup.bullets(rest))
+
+
+def missing(overview: RolloutOverview) -> None:
+    """Say that nobody has decided yet, and how to."""
+    held, name = words.counted(overview.pairs, "pair"), words.argument(overview.rollout)
+    st.html(
+        markup.panel(
+            "No verdict yet",
+            [f"The collector holds {held} of this rollout. Score the answers, then decide:"],
+            [f"draftgate evaluate {name}\ndraftgate gate {name}"],
+        )
+    )
+
+
+def _facts(stored: StoredVerdict, zone: ZoneInfo | None) -> list[tuple[str, str]]:
+    verdict = stored.verdict
+    return [
+        ("Pairs seen", words.count(verdict.pairs)),
+        ("Incomplete pairs", words.count(verdict.incomplete_pairs)),
+        ("Failed pairs", words.count(verdict.failed_pairs)),
+        ("Duplicates ignored", words.count(verdict.duplicates)),
+        ("Policy", verdict.policy_name),
+        ("Policy SHA-256", markup.shortened(verdict.policy_hash, HASH_SHOWN)),
+        ("Data SHA-256", markup.shortened(verdict.data_hash, HASH_SHOWN)),
+        ("Decided", words.moment(stored.posted_unix_ns, zone)),
+    ]

@@ -1,0 +1,151 @@
+"""The dashboard as a process of its own: start it, wait until it answers, stop it."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from dashboard.errors import DashboardStartError, PortInUseError
+from dashboard.source import DATABASE_VARIABLE, URL_VARIABLE
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8501
+_APP = Path(__file__).with_name("app.py")
+_OPTIONS = {
+    "server.headless": "true",
+    "server.fileWatcherType": "none",
+    "browser.gatherUsageStats": "false",
+    "client.toolbarMode": "minimal",
+    # A traceback belongs in the log, not before a reader.
+    "client.showErrorDetails": "none",
+    "client.showErrorLinks": "false",
+    "logger.level": "warning",
+}
+
+
+class DashboardProcess:
+    """A running dashboard; as a context manager it is stopped at the end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
+        self.url = url
+        self._process = process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def wait(self) -> int:
+        """Wait until the process ends; return its exit status."""
+        return self._process.wait()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the process, forcibly after the timeout; does nothing where it has ended."""
+        if self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def await_ready(self, timeout_s: float) -> None:
+        """Return once the dashboard answers; raises `DashboardStartError` where it never does."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            status = self._process.poll()
+            if status is not None:
+                raise DashboardStartError(
+                    f"the dashboard ended with status {status} while starting; its log is above"
+                )
+            if _answers(f"{self.url}/_stcore/health"):
+                return
+            time.sleep(0.1)
+        self.stop()
+        raise DashboardStartError(f"the dashboard did not answer at {self.url} in {timeout_s:g} s")
+
+
+def start(
+    *,
+    collector_url: str | None = None,
+    database_url: str | None = None,
+    host: str = DEFAULT_HOST,
+    port: int = DEFAULT_PORT,
+    timeout_s: float = 60.0,
+) -> DashboardProcess:
+    """Start a dashboard and return once it answers.
+
+    Without an address it reads what the environment names. Raises `PortInUseError`, or
+    `DashboardStartError` where it ends or stays silent. The caller owns the process.
+    """
+    _require_free(host, port)
+    command = [sys.executable, "-m", "streamlit", "run", str(_APP)]
+    options = _OPTIONS | {"server.address": host, "server.port": str(port)}
+    command += [f"--{name}={value}" for name, value in options.items()]
+    # The command is this interpreter and our own file; host and port are checked above.
+    process = subprocess.Popen(  # noqa: S603
+        command, env=_environment(collector_url, database_url), stdout=subprocess.DEVNULL
+    )
+    dashboard = DashboardProcess(process, f"http://{_reachable(host)}:{port}")
+    try:
+        dashboard.await_ready(timeout_s)
+    except BaseException:
+        dashboard.stop()
+        raise
+    return dashboard
+
+
+def _environment(collector_url: str | None, database_url: str | None) -> dict[str, str]:
+    """Return our environment with the address set; one that is given hides the other kind."""
+    environment = dict(os.environ)
+    if collector_url is not None or database_url is not None:
+        environment.pop(URL_VARIABLE, None)
+        environment.pop(DATABASE_VARIABLE, None)
+    if collector_url is not None:
+        environment[URL_VARIABLE] = collector_url
+    if database_url is not None:
+        environment[DATABASE_VARIABLE] = database_url
+    return environment
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # As the server does: a port in TIME_WAIT is free, one that is listened on is not.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as exc:
+            if exc.errno == errno.EADDRINUSE:
+                raise PortInUseError(host, port) from exc
+            raise DashboardStartError(
+                f"cannot listen on {host} port {port}: {exc.strerror}; choose with --host, --port"
+            ) from exc
+
+
+def _reachable(host: str) -> str:
+    """Return the host to browse to: an address of all interfaces is none itself."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False

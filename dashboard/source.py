@@ -1,0 +1,41 @@
+"""Where the dashboard reads from: an address out of the environment, and one client for it."""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import streamlit as st
+
+from collector.client import Client
+
+URL_VARIABLE = "DRAFTGATE_COLLECTOR_URL"
+DATABASE_VARIABLE = "DRAFTGATE_DATABASE_URL"
+DEFAULT_DATABASE = "sqlite:///draftgate.db"
+
+
+class Source(NamedTuple):
+    """A collector's URL, or the database that is opened in this process instead."""
+
+    collector_url: str | None
+    database_url: str
+
+    @property
+    def address(self) -> str:
+        """What to show: where the numbers come from."""
+        return self.collector_url or self.database_url
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Source:
+    """Read the address; a collector's URL goes before a database."""
+    return Source(
+        environment.get(URL_VARIABLE) or None,
+        environment.get(DATABASE_VARIABLE) or DEFAULT_DATABASE,
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=4, on_release=Client.close)
+def client(source: Source) -> Client:
+    """Return the one client of this process for the source; it is shared by all viewers."""
+    if source.collector_url is not None:
+        return Client(source.collector_url)
+    return Client.local(source.database_url)

@@ -1,0 +1,174 @@
+"""Numbers, units, times and outcomes in words: the single source of truth for how they are shown.
+
+Everything here formats a value that somebody else made; nothing is rounded twice, and nothing that
+is absent turns into a number.
+"""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from collector.contract import Finding, Outcome, Role
+
+ABSENT = "–"
+"""Stands where nobody measured."""
+NO_LIMIT = "no limit at this n"
+THIN_SPACE = "\u202f"
+"""Narrow and unbreakable, so that a number never wraps."""
+MINUS = "\u2212"
+
+OUTCOME_ICONS = {Outcome.PASS: "✓", Outcome.FAIL: "✕", Outcome.INCONCLUSIVE: "?"}
+OUTCOME_WORDS = {
+    Outcome.PASS: "Pass",
+    Outcome.FAIL: "Fail",
+    Outcome.INCONCLUSIVE: "Inconclusive",
+}
+ROLE_WORDS = {
+    Role.PROVE: "must pass",
+    Role.GUARD: "must not fail",
+    Role.REPORT: "report only",
+}
+_METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "end to end"}
+_STATS = {"geomean_ratio": "geometric mean", "diff": ""}
+_UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baseline"}
+_STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+def count(n: int | None) -> str:
+    """Return a whole number with thin-space thousands."""
+    return ABSENT if n is None else f"{n:,}".replace(",", THIN_SPACE).replace("-", MINUS)
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun, such as `1 pair` and `2 pairs`."""
+    return f"{count(n)} {noun if n == 1 else plural or noun + 's'}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a duration in milliseconds, to a hundredth of a millisecond below 100 ms."""
+    if seconds is None:
+        return ABSENT
+    shown = seconds * 1_000
+    return f"{_grouped(shown, 2 if abs(shown) < 100 else 1)}{THIN_SPACE}ms"
+
+
+def ratio(value: float | None) -> str:
+    """Return a candidate/baseline ratio, to four decimals, marked as a factor."""
+    return ABSENT if value is None else f"{_grouped(value, 4)}×"
+
+
+def difference(value: float | None) -> str:
+    """Return a candidate − baseline difference, signed, to four decimals."""
+    if value is None:
+        return ABSENT
+    return f"{'+' if value > 0 else ''}{_grouped(value, 4)}"
+
+
+def in_unit(value: float | None, unit: str) -> str:
+    """Return a finding's number in the unit of the finding."""
+    return ratio(value) if unit == "ratio" else difference(value)
+
+
+def limit(value: float | None, unit: str) -> str:
+    """Return a one-sided limit, or say that there is none."""
+    return NO_LIMIT if value is None else in_unit(value, unit)
+
+
+def margin(finding: Finding) -> str:
+    """Return the margin with the side on which it stands, such as `≤ 1.1000×`."""
+    return f"{'≤' if finding.bound == 'max' else '≥'} {in_unit(finding.margin, finding.unit)}"
+
+
+def pairs_needed(finding: Finding) -> str:
+    """Return how many pairs a cell still lacks."""
+    return ABSENT if finding.n_needed is None else f"{count(finding.n_needed)} more"
+
+
+def score(value: float | None) -> str:
+    """Return a score in [0, 1] to three decimals."""
+    return ABSENT if value is None else f"{value:.3f}"
+
+
+def acceptance_rate(value: float | None) -> str:
+    """Return accepted/proposed draft tokens as a percentage."""
+    return ABSENT if value is None else f"{value * 100:.1f}{THIN_SPACE}%"
+
+
+def acceptance_length(value: float | None) -> str:
+    """Return tokens emitted a verify step."""
+    return ABSENT if value is None else f"{value:.2f} tokens/step"
+
+
+def draft_counts(accepted: int | None, drafted: int | None, steps: int | None) -> str:
+    """Return the counts behind an acceptance; a count that nobody gave is named as absent."""
+    if accepted is None or drafted is None:
+        return "counts not given"
+    in_steps = "steps not given" if steps is None else f"in {counted(steps, 'verify step')}"
+    return f"{count(accepted)} of {counted(drafted, 'draft token')} accepted, {in_steps}"
+
+
+def confidence(finding: Finding) -> str:
+    """Return the confidence of each one-sided limit."""
+    return f"{finding.confidence * 100:g}{THIN_SPACE}% one-sided"
+
+
+def metric(name: str) -> str:
+    """Return a metric's name as it is read."""
+    return _METRICS.get(name, name.replace("_", " "))
+
+
+def measure(metric_name: str, stat: str) -> str:
+    """Return what a finding measures: `TTFT p95`, `groundedness mean`, `task completion`."""
+    of = _STATS.get(stat, stat.removesuffix("_ratio").removesuffix("_diff").replace("_", " "))
+    return f"{metric(metric_name)} {of}".rstrip()
+
+
+def compared(unit: str) -> str:
+    """Say how the two arms are compared."""
+    return _UNITS.get(unit, unit)
+
+
+def scope(cohort: str | None) -> str:
+    """Return the cohort, or the name of the pool of all cohorts."""
+    return "all cohorts" if cohort is None else cohort
+
+
+def outcome(value: Outcome) -> str:
+    """Return an outcome as icon and word, so that colour never carries it alone."""
+    return f"{OUTCOME_ICONS[value]} {OUTCOME_WORDS[value]}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, or the sign for nothing."""
+    return ", ".join(names) or ABSENT
+
+
+def argument(name: str) -> str:
+    """Return a name as an argument of a shell command that is safe to copy."""
+    return shlex.quote(name)
+
+
+def age(then_unix_ns: int, now_unix_ns: int) -> str:
+    """Return how long ago an instant was, in its largest whole unit."""
+    seconds = (now_unix_ns - then_unix_ns) // 1_000_000_000
+    if seconds < 0:
+        return "in the future"
+    for size, noun in _STEPS:
+        if seconds >= size:
+            return f"{counted(seconds // size, noun)} ago"
+    return "just now"
+
+
+def moment(unix_ns: int, zone: ZoneInfo | None) -> str:
+    """Return an instant in the viewer's time zone, named; UTC where the zone is unknown."""
+    # Integer division first: a float of nanoseconds since 1970 loses the last microseconds.
+    there = datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).astimezone(zone or UTC)
+    return f"{there.day} {there:%b %Y, %H:%M:%S %Z}"
+
+
+def _grouped(value: float, decimals: int) -> str:
+    text = f"{value:,.{decimals}f}"
+    if float(text.replace(",", "")) == 0:
+        text = text.lstrip("-")
+    return text.replace(",", THIN_SPACE).replace("-", MINUS)

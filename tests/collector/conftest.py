@@ -1,0 +1,281 @@
+"""What the collector's tests share: generations, OTLP bodies made of them, and real servers."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from google.protobuf import json_format
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from collector.app import create_app
+from collector.asgi_transport import InProcessTransport
+from collector.contract import Arm, AttributeValue, Generation, Span, Speculation, encode
+from collector.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
+STATUSES = {"unset": 0, "ok": 1, "error": 2}
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """Name a database that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'draftgate.db'}"
+
+
+@pytest.fixture(scope="session")
+def generation_of() -> Callable[..., Generation]:
+    """Make a generation; the number sets its ids and its start."""
+    return make_generation
+
+
+@pytest.fixture(scope="session")
+def body_of() -> Callable[[Iterable[Span]], bytes]:
+    """Write spans as an OTLP body in protobuf."""
+    return lambda spans: export_request(spans).SerializeToString()
+
+
+@pytest.fixture(scope="session")
+def json_of() -> Callable[[Iterable[Span]], bytes]:
+    """Write spans as an OTLP body in JSON, ids in hexadecimal."""
+    return lambda spans: json.dumps(json_document(spans)).encode()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., "Server"]]:
+    """Start `draftgate serve` in a process of its own; every one is ended with the test."""
+    with running_servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_serve() -> Iterator[Callable[..., "Server"]]:
+    """Start servers that live as long as the module's tests."""
+    with running_servers() as start:
+        yield start
+
+
+class Server(NamedTuple):
+    """A running `draftgate serve`."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+    def stop(self) -> int:
+        """Send SIGTERM and return the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=20)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.process.kill()
+        self.process.communicate(timeout=20)
+
+
+@contextlib.contextmanager
+def running_servers() -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def start(database_url: str, *, env: Mapping[str, str] | None = None, **popen: Any) -> Server:
+        process = subprocess.Popen(
+            command("serve", "--database", database_url, "--port", "0"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | dict(env or {}),
+            cwd=ROOT,
+            **popen,
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://[0-9.:]+", line)
+        if found is None:
+            pytest.fail(f"no address in {line!r}; stderr: {process.communicate()[1]}")
+        servers.append(Server(found.group(), process))
+        return servers[-1]
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            if server.process.poll() is None:
+                server.kill()
+
+
+def command(*arguments: str) -> list[str]:
+    """Return the collector's command line, as `draftgate` runs it."""
+    return [sys.executable, "-c", "from collector.cli import app; app()", *arguments]
+
+
+@pytest.fixture(scope="session")
+def command_of() -> Callable[..., list[str]]:
+    """Build the collector's command line."""
+    return command
+
+
+def make_generation(number: int = 1, **fields: Any) -> Generation:
+    """Make a generation with counts that obey every law; `fields` replace its own."""
+    values: dict[str, Any] = {
+        "trace_id": f"{number:032x}",
+        "span_id": f"{number:016x}",
+        "start_unix_ns": 1_700_000_000_000_000_000 + number,
+        "end_unix_ns": 1_700_000_002_000_000_000 + number,
+        "provider": "vllm",
+        "request_model": "target",
+        "response_model": "target",
+        "max_tokens": 64,
+        "temperature": 0.0,
+        "finish_reasons": ("stop",),
+        "input_tokens": 12,
+        "output_tokens": 11,
+        "ttft_s": 0.5,
+        "tpot_s": 0.15,
+        "rollout": "k4",
+        "arm": Arm.CANDIDATE,
+        "cohort": "chat",
+        "prompt_id": f"p{number}",
+        "repeat": 0,
+        "fallback": False,
+        "dims": {"language": "en"},
+        "speculation": Speculation(
+            method="draft_model",
+            draft_model="draft",
+            num_speculative_tokens=2,
+            source="request",
+            steps=5,
+            draft_tokens=10,
+            accepted_tokens=6,
+            draft_tokens_per_pos=(5, 5),
+            accepted_tokens_per_pos=(4, 2),
+            acceptance_histogram=(1, 2, 2),
+        ),
+        "service_name": "tests",
+    }
+    return Generation(**(values | fields))
+
+
+def export_request(spans: Iterable[Span]) -> ExportTraceServiceRequest:
+    """Return an export request with a resource of its own for each span."""
+    request = ExportTraceServiceRequest()
+    for span in spans:
+        resource_spans = request.resource_spans.add()
+        fill_attributes(resource_spans.resource.attributes, span.resource)
+        scope_spans = resource_spans.scope_spans.add()
+        scope_spans.scope.name = span.scope_name or ""
+        out = scope_spans.spans.add()
+        out.trace_id = bytes.fromhex(span.trace_id)
+        out.span_id = bytes.fromhex(span.span_id)
+        out.parent_span_id = bytes.fromhex(span.parent_span_id or "")
+        out.name = span.name
+        out.kind = KINDS[span.kind]
+        out.start_time_unix_nano = span.start_unix_ns
+        out.end_time_unix_nano = span.end_unix_ns
+        out.status.code = STATUSES[span.status]
+        out.status.message = span.status_message or ""
+        fill_attributes(out.attributes, span.attributes)
+    return request
+
+
+def json_document(spans: Iterable[Span]) -> dict[str, Any]:
+    """Return the same request as `export_request`, in OTLP's JSON mapping."""
+    document = json_format.MessageToDict(export_request(spans))
+    given = iter(spans)
+    for resource_spans in document["resourceSpans"]:
+        for scope_spans in resource_spans["scopeSpans"]:
+            for out in scope_spans["spans"]:
+                span = next(given)
+                out["traceId"], out["spanId"] = span.trace_id, span.span_id
+                if span.parent_span_id is not None:
+                    out["parentSpanId"] = span.parent_span_id
+                out["kind"] = KINDS[span.kind]
+                out["status"] = {"code": STATUSES[span.status], "message": span.status_message}
+    return document
+
+
+def fill_attributes(pairs: Any, attributes: Mapping[str, AttributeValue]) -> None:
+    for name, value in attributes.items():
+        pair: KeyValue = pairs.add()
+        pair.key = name
+        fill_value(pair.value, value)
+
+
+def fill_value(out: AnyValue, value: AttributeValue) -> None:
+    if isinstance(value, bool):
+        out.bool_value = value
+    elif isinstance(value, int):
+        out.int_value = value
+    elif isinstance(value, float):
+        out.double_value = value
+    elif isinstance(value, str):
+        out.string_value = value
+    elif isinstance(value, bytes):
+        out.bytes_value = value
+    elif isinstance(value, tuple):
+        out.array_value.SetInParent()
+        for item in value:
+            fill_value(out.array_value.values.add(), item)
+    elif isinstance(value, Mapping):
+        out.kvlist_value.SetInParent()
+        fill_attributes(out.kvlist_value.values, value)
+
+
+@pytest.fixture(scope="session")
+def odd_span() -> Span:
+    """Make a span that uses every kind of attribute value, and is no generation."""
+    return Span(
+        trace_id="0af7651916cd43dd8448eb211c80319c",
+        span_id="b7ad6b7169203331",
+        parent_span_id="00f067aa0ba902b7",
+        name="agent step",
+        kind="server",
+        start_unix_ns=1,
+        end_unix_ns=2**63 - 1,
+        status=encode(make_generation(error_type="timeout")).status,
+        status_message="gave up",
+        scope_name="agents",
+        attributes={
+            "text": "naïve ☃ \0",
+            "flag": True,
+            "smallest": -(2**63),
+            "largest": 2**63 - 1,
+            "ratio": 0.1,
+            "nothing": None,
+            "infinite": (float("inf"), float("-inf")),
+            "raw": b"\x00\xff",
+            "list": ("a", 1, (), None),
+            "map": {"bytes_hex": "zz", "inner": {"double": "NaN"}},
+        },
+        resource={"service.name": "agent", "gpu.count": 2},
+    )
+
+
+@pytest.fixture
+def http(database_url: str) -> Iterator[httpx.Client]:
+    """Speak HTTP to the application in this process, on a database of its own."""
+    with in_process(Settings(database_url=database_url)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def http_of() -> Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]:
+    """Speak HTTP to the application with settings of one's own."""
+    return in_process
+
+
+@contextlib.contextmanager
+def in_process(settings: Settings) -> Iterator[httpx.Client]:
+    app = create_app(settings)
+    transport = InProcessTransport(app, app.router.lifespan_context(app))
+    with httpx.Client(base_url="http://collector", transport=transport) as client:
+        yield client

@@ -1,0 +1,143 @@
+"""`draftgate serve` and `draftgate db`, as processes."""
+
+import json
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.client import Client
+from collector.contract import Generation, Span, encode
+
+ANYWHERE = "0.0.0.0"  # noqa: S104  # what the warning is about
+CommandOf = Callable[..., list[str]]
+
+
+def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=30, **options
+    )
+
+
+def test_serve_says_where_it_listens_and_stops_on_sigterm(
+    serve: Callable[..., Any], database_url: str
+) -> None:
+    """The address is printed once requests are answered; SIGTERM ends it with exit code 0."""
+    server = serve(database_url)
+    with Client(server.url) as client:
+        assert client.health() is True
+    assert server.stop() == 0
+
+
+def test_a_port_in_use_is_one_line_and_no_database(
+    command_of: CommandOf, database_url: str
+) -> None:
+    """Exit code 2, and not even an empty file is left behind."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = run(command_of("serve", "--database", database_url, "--port", port))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"draftgate: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        "stop what runs there, or pass another --port\n"
+    )
+    assert not Path(database_url.removeprefix("sqlite:///")).exists()
+
+
+def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path: Path) -> None:
+    """Exit code 2, the file named and unchanged."""
+    file = tmp_path / "notes.txt"
+    file.write_text("remember the milk\n")
+    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"draftgate: {file}: is no SQLite database (it begins with b'remember the mil'); "
+        "name another file, or move this one away\n"
+    )
+    assert file.read_text() == "remember the milk\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "env", "words"),
+    [
+        (
+            ["--port", "0", "--database", "mysql://x"],
+            {},
+            "mysql://…: is not a supported kind of database",
+        ),
+        (["--host", "no.such.host.invalid"], {}, "--host no.such.host.invalid: "),
+        ([], {"DRAFTGATE_PORT": "many"}, "DRAFTGATE_PORT='many': wanted a whole number"),
+    ],
+)
+def test_an_unusable_option_is_one_line(
+    options: list[str], env: dict[str, str], words: str, command_of: CommandOf, tmp_path: Path
+) -> None:
+    """Exit code 2, the option or variable and its value named."""
+    done = run(command_of("serve", *options), env=env, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"draftgate: {words}")
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_listening_beyond_this_machine_is_warned_of(
+    command_of: CommandOf, database_url: str
+) -> None:
+    """Requests carry no key, so an exposed address says what that means."""
+    process = subprocess.Popen(
+        command_of("serve", "--database", database_url, "--port", "0", "--host", ANYWHERE),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(f"OTLP over HTTP at http://{ANYWHERE}:")
+    process.terminate()
+    _, errors = process.communicate(timeout=20)
+    assert errors == (
+        f"warning: listening on {ANYWHERE}, and requests carry no key: whoever can reach this port "
+        "can read and write everything stored\n"
+    )
+    assert process.returncode == 0
+
+
+def test_db_upgrade_creates_and_stats_counts(
+    command_of: CommandOf,
+    database_url: str,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[list[Span]], bytes],
+) -> None:
+    """The environment names the database as well as the option does."""
+    done = run(command_of("db", "upgrade", "--database", database_url))
+    assert (done.returncode, done.stdout) == (0, f"{database_url} is at the newest schema\n")
+    with Client.local(database_url) as client:
+        client.post_traces(body_of([encode(generation_of(1))]))
+    environment = {"DRAFTGATE_DATABASE_URL": database_url}
+    counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
+    assert counted["rows"] == {
+        "content": 0,
+        "generation": 1,
+        "score": 0,
+        "span": 1,
+        "span_payload": 1,
+        "verdict": 0,
+    }
+    assert counted["size_bytes"] > 0
+    shown = run(command_of("db", "stats"), env=environment)
+    assert shown.returncode == 0
+    assert "generation" in shown.stdout
+
+
+def test_stats_of_nothing_creates_nothing(command_of: CommandOf, database_url: str) -> None:
+    """Counting a database that does not exist is an error, not an empty database."""
+    file = Path(database_url.removeprefix("sqlite:///"))
+    done = run(command_of("db", "stats", "--database", database_url))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"draftgate: {file}: does not exist; name an existing database with --database, "
+        "or create one with `draftgate db upgrade`\n"
+    )
+    assert not file.exists()

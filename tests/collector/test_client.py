@@ -1,0 +1,606 @@
+"""The client, against a real server and against the same application in this process."""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from collector.client import Client, ClientError, PairPage
+from collector.contract import (
+    Arm,
+    ArmSummary,
+    Content,
+    Generation,
+    Outcome,
+    Pair,
+    RolloutOverview,
+    Score,
+    Span,
+    Speculation,
+    Verdict,
+    encode,
+    to_document,
+)
+
+GenerationOf = Callable[..., Generation]
+BodyOf = Callable[[Iterable[Span]], bytes]
+
+ODD_NAME = "a/b c%2F ü?#"
+START = 1_700_000_000_000_000_000
+CONTENT = Content(
+    input_messages='[{"role":"user","parts":[]}]',
+    output_messages="[]",
+    context=("one", "two ☃"),
+    reference="r",
+    output_schema="{}",
+)
+BROKEN = Speculation(method="eagle", steps=2, draft_tokens=4, accepted_tokens=5)
+
+
+@pytest.fixture(scope="module")
+def generations(generation_of: GenerationOf) -> dict[str, Generation]:
+    """Two prompts of one rollout with everything that can be odd, and some strangers."""
+    baseline = {"arm": Arm.BASELINE, "speculation": None}
+    return {
+        "p1 baseline": generation_of(1, prompt_id="p1", content=CONTENT, **baseline),
+        "p1 candidate": generation_of(2, prompt_id="p1", content=CONTENT),
+        "p1 rerun": generation_of(3, prompt_id="p1"),
+        "p2 baseline": generation_of(
+            4, prompt_id="p2", cohort=None, error_type="timeout", ttft_s=None, **baseline
+        ),
+        "p2 candidate": generation_of(5, prompt_id="p2", cohort="code", speculation=BROKEN),
+        "p2 alone": generation_of(
+            6,
+            prompt_id="p2",
+            repeat=1,
+            cohort="code",
+            speculation=Speculation(method="prompt_lookup"),
+            **dict.fromkeys(("ttft_s", "tpot_s", "input_tokens", "output_tokens", "fallback")),
+        ),
+        "unpaired": generation_of(7, rollout=ODD_NAME, prompt_id=None, cohort="ü"),
+        "stranger": generation_of(8, rollout=None),
+    }
+
+
+@pytest.fixture(scope="module")
+def scores(generations: dict[str, Generation]) -> list[Score]:
+    """Scores of the first pair: judged twice, replaced, and one that could not be judged."""
+    return [
+        score(generations["p1 baseline"], "task_completion", value=1.0, latency_s=0.25),
+        score(generations["p1 candidate"], "task_completion", value=0.25),
+        score(generations["p1 candidate"], "task_completion", version="2", value=0.75, label="ok"),
+        score(generations["p1 candidate"], "groundedness", unscored_reason="no context"),
+    ]
+
+
+@pytest.fixture(scope="module", params=["server", "local"])
+def client(
+    request: pytest.FixtureRequest,
+    module_serve: Callable[..., Any],
+    tmp_path_factory: pytest.TempPathFactory,
+    generations: dict[str, Generation],
+    scores: list[Score],
+    body_of: BodyOf,
+) -> Iterator[Client]:
+    """Open a client of a collector that holds the generations and scores."""
+    url = f"sqlite:///{tmp_path_factory.mktemp(request.param) / 'draftgate.db'}"
+    opened = Client.local(url) if request.param == "local" else Client(module_serve(url).url)
+    with opened as client:
+        client.post_scores([replace(scores[1], value=0.5)])  # replaced below, and before its span
+        client.post_traces(body_of(map(encode, generations.values())))
+        client.post_scores(scores)
+        yield client
+
+
+def test_health(client: Client) -> None:
+    """A collector that answers is healthy."""
+    assert client.health() is True
+
+
+def test_rollouts(client: Client) -> None:
+    """Every rollout is counted by arm, pair and cohort; a broken span is counted as flagged."""
+    assert client.rollouts() == (
+        RolloutOverview(
+            rollout=ODD_NAME,
+            first_start_unix_ns=START + 7,
+            last_end_unix_ns=START + 2_000_000_007,
+            baseline_generations=0,
+            candidate_generations=1,
+            pairs=0,
+            cohorts=("ü",),
+            quality_flagged=0,
+        ),
+        RolloutOverview(
+            rollout="k4",
+            first_start_unix_ns=START + 1,
+            last_end_unix_ns=START + 2_000_000_006,
+            baseline_generations=2,
+            candidate_generations=4,
+            pairs=2,
+            cohorts=("chat", "code"),
+            quality_flagged=1,
+        ),
+    )
+
+
+def test_summary(client: Client) -> None:
+    """Sums leave failures out of latency, and broken counts out of speculation."""
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
+    )
+    chat = {"rollout": "k4", "cohort": "chat", "errors": 0}
+    assert client.summary("k4") == (
+        ArmSummary(
+            rollout="k4",
+            arm=Arm.BASELINE,
+            cohort=None,
+            generations=1,
+            errors=1,
+            input_tokens=12,
+            output_tokens=11,
+            ttft_s_sum=None,
+            ttft_s_count=0,
+            e2e_s_sum=None,
+            e2e_s_count=0,
+            **nothing,
+        ),
+        ArmSummary(
+            arm=Arm.BASELINE,
+            generations=1,
+            input_tokens=12,
+            output_tokens=11,
+            ttft_s_sum=0.5,
+            ttft_s_count=1,
+            e2e_s_sum=2.0,
+            e2e_s_count=1,
+            **(chat | nothing),
+        ),
+        ArmSummary(
+            arm=Arm.CANDIDATE,
+            generations=2,
+            input_tokens=24,
+            output_tokens=22,
+            ttft_s_sum=1.0,
+            ttft_s_count=2,
+            e2e_s_sum=4.0,
+            e2e_s_count=2,
+            spec_steps=10,
+            spec_draft_tokens=20,
+            spec_accepted_tokens=12,
+            **chat,  # type: ignore[arg-type]
+        ),
+        ArmSummary(
+            rollout="k4",
+            arm=Arm.CANDIDATE,
+            cohort="code",
+            generations=2,
+            errors=0,
+            input_tokens=12,
+            output_tokens=11,
+            ttft_s_sum=0.5,
+            ttft_s_count=1,
+            e2e_s_sum=4.0,
+            e2e_s_count=2,
+            **nothing,
+        ),
+    )
+
+
+def test_generations(client: Client, generations: dict[str, Generation]) -> None:
+    """A rollout's generations come whole, in the order of arrival, with text where asked for."""
+    expected = [stored(generations[name]) for name in list(generations)[:6]]
+    assert list(client.generations("k4", content=True)) == expected
+    assert list(client.generations("k4")) == [replace(g, content=None) for g in expected]
+    code = list(client.generations("k4", arm=Arm.CANDIDATE, cohort="code"))
+    assert code == expected[4:]
+    assert list(client.generations("k4", cohort="none such")) == []
+    assert list(client.generations(ODD_NAME)) == [generations["unpaired"]]
+
+
+def test_pairs(client: Client, generations: dict[str, Generation], scores: list[Score]) -> None:
+    """Pairs carry the earliest generation of each side, its text where asked for, its scores."""
+    first = Pair(
+        rollout="k4",
+        prompt_id="p1",
+        repeat=0,
+        cohort="chat",
+        baseline=generations["p1 baseline"],
+        candidate=generations["p1 candidate"],
+        baseline_scores=(scores[0],),
+        candidate_scores=(scores[3], scores[1], scores[2]),
+    )
+    second = Pair(
+        rollout="k4",
+        prompt_id="p2",
+        repeat=0,
+        cohort="code",
+        baseline=generations["p2 baseline"],
+        candidate=stored(generations["p2 candidate"]),
+    )
+    third = Pair(
+        rollout="k4",
+        prompt_id="p2",
+        repeat=1,
+        cohort="code",
+        baseline=None,
+        candidate=generations["p2 alone"],
+    )
+    assert client.pairs("k4", content=True) == PairPage((first, second, third), None)
+    page = client.pairs("k4", content=True, limit=1)
+    assert page.pairs == (first,)
+    page = client.pairs("k4", limit=1, after=page.next)
+    assert page.pairs == (second,)
+    page = client.pairs("k4", limit=1, after=page.next)
+    assert page == PairPage((third,), None)
+    assert client.pairs("k4", cohort="code", limit=1).pairs == (second,)
+    assert client.pairs("k4", cohort="code") == PairPage((second, third), None)
+    assert client.pairs(ODD_NAME) == PairPage((), None)
+
+
+def test_pairs_table(client: Client) -> None:
+    """The whole rollout as columns: a side that never arrived is null throughout."""
+    table = client.pairs_table("k4")
+    assert table.to_pylist() == [
+        {
+            "prompt_id": "p1",
+            "repeat": 0,
+            "cohort": "chat",
+            **side("baseline", 1, score_task_completion=1.0),
+            **side("candidate", 2, **COUNTS, duplicates=1, score_task_completion=0.75),
+        },
+        {
+            "prompt_id": "p2",
+            "repeat": 0,
+            "cohort": "code",
+            **side("baseline", 4, error_type="timeout", ttft_s=None),
+            **side(
+                "candidate",
+                5,
+                speculated=True,
+                spec_steps=2,
+                spec_draft_tokens=4,
+                spec_accepted_tokens=5,
+                quality=["counts:accepted_exceeds_draft"],
+            ),
+        },
+        {
+            "prompt_id": "p2",
+            "repeat": 1,
+            "cohort": "code",
+            **{f"baseline_{name}": None for name in SIDE} | {"baseline_duplicates": 0},
+            **side(
+                "candidate",
+                6,
+                speculated=True,
+                **dict.fromkeys(("ttft_s", "tpot_s", "input_tokens", "output_tokens", "fallback")),
+            ),
+        },
+    ]
+    assert table.schema.field("candidate_spec_draft_tokens_per_pos").type == pa.list_(pa.int64())
+    assert table.schema.field("baseline_score_groundedness").type == pa.float64()
+
+
+def test_the_table_of_a_rollout_without_pairs_is_empty(client: Client) -> None:
+    """No pair means no row, and every column that needs no score."""
+    table = client.pairs_table(ODD_NAME)
+    names = [name for name in SIDE if not name.startswith("score_")]
+    assert table.num_rows == 0
+    assert table.column_names == [
+        *("prompt_id", "repeat", "cohort"),
+        *(f"baseline_{name}" for name in names),
+        *(f"candidate_{name}" for name in names),
+    ]
+
+
+def test_trace(client: Client, generations: dict[str, Generation], odd_span: Span) -> None:
+    """A span comes back as it was sent, every kind of attribute included."""
+    generation = generations["p1 candidate"]
+    assert client.trace(generation.trace_id) == (encode(generation),)
+    body = json.dumps(otlp_json(odd_span)).encode()
+    client.post_traces(gzip.compress(body), content_type="application/json", gzipped=True)
+    (found,) = client.trace(odd_span.trace_id)
+    assert found == replace(
+        odd_span, attributes={"odd": (float("inf"), b"\x00", {"bytes_hex": "zz"})}, resource={}
+    )
+
+
+def test_scores(client: Client, scores: list[Score]) -> None:
+    """Scores come by generation, then by metric and version; the last post of each has won."""
+    assert list(client.scores("k4")) == [scores[0], scores[3], scores[1], scores[2]]
+    assert list(client.scores("k4", metric="groundedness")) == [scores[3]]
+    assert list(client.scores(ODD_NAME)) == []
+
+
+def test_verdicts(client: Client) -> None:
+    """A verdict is stored once, found by its rollout, and the newest stands first."""
+    first = client.post_verdict(verdict("v"))
+    second = client.post_verdict(verdict("w"))
+    assert client.post_verdict(verdict("v")) == first
+    assert first.verdict == verdict("v")
+    assert first.posted_unix_ns < second.posted_unix_ns
+    assert client.verdicts() == (second, first)
+    assert client.verdicts(limit=1) == (second,)
+    assert client.verdicts("v") == (first,)
+    assert client.verdicts("k4") == ()
+
+
+def test_a_verdicts_id_is_the_hash_of_its_canonical_document(client: Client) -> None:
+    """Anybody can compute the id: sorted keys, no spaces, UTF-8."""
+    canonical = json.dumps(
+        to_document(verdict("v")), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    expected = hashlib.sha256(canonical.encode()).hexdigest()
+    assert client.post_verdict(verdict("v")).id == expected
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda c: c.summary("k5"),
+            "404 Not Found: no rollout 'k5'; known rollouts: 'a/b c%2F ü?#'",
+        ),
+        (lambda c: c.pairs("k5"), "no rollout 'k5'; known"),
+        (lambda c: c.pairs_table("k5"), "no rollout 'k5'; known"),
+        (lambda c: list(c.generations("k5")), "no rollout 'k5'; known"),
+        (lambda c: list(c.scores("k5")), "no rollout 'k5'; known"),
+        (lambda c: c.verdicts("k5"), "no rollout 'k5'; known"),
+        (
+            lambda c: c.trace("0" * 31 + "f"),
+            "404 Not Found: no trace 0000000000000000000000000000000f",
+        ),
+        (lambda c: c.trace("xyz"), "422 Unprocessable Entity: path.trace_id: String should match"),
+        (lambda c: c.pairs("k4", limit=1001), "query.limit: Input should be less than or equal to"),
+        (
+            lambda c: c.pairs("k4", after="x"),
+            "after='x': is no cursor; pass the `next` of the page",
+        ),
+        (lambda c: c.pairs("k4", after="WzEsMl0"), "after='WzEsMl0': is no cursor"),
+        (lambda c: c.post_traces(b"\xff"), "400 Bad Request: the body (1 bytes) is no Export"),
+        (lambda c: c.post_traces(b"", content_type="text/csv"), "415 Unsupported Media Type"),
+        (lambda c: c.post_traces(b"{", content_type="application/json"), "is no OTLP JSON"),
+    ],
+)
+def test_what_is_refused_is_one_line(
+    ask: Callable[[Client], object], message: str, client: Client
+) -> None:
+    """The error names the URL, what was seen and what to do."""
+    with pytest.raises(ClientError) as caught:
+        ask(client)
+    assert str(caught.value).startswith("http://")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_rejected_spans_are_an_error(
+    client: Client, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """A span that the collector could not store is not lost in silence."""
+    body = body_of([encode(generation_of(0))])
+    with pytest.raises(ClientError, match="1 spans were rejected: 1 × trace_id: wanted 16 bytes"):
+        client.post_traces(body)
+
+
+def test_pages_are_followed(client: Client, generation_of: GenerationOf, body_of: BodyOf) -> None:
+    """More than a page of generations and of scores come complete and in order."""
+    many = [generation_of(n, rollout="many") for n in range(1000, 2010)]
+    given = [score(generation, "m", value=0.5) for generation in many]
+    client.post_traces(body_of(map(encode, many)))
+    client.post_scores(given)
+    assert list(client.generations("many")) == many
+    assert list(client.scores("many")) == given
+    listed: list[str] = []
+    page = client.pairs("many", limit=1000)
+    while True:
+        listed += [pair.prompt_id for pair in page.pairs]
+        if page.next is None:
+            break
+        page = client.pairs("many", limit=1000, after=page.next)
+    assert listed == sorted(generation.prompt_id or "" for generation in many)
+
+
+def test_nobody_there_is_one_line() -> None:
+    """A refused connection asks whether the server runs, and is not healthy."""
+    with Client("http://127.0.0.1:9/") as client:
+        assert client.health() is False
+        with pytest.raises(ClientError) as caught:
+            client.rollouts()
+    assert str(caught.value) == (
+        "http://127.0.0.1:9: nothing answers ([Errno 111] Connection refused); "
+        "is `draftgate serve` running?"
+    )
+
+
+@pytest.mark.parametrize("url", ["localhost:4318", "ftp://x", "http://[", "http://x:y"])
+def test_a_url_that_is_none_is_one_line(url: str) -> None:
+    """A URL without a scheme, or with a strange one, is named."""
+    with pytest.raises(ClientError) as caught, Client(url) as client:
+        client.rollouts()
+    assert url in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (200, b"<html>", "answered what a collector of this version does not"),
+        (200, b"[]", "answered what a collector of this version does not"),
+        (200, b'{"rollouts":[{"rollout":1}]}', "rollouts|rollout: wanted str, got 1"),
+        (502, b"<html>", "502 Bad Gateway"),
+        (599, b"", "599 unknown status"),
+    ],
+)
+def test_an_answer_of_something_else_is_one_line(status: int, body: bytes, message: str) -> None:
+    """Whatever else listens on the port, the error says that it is no collector."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(status, content=body))
+    with Client("http://x", transport=transport) as client:
+        with pytest.raises(ClientError, match=message):
+            client.rollouts()
+        assert client.health() is False
+
+
+def test_a_slow_answer_is_one_line() -> None:
+    """A timeout names the URL."""
+
+    def slow(_: httpx.Request) -> httpx.Response:
+        raise httpx.ReadTimeout("timed out")
+
+    with (
+        Client("http://x", transport=httpx.MockTransport(slow)) as client,
+        pytest.raises(ClientError, match="http://x/api/v1/rollouts: no answer"),
+    ):
+        client.rollouts()
+
+
+def test_a_local_database_that_cannot_be_opened_is_one_line(tmp_path: Any) -> None:
+    """The store's own words reach the caller."""
+    with pytest.raises(
+        ClientError, match=r"no/x\.db: the folder .* does not exist; create it first"
+    ):
+        Client.local(f"sqlite:///{tmp_path}/no/x.db")
+
+
+def test_a_local_client_keeps_what_was_posted(
+    database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """Closing ends the writer; the next client finds everything."""
+    before = writers()
+    for _ in range(2):
+        with contextlib.closing(Client.local(database_url)) as client:
+            client.post_traces(body_of([encode(generation_of(1))]))
+            assert len(list(client.generations("k4"))) == 1
+    assert writers() == before
+
+
+def test_a_local_client_that_nobody_closes_lets_the_program_end(database_url: str) -> None:
+    """What was answered is durable already, so nothing keeps the interpreter waiting."""
+    script = (
+        "import sys; from collector.client import Client\n"
+        "client = Client.local(sys.argv[1]); print(client.health(), client.rollouts())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, database_url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True ()\n", "")
+
+
+def writers() -> int:
+    return sum(thread.name == "draftgate-writer" for thread in threading.enumerate())
+
+
+COUNTS: dict[str, Any] = {
+    "counts_usable": True,
+    "speculated": True,
+    "spec_steps": 5,
+    "spec_draft_tokens": 10,
+    "spec_accepted_tokens": 6,
+    "spec_draft_tokens_per_pos": [5, 5],
+    "spec_accepted_tokens_per_pos": [4, 2],
+}
+SIDE: dict[str, Any] = {
+    "trace_id": None,
+    "span_id": None,
+    "start_unix_ns": None,
+    "error_type": None,
+    "ttft_s": 0.5,
+    "tpot_s": 0.15,
+    "e2e_s": 2.0,
+    "input_tokens": 12,
+    "output_tokens": 11,
+    "fallback": False,
+    "counts_usable": False,
+    "speculated": False,
+    "spec_steps": None,
+    "spec_draft_tokens": None,
+    "spec_accepted_tokens": None,
+    "spec_draft_tokens_per_pos": None,
+    "spec_accepted_tokens_per_pos": None,
+    "quality": [],
+    "duplicates": 0,
+    "score_groundedness": None,
+    "score_task_completion": None,
+}
+
+
+def side(prefix: str, number: int, **fields: Any) -> dict[str, Any]:
+    """Return one side's columns of a generation with this number."""
+    own = {
+        "trace_id": f"{number:032x}",
+        "span_id": f"{number:016x}",
+        "start_unix_ns": START + number,
+    }
+    return {f"{prefix}_{name}": value for name, value in (SIDE | own | fields).items()}
+
+
+def stored(generation: Generation) -> Generation:
+    """Return the generation as the collector gives it back: flagged where it breaks a law."""
+    broken = generation.speculation == BROKEN
+    return replace(generation, quality=("counts:accepted_exceeds_draft",) if broken else ())
+
+
+def score(generation: Generation, metric: str, *, version: str = "1", **fields: Any) -> Score:
+    return Score(
+        trace_id=generation.trace_id,
+        span_id=generation.span_id,
+        metric=metric,
+        evaluator="e",
+        version=version,
+        **fields,
+    )
+
+
+def verdict(rollout: str) -> Verdict:
+    return Verdict(
+        rollout=rollout,
+        outcome=Outcome.INCONCLUSIVE,
+        summary="too few pairs ☃",
+        reasons=(),
+        pairs=1,
+        incomplete_pairs=0,
+        failed_pairs=0,
+        duplicates=0,
+        findings=(),
+        latency=(),
+        acceptance=(),
+        quality=(),
+        policy_name="default",
+        policy_hash="p",
+        data_hash="d",
+        versions={"draftgate": "0.1.0"},
+    )
+
+
+def otlp_json(span: Span) -> dict[str, Any]:
+    """Return OTLP JSON of the span, with one attribute that plain JSON could not carry."""
+    inner = {"key": "bytes_hex", "value": {"stringValue": "zz"}}
+    values = [
+        {"doubleValue": "Infinity"},
+        {"bytesValue": "AA=="},
+        {"kvlistValue": {"values": [inner]}},
+    ]
+    sent = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "parentSpanId": span.parent_span_id,
+        "name": span.name,
+        "kind": 2,
+        "startTimeUnixNano": str(span.start_unix_ns),
+        "endTimeUnixNano": span.end_unix_ns,
+        "status": {"code": 2, "message": span.status_message},
+        "attributes": [{"key": "odd", "value": {"arrayValue": {"values": values}}}],
+    }
+    scope = {"scope": {"name": span.scope_name}, "spans": [sent]}
+    return {"resourceSpans": [{"scopeSpans": [scope]}]}

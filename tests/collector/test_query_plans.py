@@ -1,0 +1,112 @@
+"""Every read of the API finds its rows through an index."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Engine, event
+
+from collector.app import create_app
+from collector.asgi_transport import InProcessTransport
+from collector.contract import Arm, Generation, Span, encode
+from collector.settings import Settings
+
+READS = {
+    "/api/v1/rollouts": {},
+    "/api/v1/rollouts/k4/summary": {},
+    "/api/v1/generations": {"rollout": "k4", "content": "true", "limit": "2"},
+    "/api/v1/generations?arm=baseline&cohort=chat&after=WzJd": {"rollout": "k4"},
+    "/api/v1/pairs": {"rollout": "k4", "content": "true", "limit": "2"},
+    "/api/v1/pairs?after=WyJwMSIsIDBd": {"rollout": "k4", "cohort": "chat"},
+    "/api/v1/traces/00000000000000000000000000000001": {},
+    "/api/v1/scores": {"rollout": "k4", "metric": "m"},
+    "/api/v1/scores?after=WzEsICJtIiwgImUiLCAiMSJd": {"rollout": "k4"},
+    "/api/v1/verdicts": {},
+    "/api/v1/verdicts?limit=5": {"rollout": "k4"},
+}
+
+
+@pytest.mark.parametrize("path", READS)
+def test_a_read_scans_no_table(
+    path: str,
+    database_url: str,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """SQLite's plan of every SELECT that the read runs names an index for every table."""
+    app = create_app(Settings(database_url=database_url))
+    transport = InProcessTransport(app, app.router.lifespan_context(app))
+    with httpx.Client(base_url="http://collector", transport=transport) as http:
+        fill(http, generation_of, body_of)
+        engine: Engine = app.state.collector.store.engine
+        seen = watch(engine)
+        assert http.get(with_query(path, READS[path])).status_code == 200
+        plans = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
+        assert plans
+        # anon_1 is a subquery's own result, which has no index.
+        scans = [line for line in plans if re.match(r"SCAN (?!anon_1|.*USING .*INDEX)", line)]
+        assert scans == []
+
+
+def test_the_arrow_table_scans_no_table(
+    database_url: str,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """The pairs of a whole rollout come in index order, without a sort."""
+    app = create_app(Settings(database_url=database_url))
+    transport = InProcessTransport(app, app.router.lifespan_context(app))
+    with httpx.Client(base_url="http://collector", transport=transport) as http:
+        fill(http, generation_of, body_of)
+        engine: Engine = app.state.collector.store.engine
+        seen = watch(engine)
+        accept = {"Accept": "application/vnd.apache.arrow.stream"}
+        assert http.get("/api/v1/pairs?rollout=k4", headers=accept).status_code == 200
+        by_pair = "ix_generation_rollout_prompt_id_repeat_arm (rollout=? AND prompt_id>?)"
+        assert [line for sql, values in list(seen) for line in plan(engine, sql, values)] == [
+            "SEARCH generation USING COVERING INDEX ix_generation_rollout_id (rollout=?)",
+            f"SEARCH generation USING INDEX {by_pair}",
+            "SEARCH generation USING INDEX ix_generation_rollout_prompt_id_repeat_arm (rollout=?)",
+            "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
+        ]
+
+
+def fill(
+    http: httpx.Client,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    spans = [
+        encode(generation_of(2 * n + side, prompt_id=f"p{n}", arm=arm))
+        for n in range(20)
+        for side, arm in enumerate(Arm, 1)
+    ]
+    headers = {"Content-Type": "application/x-protobuf"}
+    assert http.post("/v1/traces", content=body_of(spans), headers=headers).status_code == 200
+    score = {"metric": "m", "evaluator": "e", "version": "1", "value": 1.0}
+    scores = [score | {"trace_id": span.trace_id, "span_id": span.span_id} for span in spans]
+    assert http.post("/api/v1/scores", json=scores).status_code == 204
+
+
+def watch(engine: Engine) -> list[tuple[str, Any]]:
+    """Collect every SELECT that runs from now on."""
+    seen: list[tuple[str, Any]] = []
+
+    def before(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if statement.startswith("SELECT"):
+            seen.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", before)
+    return seen
+
+
+def plan(engine: Engine, sql: str, values: Any) -> list[str]:
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)
+        return [row.detail for row in rows]
+
+
+def with_query(path: str, query: dict[str, str]) -> httpx.URL:
+    return httpx.URL(path).copy_merge_params(query)

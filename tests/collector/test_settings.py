@@ -1,0 +1,49 @@
+"""Settings from the environment."""
+
+import pytest
+
+from collector.errors import SettingsError
+from collector.settings import Settings, from_environment
+
+
+def test_without_variables_the_defaults_hold() -> None:
+    """Absent and empty variables ask for nothing."""
+    assert from_environment({}) == Settings()
+    assert from_environment({"DRAFTGATE_PORT": "", "DRAFTGATE_HOST": ""}) == Settings()
+
+
+def test_every_setting_has_a_variable() -> None:
+    """Each `DRAFTGATE_*` variable sets its field."""
+    environment = {
+        "DRAFTGATE_DATABASE_URL": "sqlite:///x.db",
+        "DRAFTGATE_HOST": "::1",
+        "DRAFTGATE_PORT": "0",
+        "DRAFTGATE_MAX_BODY_BYTES": "1",
+        "DRAFTGATE_MAX_QUEUE_BYTES": "2",
+        "DRAFTGATE_BUSY_TIMEOUT_S": "0.5",
+    }
+    assert from_environment(environment) == Settings(
+        database_url="sqlite:///x.db",
+        host="::1",
+        port=0,
+        max_body_bytes=1,
+        max_queue_bytes=2,
+        busy_timeout_s=0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("PORT", "4318.0", "DRAFTGATE_PORT='4318.0': wanted a whole number, such as 4318"),
+        ("PORT", "65536", "DRAFTGATE_PORT=65536: wanted a whole number from 0 to 65535"),
+        ("MAX_BODY_BYTES", "32MiB", "DRAFTGATE_MAX_BODY_BYTES='32MiB': wanted a whole number"),
+        ("BUSY_TIMEOUT_S", "nan", "DRAFTGATE_BUSY_TIMEOUT_S=nan: wanted a number from 0 to"),
+    ],
+)
+def test_a_number_that_is_none_is_named(name: str, value: str, message: str) -> None:
+    """The variable, its value and what was wanted, and to fix or unset it."""
+    with pytest.raises(SettingsError) as caught:
+        from_environment({f"DRAFTGATE_{name}": value})
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith("fix or unset it")

@@ -1,0 +1,210 @@
+"""The schema's history, and what is refused to be opened."""
+
+import contextlib
+import logging
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from collector.contract import Content, Generation, Score, Span, encode
+from collector.errors import StoreError
+from collector.store import Batch, Store, generations, migrate, prepare, sizes, traces
+from collector.store.tables import metadata
+
+GenerationOf = Callable[..., Generation]
+
+EMPTY = {"content": 0, "generation": 0, "score": 0, "span": 0, "span_payload": 0, "verdict": 0}
+
+
+def test_the_migrated_schema_is_the_one_in_the_code(database_url: str) -> None:
+    """Alembic finds nothing to change between the migrations and the tables."""
+    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_populated_database_goes_down_and_up_again(
+    database_url: str, generation_of: GenerationOf
+) -> None:
+    """Downgrade leaves no table behind, upgrade makes them anew, and writing works again."""
+    batch = Batch(spans=prepare([encode(generation_of(1))]))
+    with contextlib.closing(Store.open(database_url)) as store:
+        store.write(batch)
+        for step, revision in ((command.downgrade, "base"), (command.upgrade, "head")):
+            with store.engine.begin() as connection:
+                step(migrate.configuration(connection), revision)
+        with store.read() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            assert sizes.row_counts(connection) == EMPTY
+        store.write(batch)
+        with store.read() as connection:
+            assert sizes.row_counts(connection) == EMPTY | {
+                "generation": 1,
+                "span": 1,
+                "span_payload": 1,
+            }
+
+
+def test_opening_again_keeps_what_is_stored(
+    database_url: str, generation_of: GenerationOf, odd_span: Span
+) -> None:
+    """A second opening finds the schema current and every row in place, whole."""
+    generation = generation_of(1)
+    with contextlib.closing(Store.open(database_url)) as store:
+        store.write(Batch(spans=prepare([encode(generation), odd_span])))
+    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
+        page = generations.page(
+            connection, generations.Filter("k4"), content=True, limit=10, after=0
+        )
+        assert page == ((generation,), None)
+        assert traces.trace(connection, odd_span.trace_id) == (odd_span,)
+
+
+def test_migrating_leaves_logging_alone(database_url: str) -> None:
+    """Neither the root logger nor a disabled flag changes."""
+    logger = logging.getLogger("collector")
+    before = (logging.root.level, list(logging.root.handlers), logger.disabled)
+    Store.open(database_url).close()
+    assert (logging.root.level, list(logging.root.handlers), logger.disabled) == before
+
+
+def test_migrations_are_found_inside_an_installed_package(tmp_path: Path) -> None:
+    """Where no checkout is around, the folder inside the package serves."""
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "collector", tmp_path / "site" / "collector")
+    shutil.copytree(root / "migrations", tmp_path / "site" / "collector" / "store" / "migrations")
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from collector.store import Store, migrate\n"
+        "print(migrate.migrations_folder()); Store.open(sys.argv[2]).close()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "site", f"sqlite:///{tmp_path / 'x.db'}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout.strip() == str(tmp_path / "site" / "collector" / "store" / "migrations")
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://db/x", "postgresql://…: is not a supported kind of database"),
+        ("nonsense", "'nonsense': is no database URL; wanted sqlite:///"),
+        ("sqlite://", "an in-memory database is lost between connections; name a file"),
+        ("sqlite:///:memory:", "an in-memory database is lost between connections"),
+        ("sqlite:////no/such/folder/x.db", "the folder /no/such/folder does not exist; create it"),
+        ("sqlite:////tmp", "/tmp: is a folder; name a file in it"),
+    ],
+)
+def test_a_url_that_cannot_be_a_database_is_refused(url: str, message: str) -> None:
+    """The error says what was given, what is supported, and what to do, in one line."""
+    with pytest.raises(StoreError) as caught:
+        Store.open(url)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"PAR1" + bytes(5000), b"SQLite format 4\0" * 99])
+def test_a_file_that_is_no_database_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    """The error names the file and the remedy; nothing is written, not even beside it."""
+    file = tmp_path / "notes.txt"
+    file.write_bytes(content)
+    with pytest.raises(
+        StoreError, match=r"notes\.txt: is no SQLite database .*; name another file"
+    ):
+        Store.open(f"sqlite:///{file}")
+    assert file.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_corrupt_database_is_named(tmp_path: Path) -> None:
+    """A file that only begins like a database is refused as unusable."""
+    file = tmp_path / "torn.db"
+    file.write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
+    with pytest.raises(StoreError, match=r"torn\.db: file is not a database; name another file"):
+        Store.open(f"sqlite:///{file}")
+
+
+def test_the_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
+    """A database that is not ours is refused, and its content is unchanged."""
+    file = tmp_path / "other.db"
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE customers (name)")
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match=r"other\.db: holds tables of another program"):
+        Store.open(f"sqlite:///{file}")
+    assert file.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused(database_url: str) -> None:
+    """A database written by a later version is not touched by this one."""
+    Store.open(database_url).close()
+    file = database_url.removeprefix("sqlite:///")
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreError, match=r"written by a newer Draftgate \(schema 9999"):
+        Store.open(database_url)
+
+
+def test_an_interrupted_creation_leaves_nothing(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schema is made in one transaction: a failure in it leaves no table, and no trap."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.op.create_index", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Store.open(database_url)
+    assert table_names(Path(database_url.removeprefix("sqlite:///"))) == []
+    Store.open(database_url).close()
+
+
+def test_text_can_be_deleted_while_numbers_stay(
+    database_url: str, generation_of: GenerationOf
+) -> None:
+    """Emptying the content table takes prompts and answers away, and nothing else."""
+    content = Content(input_messages="[]", output_messages="[]", context=("a",), reference="r")
+    generation = generation_of(1, content=content)
+    bare = generation_of(1)
+    with contextlib.closing(Store.open(database_url)) as store:
+        store.write(Batch(spans=prepare([encode(generation)])))
+        with store.engine.begin() as connection:
+            connection.execute(metadata.tables["content"].delete())
+        with store.read() as connection:
+            page = generations.page(
+                connection, generations.Filter("k4"), content=True, limit=10, after=0
+            )
+            assert page.generations == (bare,)
+            assert traces.trace(connection, bare.trace_id) == (encode(bare),)
+
+
+def test_a_failed_batch_stores_nothing(database_url: str, generation_of: GenerationOf) -> None:
+    """Spans and scores of one batch are stored together or not at all."""
+    spans = prepare([encode(generation_of(1))])
+    impossible = Score(
+        trace_id="1" * 32, span_id="2" * 16, metric="m", evaluator="e", version="\ud800", value=1.0
+    )
+    with contextlib.closing(Store.open(database_url)) as store:
+        with pytest.raises(UnicodeEncodeError):
+            store.write(Batch(spans=spans, scores=(impossible,)))
+        with store.read() as connection:
+            assert sizes.row_counts(connection) == EMPTY
+
+
+def table_names(file: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        return [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]

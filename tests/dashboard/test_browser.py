@@ -1,0 +1,167 @@
+"""The pages in a real browser, over a real collector."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+from page_reading import finding_rows, formatted, go, numbers, settle
+from playwright.sync_api import Browser, Page, expect
+
+from collector.client import Client
+from collector.contract import Finding, Outcome, from_document, to_document
+from dashboard import server, words
+from dashboard.sections.findings import what, worst_first
+
+pytestmark = pytest.mark.browser
+
+SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve"]
+FAILED = "support-k8-relaxed"
+
+
+class Site(NamedTuple):
+    """A dashboard, and the collector that it reads."""
+
+    url: str
+    collector_url: str
+
+
+@contextmanager
+def serving(database_url: str, port: int) -> Iterator[str]:
+    """Serve a database by a collector of its own; give its URL."""
+    url = f"http://127.0.0.1:{port}"
+    command = [*SERVE, "--database", database_url, "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            with Client(url) as client:
+                deadline = time.monotonic() + 30
+                while not client.health():
+                    assert time.monotonic() < deadline, "the collector never answered"
+                    time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def site(seeded_database: str, free_port: Callable[[], int]) -> Iterator[Site]:
+    """Serve the seeded rollouts by a collector, and a dashboard of it."""
+    with (
+        serving(seeded_database, free_port()) as collector_url,
+        server.start(collector_url=collector_url, port=free_port()) as dashboard,
+    ):
+        yield Site(dashboard.url, collector_url)
+
+
+def test_the_landing_page_leads_to_the_verdict(page: Page, site: Site) -> None:
+    """From the list, one click reaches the verdict in words."""
+    go(page, site.url)
+    expect(page).to_have_title("Draftgate")
+    row = page.get_by_role("row", name=FAILED)
+    expect(row).to_contain_text("✕ Fail")
+    page.get_by_role("link", name=FAILED).click()
+    page.wait_for_url(f"{site.url}/rollout?rollout={FAILED}**")
+    banner = page.get_by_role("status").filter(has_text="faster, but worse answers")
+    expect(banner.locator(".dg-word")).to_have_text("Fail")
+    expect(page.get_by_text("CET", exact=False).first).to_be_visible()
+
+
+def test_every_findings_number_is_the_verdicts(page: Page, site: Site) -> None:
+    """The table shows the stored verdict's numbers, and carries each in full."""
+    with Client(site.collector_url) as client:
+        stored = client.verdicts(FAILED, limit=1)[0].verdict
+    document = to_document(stored)
+    findings = worst_first([from_document(Finding, f) for f in document["findings"]])
+    go(page, f"{site.url}/rollout?rollout={FAILED}")
+    shown = finding_rows(page, len(findings))
+    assert [numbers(row) for row in shown] == [formatted(finding) for finding in findings]
+    exact = [
+        [cell.get_attribute("title") for cell in row.locator(".dg-number").all()] for row in shown
+    ]
+    assert exact == [
+        [
+            None if value is None else repr(value)
+            for value in (f.estimate, f.lower, f.upper, f.margin, f.n, f.n_needed)
+        ]
+        for f in findings
+    ]
+    names = [row.locator("th").inner_text().split("\n")[0] for row in shown]
+    assert names == [what(f) for f in findings]
+    outcomes = [row.locator(".dg-outcome").inner_text() for row in shown]
+    assert outcomes == [words.outcome(Outcome(f.outcome)) for f in findings]
+
+
+def test_the_forest_plot_draws_a_row_for_each_finding(page: Page, site: Site) -> None:
+    """Both panels are drawn, and a missing limit is labelled."""
+    go(page, f"{site.url}/rollout?rollout={FAILED}")
+    plot = page.get_by_test_id("stVegaLiteChart").first
+    expect(plot).to_contain_text("all cohorts · TTFT p99 · must not fail")
+    expect(plot).to_contain_text("no limit at this n")
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(8)
+
+
+def test_a_hostile_answer_stays_text(page: Page, site: Site) -> None:
+    """Markup in an answer is shown letter by letter: nothing runs, loads or links."""
+    go(page, f"{site.url}/rollout?rollout={FAILED}&prompt=rag-002&repeat=0")
+    candidate = page.locator("pre.dg-text", has_text="alert(1)")
+    expect(candidate).to_contain_text(
+        "days. <script>alert(1)</script> ![x](http://127.0.0.1:9/pixel.png) "
+        "[link](http://127.0.0.1:9) **bold** <b>b</b> $x^2$ :material/delete: </style></pre>"
+    )
+    expect(candidate.locator("a, img, script, b, strong")).to_have_count(0)
+    expect(page.locator("[src*='pixel.png'], a[href*='127.0.0.1:9/']")).to_have_count(0)
+
+
+def test_choices_are_kept_in_the_address(page: Page, site: Site) -> None:
+    """Cohort and pair survive a reload, so that a link shows what its sender saw."""
+    go(page, f"{site.url}/rollout?rollout={FAILED}")
+    page.get_by_role("radio", name="rag").click()
+    page.wait_for_url("**cohort=rag**")
+    page.wait_for_url("**prompt=rag-002**")
+    page.get_by_text("Question 2 on rag?").wait_for()
+    settle(page)
+    # Scrolling closes the list again, so it must not be the click that scrolls.
+    page.get_by_role("combobox").scroll_into_view_if_needed()
+    page.wait_for_timeout(500)
+    page.get_by_role("combobox").click()
+    page.get_by_role("option", name="rag-009 · repeat 1").click()
+    page.wait_for_url("**prompt=rag-009&repeat=1**")
+    settle(page)
+    go(page, page.url)
+    expect(page.get_by_text("Question 9 on rag?")).to_be_visible()
+    findings = page.locator("table", has_text="All findings, worst first").locator("tbody th")
+    assert {text.split(" ·")[0] for text in findings.all_inner_texts()} == {"rag"}
+
+
+def test_a_page_recovers_when_its_collector_starts(
+    page: Page, empty_database: str, free_port: Callable[[], int]
+) -> None:
+    """Silence names the URL and the next step; after Refresh an empty store says what to run."""
+    port = free_port()
+    silent = f"http://127.0.0.1:{port}"
+    with server.start(collector_url=silent, port=free_port()) as dashboard:
+        go(page, dashboard.url)
+        expect(page.get_by_role("heading", name="The collector does not answer")).to_be_visible()
+        expect(page.get_by_text(f"Tried: {silent}")).to_be_visible()
+        with serving(empty_database, port):
+            page.get_by_role("button", name="Refresh").click()
+            expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
+            expect(page.get_by_text("draftgate demo")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, site: Site, scheme: str) -> None:
+    """At 800 pixels everything is within the page, in either theme."""
+    page = browser.new_page(
+        viewport={"width": 800, "height": 900},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    try:
+        go(page, f"{site.url}/rollout?rollout={FAILED}")
+        main = page.get_by_test_id("stMain")
+        assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
+    finally:
+        page.close()
