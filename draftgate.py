@@ -1,4 +1,4 @@
-"""The `draftgate` command: gathers the packages' sub-commands; the only module that knows them all."""
+"""The `draftgate` command: gathers the sub-commands; the only module that knows every package."""
 
 import typer
 

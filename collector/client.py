@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.contract import (

@@ -212,7 +212,9 @@ def decode(span: Span) -> Decoded:
         **values,
     )
     flags = tuple(_flag(problem) for problem in problems) + violations(generation)
-    return Decoded(replace(generation, quality=flags), tuple(problems))
+    if flags:
+        generation = replace(generation, quality=flags)
+    return Decoded(generation, tuple(problems))
 
 
 def _flag(problem: str) -> str:

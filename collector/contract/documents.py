@@ -60,8 +60,6 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return {"bytes_hex": value.hex()}
     return value
 
 
@@ -92,18 +90,7 @@ def _restore_union(options: tuple[Any, ...], value: object, at: str) -> Any:
     concrete = [option for option in options if option is not type(None)]
     if len(concrete) == 1:
         return _restore(concrete[0], value, at)
-    return _restore_attribute(value)
-
-
-def _restore_attribute(value: object) -> Any:
-    """Return an attribute value: lists become tuples, `bytes_hex` objects become bytes."""
-    if isinstance(value, list):
-        return tuple(_restore_attribute(item) for item in value)
-    if isinstance(value, Mapping):
-        if set(value) == {"bytes_hex"}:
-            return bytes.fromhex(value["bytes_hex"])
-        return {key: _restore_attribute(item) for key, item in value.items()}
-    return value
+    raise DocumentError(f"{at}: a span's attributes are no part of a document")
 
 
 def _restore_tuple(item_hint: Any, value: object, at: str) -> tuple[Any, ...]:
