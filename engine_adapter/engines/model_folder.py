@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging as transformers_logging
 
 from engine_adapter.errors import EngineSetupError
 
@@ -90,6 +91,10 @@ def _load(key: ModelKey) -> LoadedModel:
     folder = Path(key.folder)
     if folder.exists():
         _check_folder(folder)
+    # A progress bar of its own would tear ours apart, and its advice on arguments that assisted
+    # generation itself passes is not for our users.
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         tokenizer = AutoTokenizer.from_pretrained(key.folder)
         dtype = getattr(torch, key.dtype)
