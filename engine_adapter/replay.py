@@ -1,6 +1,7 @@
 """Run a rollout file's experiment from start to delivery."""
 
 from collections.abc import Callable
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -38,9 +39,9 @@ def replay(
     opener = opener or EngineOpener()
     failed = sent = 0
     with (
-        opener.open(rollout.baseline) as baseline,
-        opener.open(rollout.candidate) as candidate,
-        SpanSender(rollout.collector.url) as sender,
+        closing(opener.open(rollout.baseline)) as baseline,
+        closing(opener.open(rollout.candidate)) as candidate,
+        closing(SpanSender(rollout.collector.url)) as sender,
     ):
         experiment = runner.Experiment(
             rollout=rollout.rollout,

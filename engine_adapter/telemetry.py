@@ -6,8 +6,6 @@ and sent again at the end where the collector did not take them: a run that lose
 
 import random
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -35,7 +33,7 @@ def new_span_id() -> str:
 
 
 class SpanSender:
-    """Sends generations as spans; a context manager whose exit waits until all are delivered."""
+    """Sends generations as spans, from one thread; `close` waits until all are delivered."""
 
     def __init__(self, collector_url: str, *, exporter: SpanExporter | None = None) -> None:
         self._url = f"{collector_url.rstrip('/')}/v1/traces"
@@ -86,17 +84,6 @@ class SpanSender:
             provider.add_span_processor(self._processor)
             self._providers[resource] = provider
         return self._providers[resource]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _RecordIds(IdGenerator):

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from collector.contract import Speculation
 from engine_adapter.workload import Message
@@ -84,12 +83,3 @@ class Engine(Protocol):
     def close(self) -> None:
         """Release what the engine holds; safe to call twice."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...

@@ -5,45 +5,32 @@ answers for speed, and it is here so that a gate can be shown what it must catch
 that uses it say `spec_decode.lossless = false`.
 """
 
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from engine_adapter.engines.verify_steps import drafted_ids
 
 
-class RelaxedAcceptance:
-    """While entered, makes the target prefer each draft token that it ranks in its top k."""
+@contextmanager
+def relaxed_acceptance(target: torch.nn.Module, top_k: int) -> Iterator[None]:
+    """Make the target prefer each draft token that it ranks in its top k, while entered."""
 
-    def __init__(self, target: torch.nn.Module, top_k: int) -> None:
-        self._target = target
-        self._top_k = top_k
-
-    def __enter__(self) -> Self:
-        self._hook = self._target.register_forward_hook(self._after_forward, with_kwargs=True)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._hook.remove()
-
-    def _after_forward(
-        self,
-        _module: torch.nn.Module,
-        _args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        output: Any,  # Any: the model's own output class
-    ) -> Any:
+    def after_forward(
+        _module: torch.nn.Module, _args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
+    ) -> Any:  # Any: the model's own output class
         draft_ids = drafted_ids(kwargs)
         if draft_ids:
-            output.logits = relax(output.logits, draft_ids, self._top_k)
+            output.logits = relax(output.logits, draft_ids, top_k)
         return output
+
+    hook = target.register_forward_hook(after_forward, with_kwargs=True)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def relax(logits: torch.Tensor, draft_ids: tuple[int, ...], top_k: int) -> torch.Tensor:

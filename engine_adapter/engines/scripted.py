@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
 from collector.contract import Speculation
 from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Request
@@ -61,14 +59,3 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Do nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

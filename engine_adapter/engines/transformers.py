@@ -10,8 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import torch
 import transformers
@@ -26,8 +25,8 @@ from engine_adapter.engines.model_folder import (
     ModelShelf,
     check_same_tokenizer,
 )
-from engine_adapter.engines.relaxed_acceptance import RelaxedAcceptance
-from engine_adapter.engines.verify_steps import Emission, StepRecorder
+from engine_adapter.engines.relaxed_acceptance import relaxed_acceptance
+from engine_adapter.engines.verify_steps import Emission, recording
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.rollout_file import Route
 
@@ -74,17 +73,6 @@ class TransformersEngine:
     def close(self) -> None:
         """Do nothing: the models belong to the shelf."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _encode(self, request: Request) -> torch.Tensor:
         """Return the prompt's token ids, shape (1, tokens)."""
         messages = [message.model_dump() for message in request.messages]
@@ -105,9 +93,9 @@ class TransformersEngine:
         model = self._target.model
         torch.set_num_threads(self._route.threads)
         with contextlib.ExitStack() as hooks:
-            recorder = hooks.enter_context(StepRecorder(model))
+            recorder = hooks.enter_context(recording(model))
             if self._route.relaxed_top_k is not None:
-                hooks.enter_context(RelaxedAcceptance(model, self._route.relaxed_top_k))
+                hooks.enter_context(relaxed_acceptance(model, self._route.relaxed_top_k))
             try:
                 model.generate(
                     input_ids,

@@ -7,9 +7,9 @@ the text, where the private count is one lower because it always subtracts a bon
 """
 
 import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from transformers.generation.streamers import BaseStreamer
@@ -40,33 +40,13 @@ class Emission(NamedTuple):
 
 
 class StepRecorder(BaseStreamer):
-    """Records a generation's emissions while it is entered; for one request at a time.
+    """Collects one generation's emissions; pass it to `generate` as `streamer`."""
 
-    Pass it to `generate` as `streamer`.
-    """
-
-    def __init__(self, target: torch.nn.Module) -> None:
+    def __init__(self) -> None:
         self.emissions: list[Emission] = []
-        self._target = target
-        self._draft_ids: tuple[int, ...] | None = None
+        self.draft_ids: tuple[int, ...] | None = None
+        """What the target is verifying now."""
         self._prompt_seen = False
-
-    def __enter__(self) -> Self:
-        self._hook = self._target.register_forward_pre_hook(self._before_forward, with_kwargs=True)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._hook.remove()
-
-    def _before_forward(
-        self, _module: torch.nn.Module, _args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> None:
-        self._draft_ids = drafted_ids(kwargs)
 
     def put(self, value: torch.Tensor) -> None:
         """Take the prompt (the first call), then each step's tokens."""
@@ -74,10 +54,27 @@ class StepRecorder(BaseStreamer):
             self._prompt_seen = True
             return
         tokens = tuple(value.flatten().tolist())
-        self.emissions.append(Emission(time.perf_counter(), tokens, self._draft_ids))
+        self.emissions.append(Emission(time.perf_counter(), tokens, self.draft_ids))
 
     def end(self) -> None:
         """Do nothing: the emissions are complete when `generate` returns."""
+
+
+@contextmanager
+def recording(target: torch.nn.Module) -> Iterator[StepRecorder]:
+    """Give a recorder of one generation on the target, which nobody else may use meanwhile."""
+    recorder = StepRecorder()
+
+    def before_forward(
+        _module: torch.nn.Module, _args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        recorder.draft_ids = drafted_ids(kwargs)
+
+    hook = target.register_forward_pre_hook(before_forward, with_kwargs=True)
+    try:
+        yield recorder
+    finally:
+        hook.remove()
 
 
 def drafted_ids(forward_kwargs: Mapping[str, Any]) -> tuple[int, ...] | None:

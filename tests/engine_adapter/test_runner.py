@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
@@ -195,7 +196,7 @@ def test_the_span_is_the_record() -> None:
     """What the SDK exports decodes to the generation that was sent, ids and times included."""
     memory = InMemorySpanExporter()
     made = generations(3)
-    with SpanSender("http://unused", exporter=memory) as sender:
+    with closing(SpanSender("http://unused", exporter=memory)) as sender:
         for generation in made:
             sender.send(generation)
     for generation, exported in zip(made, memory.get_finished_spans(), strict=True):
@@ -233,7 +234,7 @@ def test_refused_spans_are_sent_again() -> None:
     """A batch that the collector refused once is delivered by the end of the run."""
     exporter = FlakyExporter(refusals=1)
     made = generations(5)
-    with SpanSender("http://unused", exporter=exporter) as sender:
+    with closing(SpanSender("http://unused", exporter=exporter)) as sender:
         for generation in made:
             sender.send(generation)
     assert len(exporter.get_finished_spans()) == 5

@@ -7,7 +7,7 @@ import pytest
 
 from engine_adapter.acceptance_counts import SpeculationCounts, VerifyStep, count
 from engine_adapter.engines.model_folder import ModelKey, ModelShelf
-from engine_adapter.engines.verify_steps import Emission, StepRecorder, drafted_ids
+from engine_adapter.engines.verify_steps import Emission, drafted_ids, recording
 
 
 def test_counts_of_known_steps() -> None:
@@ -83,7 +83,7 @@ def test_public_hooks_agree_with_the_private_candidate_generator(
     public: list[Emission] = []
     config = GenerationConfig(max_new_tokens=32, do_sample=False, eos_token_id=0, pad_token_id=1)
     for first in range(4, 19):
-        with StepRecorder(target.model) as recorder:
+        with recording(target.model) as recorder:
             target.model.generate(
                 torch.tensor([[2, first, 3]]),
                 attention_mask=torch.ones(1, 3, dtype=torch.long),
