@@ -92,7 +92,7 @@ def start(
     Without an address it reads what the environment names. Raises `PortInUseError`, or
     `DashboardStartError` where it ends or stays silent. The caller owns the process.
     """
-    _require_free(host, port)
+    require_free(host, port)
     command = [sys.executable, "-m", "streamlit", "run", str(_APP)]
     options = _OPTIONS | {"server.address": host, "server.port": str(port)}
     command += [f"--{name}={value}" for name, value in options.items()]
@@ -122,7 +122,8 @@ def _environment(collector_url: str | None, database_url: str | None) -> dict[st
     return environment
 
 
-def _require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int) -> None:
+    """Raise `PortInUseError` or `DashboardStartError` where nobody could listen there now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # As the server does: a port in TIME_WAIT is free, one that is listened on is not.

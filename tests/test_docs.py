@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from collector.client import Client
 from collector.contract import attributes
+from demo.collector_process import running
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -85,3 +87,16 @@ def test_public_names_are_sorted_and_exist(package: str) -> None:
     module = import_module(package)
     assert sorted(set(module.__all__)) == list(module.__all__)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_the_example_of_a_stock_sdk_is_stored(tmp_path: Path) -> None:
+    """The code on the page of the wire contract runs, and its generation is there."""
+    page = (ROOT / "docs" / "telemetry.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    with running(tmp_path / "docs.db", tmp_path / "log") as url:
+        exec(code.replace("http://localhost:4318", url), {})  # noqa: S102  # our own page
+        with Client(url) as client:
+            (stored,) = client.generations("support-k4")
+    assert (stored.cohort, stored.quality) == ("rag", ())
+    assert stored.speculation is not None
+    assert stored.speculation.accepted_tokens == 31

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -133,3 +134,13 @@ def test_a_bad_size_is_refused(pairs: str) -> None:
     result = CliRunner().invoke(app, ["--pairs", pairs])
     assert result.exit_code == 2
     assert "--pairs" in result.output
+
+
+def test_a_port_in_use_is_told_before_the_work(tmp_path: Path) -> None:
+    """Nobody waits minutes to learn that the dashboard cannot start."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app, ["--port", port, "--folder", str(tmp_path / "runs")])
+    assert result.exit_code == 2
+    assert f"error: port {port} on 127.0.0.1 is already in use" in result.output
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,137 @@
+"""`draftgate demo`: the main job on real models, from generation to verdict to dashboard."""
+
+import json
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import dashboard.server
+from collector.client import Client, ClientError
+from collector.contract import Outcome, Verdict, to_document
+from dashboard.errors import DashboardError
+from demo.collector_process import CollectorStartError, running
+from demo.story import FULL_PAIRS, THIN_PAIRS, Candidate, candidates
+from engine_adapter import rollout_file
+from engine_adapter.cli import replay_with_progress
+from engine_adapter.engines import EngineOpener
+from engine_adapter.errors import AdapterError
+from evals import policy, report, source
+from evals.errors import EvalsError
+
+app = typer.Typer()
+
+_ERRORS = (AdapterError, EvalsError, ClientError, CollectorStartError, DashboardError)
+
+
+@app.command()
+def demo(
+    *,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            min=4, max=200, help=f"Pairs a candidate; default {FULL_PAIRS}, and {THIN_PAIRS} once."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option(help="Where each run gets a folder with its database and verdicts.")
+    ] = Path("demo-runs"),
+    port: Annotated[int, typer.Option(help="The dashboard's port.")] = 8501,
+    show: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="Stay, and serve the dashboard.")
+    ] = True,
+) -> None:
+    """Judge three candidates on real models: a good one, a broken one, and too little evidence.
+
+    Tiny models trained on a support desk generate on a baseline and a speculative route; their
+    spans reach a collector over OTLP; evaluators score the answers; the gate decides.
+
+    Example: draftgate demo --no-dashboard
+    """
+    console = Console()
+    # Ended by SIGTERM, the collector and the dashboard end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if show:
+            dashboard.server.require_free(dashboard.server.DEFAULT_HOST, port)
+        run_folder = _new_folder(folder)
+        with running(run_folder / "draftgate.db", run_folder / "collector.log") as url:
+            _tell(console, run_folder, url)
+            verdicts = _judge_all(candidates(pairs), run_folder, url, console)
+            _summary(console, verdicts, run_folder)
+            if show:
+                _stay(console, url, port)
+    except _ERRORS as exc:
+        Console(stderr=True).print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(2) from exc
+
+
+def _new_folder(parent: Path) -> Path:
+    """Make a folder for this run; earlier runs are kept."""
+    folder = parent / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder.mkdir(parents=True, exist_ok=False)
+    return folder.resolve()
+
+
+def _tell(console: Console, folder: Path, url: str) -> None:
+    console.print(
+        "[bold]Draftgate demo[/bold]: is speculative decoding safe to ship, and for whom?"
+    )
+    console.print(f"Collector at {url}, everything of this run in {folder}\n", soft_wrap=True)
+
+
+def _judge_all(
+    chosen: tuple[Candidate, ...], folder: Path, url: str, console: Console
+) -> dict[Candidate, Verdict]:
+    rules = policy.shipped("demo")
+    opener = EngineOpener()
+    verdicts = {}
+    with Client(url) as client:
+        for candidate in chosen:
+            console.rule(f"[bold]{candidate.rollout}[/bold]")
+            console.print(f"This candidate {candidate.claim}.")
+            started_s = time.monotonic()
+            rollout = rollout_file.read(candidate.write(folder, url))
+            replay_with_progress(rollout, console, opener=opener)
+            source.evaluate_rollout(client, candidate.rollout)
+            verdict = source.judge(client, candidate.rollout, rules)
+            client.post_verdict(verdict)
+            document = json.dumps(to_document(verdict), indent=2, sort_keys=True)
+            (folder / f"{candidate.name}.verdict.json").write_text(document + "\n")
+            report.print_verdict(console, verdict)
+            console.print(f"Took {time.monotonic() - started_s:.0f} s.\n", style="dim")
+            verdicts[candidate] = verdict
+    return verdicts
+
+
+_STYLE = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
+
+
+def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path) -> None:
+    table = Table(title="What the gate says", title_justify="left", show_lines=True)
+    for heading in ("candidate", "verdict", "why"):
+        table.add_column(heading)
+    for candidate, verdict in verdicts.items():
+        style = _STYLE[verdict.outcome]
+        word = f"[{style}]{verdict.outcome.value.upper()}[/{style}]"
+        table.add_row(f"{candidate.rollout}\n{candidate.claim}", word, verdict.summary)
+    console.print(table)
+    console.print(
+        f"Look closer:  draftgate gate demo-good --explain --database sqlite:///{folder}/draftgate.db",
+        soft_wrap=True,
+    )
+
+
+def _stay(console: Console, url: str, port: int) -> None:
+    with dashboard.server.start(collector_url=url, port=port) as process:
+        console.print(f"\n[bold]Dashboard: {process.url}[/bold]   (Ctrl-C ends the demo)")
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            console.print("Stopped; the run's folder stays.")
