@@ -30,19 +30,20 @@ def replay(
 ) -> RunCounts:
     """Answer the workload on both routes, send every generation, and return the counts.
 
-    Raises `AdapterError`: before the first request where the workload or a route is unusable, and
-    at the end where spans could not be delivered. Give an `opener` to share loaded models between
-    runs.
+    Raises `AdapterError`: before the first request where the workload, a route or the collector is
+    unusable, and at the end where spans could not be delivered. Give an `opener` to share loaded
+    models between runs.
     """
     load = rollout.load
     prompts = workload.read(Path(rollout.workload))[: load.max_prompts]
     opener = opener or EngineOpener()
     failed = sent = 0
     with (
+        closing(SpanSender(rollout.collector.url)) as sender,
         closing(opener.open(rollout.baseline)) as baseline,
         closing(opener.open(rollout.candidate)) as candidate,
-        closing(SpanSender(rollout.collector.url)) as sender,
     ):
+        sender.check()
         experiment = runner.Experiment(
             rollout=rollout.rollout,
             engines={Arm.BASELINE: baseline, Arm.CANDIDATE: candidate},

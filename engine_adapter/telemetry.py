@@ -7,6 +7,7 @@ and sent again at the end where the collector did not take them: a run that lose
 import random
 from collections.abc import Sequence
 
+import httpx
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -43,6 +44,23 @@ class SpanSender:
         )
         self._providers: dict[tuple[tuple[str, object], ...], TracerProvider] = {}
         self._ids = _RecordIds()
+
+    def check(self) -> None:
+        """Raise `TelemetryError` unless the collector takes an empty export now."""
+        try:
+            answer = httpx.post(
+                self._url, content=b"", headers={"content-type": "application/x-protobuf"}
+            )
+        except httpx.HTTPError as exc:
+            raise TelemetryError(
+                f"{self._url}: no collector answers ({exc}); start one with `draftgate serve`, "
+                "or name another with --collector"
+            ) from exc
+        if not answer.is_success:
+            raise TelemetryError(
+                f"{self._url}: answered {answer.status_code} to an empty export; "
+                "wanted an OTLP/HTTP endpoint such as `draftgate serve` offers"
+            )
 
     def send(self, generation: Generation) -> None:
         """Queue the generation's span, under the generation's own ids and times."""

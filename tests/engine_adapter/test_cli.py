@@ -1,0 +1,122 @@
+"""`draftgate run`: good runs against a real collector, bad input in one line."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from collector.client import Client
+from demo.collector_process import running
+from engine_adapter.cli import app
+
+PROMPTS = [
+    {"id": f"p{i}", "cohort": cohort, "prompt": "the order was shipped on monday"}
+    for i, cohort in enumerate(("rag", "chat", "rag"))
+]
+
+
+@pytest.fixture
+def rollout(random_pair: dict[str, Path], tmp_path: Path) -> dict[str, object]:
+    """Return a rollout file's content that works, but for its collector."""
+    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, PROMPTS)))
+    target = {"engine": "transformers", "model": str(random_pair["target"])}
+    return {
+        "rollout": "r",
+        "workload": "prompts.jsonl",
+        "baseline": target,
+        "candidate": target
+        | {"draft_model": str(random_pair["draft"]), "num_speculative_tokens": 3},
+        "sampling": {"max_tokens": 8},
+        "load": {"warmup": 1, "repeats": 2, "concurrency": 2},
+        "collector": {"url": "http://127.0.0.1:1"},
+    }
+
+
+def run(folder: Path, content: dict[str, object], *options: str) -> tuple[int, str, str]:
+    path = folder / "rollout.yaml"
+    path.write_text(yaml.safe_dump(content))
+    result = CliRunner().invoke(app, [str(path), *options])
+    return result.exit_code, result.stdout, result.stderr.strip()
+
+
+def test_every_generation_is_stored_with_its_counts(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """Pairs of both repeats arrive over OTLP, lawful, the candidate's with counts."""
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        code, printed, _ = run(tmp_path, rollout, "--collector", url, "--json")
+        assert code == 0
+        assert json.loads(printed) == {"rollout": "r", "generations": 12, "failed": 0}
+        with Client(url) as client:
+            (overview,) = client.rollouts()
+            assert (overview.pairs, overview.cohorts, overview.quality_flagged) == (
+                6,
+                ("chat", "rag"),
+                0,
+            )
+            for generation in client.generations("r", content=True):
+                speculated = generation.speculation is not None
+                assert speculated == (generation.arm == "candidate")
+                assert generation.queue_s is not None
+                assert generation.content is not None
+                assert generation.content.output_messages is not None
+
+
+def test_no_collector_is_told_before_the_first_request(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """A run that could deliver nothing does not begin."""
+    code, _, error = run(tmp_path, rollout)
+    assert code == 2
+    assert "http://127.0.0.1:1/v1/traces: no collector answers" in error
+    assert error.endswith("start one with `draftgate serve`, or name another with --collector")
+
+
+def test_a_stranger_on_the_collectors_port_is_told(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """Whatever listens there and speaks no HTTP is no collector."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        stranger.settimeout(0.1)
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        code, _, error = run(tmp_path, rollout, "--collector", url)
+    assert (code, "no collector answers" in error) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("workload", "absent.jsonl", "absent.jsonl: cannot be read: No such file or directory"),
+        ("rollout", "", "rollout: String should have at least 1 character"),
+        ("baseline", {"engine": "transformers"}, "baseline.model: required key is missing"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    rollout: dict[str, object], tmp_path: Path, key: str, value: object, message: str
+) -> None:
+    """The line names the file and the key; nothing was asked of any engine."""
+    code, _, error = run(tmp_path, rollout | {key: value})
+    assert code == 2
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_an_unusable_route_is_one_line_and_exit_2(
+    rollout: dict[str, object], random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """A model folder without weights and a draft of another tokenizer, each by its setting."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    bare = {"engine": "transformers", "model": str(empty)}
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        code, _, error = run(tmp_path, rollout | {"baseline": bare}, "--collector", url)
+        assert (code, "model:" in error, "holds no config.json" in error) == (2, True, True)
+        other = {**bare, "model": str(random_pair["target"])}
+        other["draft_model"] = str(random_pair["stranger"])
+        code, _, error = run(tmp_path, rollout | {"candidate": other}, "--collector", url)
+        assert (code, "has another tokenizer than" in error) == (2, True)
+        with Client(url) as client:
+            assert client.rollouts() == ()
