@@ -153,5 +153,5 @@ def _one_line_errors() -> Iterator[None]:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"draftgate: {message}", err=True)
+    typer.echo(f"error: {message}", err=True)
     raise typer.Exit(_UNUSABLE)

@@ -41,7 +41,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
         done = run(command_of("serve", "--database", database_url, "--port", port))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"draftgate: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use; "
         "stop what runs there, or pass another --port\n"
     )
     assert not Path(database_url.removeprefix("sqlite:///")).exists()
@@ -54,7 +54,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"draftgate: {file}: is no SQLite database (it begins with b'remember the mil'); "
+        f"error: {file}: is no SQLite database (it begins with b'remember the mil'); "
         "name another file, or move this one away\n"
     )
     assert file.read_text() == "remember the milk\n"
@@ -78,7 +78,7 @@ def test_an_unusable_option_is_one_line(
     """Exit code 2, the option or variable and its value named."""
     done = run(command_of("serve", *options), env=env, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"draftgate: {words}")
+    assert done.stderr.startswith(f"error: {words}")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_stats_of_nothing_creates_nothing(command_of: CommandOf, database_url: s
     done = run(command_of("db", "stats", "--database", database_url))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"draftgate: {file}: does not exist; name an existing database with --database, "
+        f"error: {file}: does not exist; name an existing database with --database, "
         "or create one with `draftgate db upgrade`\n"
     )
     assert not file.exists()

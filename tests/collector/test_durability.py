@@ -218,7 +218,7 @@ def test_a_read_only_database_is_one_line_and_exit_2(
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"draftgate: {file}: attempt to write a readonly database; "
+        f"error: {file}: attempt to write a readonly database; "
         "make the file and its folder writable\n"
     )
 
