@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import dashboard.server
 from collector.client import Client, ClientError
@@ -120,12 +121,22 @@ def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path)
     for candidate, verdict in verdicts.items():
         style = _STYLE[verdict.outcome]
         word = f"[{style}]{verdict.outcome.value.upper()}[/{style}]"
-        table.add_row(f"{candidate.rollout}\n{candidate.claim}", word, verdict.summary)
+        claim = f"{candidate.rollout}\n[dim]{candidate.claim}[/dim]"
+        table.add_row(claim, word, Text("\n".join(_why(verdict))))
     console.print(table)
-    console.print(
-        f"Look closer:  draftgate gate demo-good --explain --database sqlite:///{folder}/draftgate.db",
-        soft_wrap=True,
-    )
+    database = f"sqlite:///{folder}/draftgate.db"
+    console.print(f"Look again later: draftgate dashboard --database {database}", soft_wrap=True)
+
+
+def _why(verdict: Verdict) -> list[str]:
+    """Return the verdict's sentence, what it bought in time, and what stood in the way most."""
+    speed = [
+        finding.message
+        for finding in verdict.findings
+        if (finding.metric, finding.stat, finding.cohort) == ("e2e", "geomean_ratio", None)
+    ]
+    obstacle = () if verdict.outcome is Outcome.PASS else verdict.reasons[:1]
+    return [verdict.summary, *speed, *obstacle]
 
 
 def _stay(console: Console, url: str, port: int) -> None:

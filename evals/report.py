@@ -22,7 +22,7 @@ from collector.contract import (
 
 _STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {
-    "geomean_ratio": "mean",
+    "geomean_ratio": "geomean",
     "p50_ratio": "p50",
     "p95_ratio": "p95",
     "p99_ratio": "p99",
