@@ -1,0 +1,45 @@
+"""One exchange of the support desk, and the rule that keeps held-out ones out of training."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Cohort = Literal["rag", "tool_call", "code", "chat"]
+Split = Literal["train", "heldout"]
+
+COHORTS: tuple[Cohort, ...] = get_args(Cohort)
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+_HELDOUT_ONE_IN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A user message, the one right answer, and how to judge another answer.
+
+    `slots` are the facts the answer states; with the topic they settle it, but for the number of
+    the note it cites in `rag`.
+    `reference` is what a scorer needs, as it stands in the workload file; `context` holds the
+    passages of a `rag` prompt and `schema` the JSON Schema of a `tool_call` answer.
+    """
+
+    cohort: Cohort
+    topic: str
+    prompt: str
+    answer: str
+    slots: tuple[str, ...]
+    reference: Mapping[str, object]
+    context: tuple[str, ...] = ()
+    schema: Mapping[str, object] | None = None
+
+    @property
+    def split(self) -> Split:
+        """Say which split owns these slots: one hash class in eight is held out.
+
+        The class is a function of the slots alone, so no seed, order or amount of training text
+        can bring a held-out combination into training.
+        """
+        key = "\x1f".join((self.cohort, self.topic, *self.slots)).encode()
+        held_out = hashlib.sha256(key).digest()[0] % _HELDOUT_ONE_IN == 0
+        return "heldout" if held_out else "train"
