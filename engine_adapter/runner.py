@@ -57,10 +57,13 @@ def _recorded(done: Iterable[Future[Generation | None]]) -> Iterator[Generation]
 class _Observed:
     """What the client saw of one answer."""
 
+    concurrency: int
+    start_unix_ns: int
     started_s: float
     chunk_times_s: list[float]
     completion: Completion | None = None
     error_type: str | None = None
+    duration_s: float = 0.0
 
     @property
     def ttft_s(self) -> float | None:
@@ -68,10 +71,13 @@ class _Observed:
 
 
 def _answer(experiment: Experiment, turn: Turn, concurrency: int) -> Generation | None:
-    engine = experiment.engines[turn.arm]
     request = _request(turn.prompt, experiment.sampling, turn.repeat)
-    start_unix_ns = time.time_ns()
-    observed = _Observed(started_s=time.perf_counter(), chunk_times_s=[])
+    observed = _observe(experiment.engines[turn.arm], request, concurrency)
+    return None if turn.warmup else _generation(experiment, turn, request, observed)
+
+
+def _observe(engine: Engine, request: Request, concurrency: int) -> _Observed:
+    observed = _Observed(concurrency, time.time_ns(), time.perf_counter(), [])
     try:
         for item in engine.generate(request):
             if isinstance(item, Completion):
@@ -81,12 +87,8 @@ def _answer(experiment: Experiment, turn: Turn, concurrency: int) -> Generation 
     except GenerationError as exc:
         observed.error_type = exc.error_type
     # The wall clock may jump; durations come from the monotonic one.
-    duration_s = _end_s(observed) - observed.started_s
-    if turn.warmup:
-        return None
-    return _generation(
-        experiment, turn, request, observed, (start_unix_ns, duration_s, concurrency)
-    )
+    observed.duration_s = _end_s(observed) - observed.started_s
+    return observed
 
 
 def _end_s(observed: _Observed) -> float:
@@ -108,13 +110,8 @@ def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
 
 
 def _generation(
-    experiment: Experiment,
-    turn: Turn,
-    request: Request,
-    observed: _Observed,
-    timing: tuple[int, float, int],
+    experiment: Experiment, turn: Turn, request: Request, observed: _Observed
 ) -> Generation:
-    start_unix_ns, duration_s, concurrency = timing
     info = experiment.engines[turn.arm].info
     completion = observed.completion
     gaps_s = [later - earlier for earlier, later in pairwise(observed.chunk_times_s)]
@@ -122,8 +119,8 @@ def _generation(
     return Generation(
         trace_id=new_trace_id(),
         span_id=new_span_id(),
-        start_unix_ns=start_unix_ns,
-        end_unix_ns=start_unix_ns + round(duration_s * 1e9),
+        start_unix_ns=observed.start_unix_ns,
+        end_unix_ns=observed.start_unix_ns + round(observed.duration_s * 1e9),
         provider=info.provider,
         request_model=info.model,
         response_model=info.model if completion else None,
@@ -152,7 +149,7 @@ def _generation(
         repeat=turn.repeat,
         route=turn.arm.value,
         dims=turn.prompt.dims,
-        concurrency=concurrency,
+        concurrency=observed.concurrency,
         speculation=completion.speculation if completion else None,
         content=_content(turn.prompt, completion),
         service_name="draftgate",
