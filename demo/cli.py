@@ -116,13 +116,13 @@ _STYLE = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yel
 
 def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path) -> None:
     table = Table(title="What the gate says", title_justify="left", show_lines=True)
-    for heading in ("candidate", "verdict", "why"):
-        table.add_column(heading)
+    for heading, share in (("candidate", 1), ("verdict", None), ("why", 3)):
+        table.add_column(heading, ratio=share)
     for candidate, verdict in verdicts.items():
         style = _STYLE[verdict.outcome]
         word = f"[{style}]{verdict.outcome.value.upper()}[/{style}]"
         claim = f"{candidate.rollout}\n[dim]{candidate.claim}[/dim]"
-        table.add_row(claim, word, Text("\n".join(_why(verdict))))
+        table.add_row(claim, word, Text("\n".join(f"• {line}" for line in _why(verdict))))
     console.print(table)
     database = f"sqlite:///{folder}/draftgate.db"
     console.print(f"Look again later: draftgate dashboard --database {database}", soft_wrap=True)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from collector.contract import (
     Acceptance,
+    Arm,
     ArmLatency,
     Finding,
     Outcome,
@@ -71,7 +72,7 @@ def _findings(verdict: Verdict) -> Table:
     table = _table(
         f"Findings: candidate against baseline (limits one-sided, {confidence:.0%} each)",
         ("Scope", "Metric", "Role"),
-        ("Estimate", "Limits", "Margin", "Pairs"),
+        ("Delta", "Limits", "Margin", "n"),
     )
     table.add_column("Outcome", overflow="fold")
     for f in verdict.findings:
@@ -81,7 +82,7 @@ def _findings(verdict: Verdict) -> Table:
             f.role.value,
             _value(f, f.estimate),
             f"{_bare(f, f.lower)} … {_bare(f, f.upper)}",
-            f"{'≤' if f.bound == 'max' else '≥'} {_bare(f, f.margin)}",
+            f"{'≤' if f.bound == 'max' else '≥'}{_bare(f, f.margin)}",
             f"{f.n:,}",
             _outcome(f),
             style="dim" if f.role is Role.REPORT else None,
@@ -112,43 +113,45 @@ def _outcome(finding: Finding) -> Text:
     if finding.reason is Reason.TOO_FEW:
         return Text("too close", style=style)
     if finding.reason is not None:
-        return Text(f"inconclusive ({finding.reason.value})", style=style)
+        return Text(finding.reason.value, style=style)
     return Text(finding.outcome.value, style=f"bold {style}")
 
 
 def _acceptance(rows: tuple[Acceptance, ...]) -> Table:
     table = _table(
-        "Speculation: draft tokens a verify step proposed, and the target accepted",
-        ("Scope", "Arm"),
-        ("Answers", "Excluded", "Steps", "Accepted", "Rate", "Tokens/step", "Rate by position"),
+        "Speculation: draft tokens accepted, tokens a step",
+        ("Scope",),
+        ("Answers", "Steps", "Accepted", "Rate", "Per step", "By position"),
     )
     for row in rows:
+        excluded = f" (+{row.excluded:,} unusable)" if row.excluded else ""
+        baseline = " (baseline)" if row.arm is Arm.BASELINE else ""
         table.add_row(
-            _scope(row.cohort),
-            row.arm.value,
-            f"{row.generations:,}",
-            f"{row.excluded:,}",
+            _scope(row.cohort) + baseline,
+            f"{row.generations:,}{excluded}",
             f"{row.steps:,}",
             f"{row.accepted_tokens:,} of {row.draft_tokens:,}",
             "–" if row.rate is None else f"{row.rate:.1%}",
             "–" if row.length is None else f"{row.length:.2f}",
-            " ".join(f"{rate:.0%}" for rate in row.rate_per_pos) or "–",
+            " ".join(f"{rate * 100:.0f}" for rate in row.rate_per_pos) + " %"
+            if row.rate_per_pos
+            else "–",
         )
     return table
 
 
 def _latency(rows: tuple[ArmLatency, ...]) -> Table:
     table = _table(
-        "Latency in milliseconds: p50 / p95 / p99 of answers that succeeded",
+        "Latency in milliseconds: p50/p95/p99 of answers that succeeded",
         ("Scope", "Arm"),
-        ("Answers", "Errors", "First token", "Each token", "End to end"),
+        ("Answers", "First token", "Each token", "End to end"),
     )
     for row in rows:
+        errors = f" (+{row.errors:,} failed)" if row.errors else ""
         table.add_row(
             _scope(row.cohort),
             row.arm.value,
-            f"{row.generations:,}",
-            f"{row.errors:,}",
+            f"{row.generations:,}{errors}",
             *(_percentiles(p) for p in (row.ttft_s, row.tpot_s, row.e2e_s)),
         )
     return table
@@ -162,7 +165,7 @@ def _provenance(verdict: Verdict) -> Text:
 
 
 def _percentiles(p: Percentiles) -> str:
-    return " / ".join("–" if v is None else _milliseconds(v) for v in (p.p50, p.p95, p.p99))
+    return "/".join("–" if v is None else _milliseconds(v) for v in (p.p50, p.p95, p.p99))
 
 
 def _milliseconds(seconds: float) -> str:
