@@ -71,7 +71,8 @@ def test_a_small_demo_goes_the_whole_way_and_claims_nothing(tmp_path: Path) -> N
 def test_the_whole_demo(tmp_path: Path, page: Page, free_port: Callable[[], int]) -> None:
     """The evidence speaks: good never fails, broken fails, 20 pairs decide nothing.
 
-    The page shows the verdict, and each of its numbers is the one that `gate --json` prints.
+    The page shows the verdict, and each of its numbers is the one that `gate --json` prints. Ended
+    by SIGTERM, the demo takes its collector and dashboard with it.
     """
     command = [*DEMO, "--folder", str(tmp_path), "--port", str(free_port())]
     log = tmp_path.with_suffix(".log")
