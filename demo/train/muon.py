@@ -1,7 +1,7 @@
 """The Muon optimiser: momentum whose direction is made orthogonal before each step.
 
-On these models it needs about a third of AdamW's steps. Published by Keller Jordan in 2024
-(https://kellerjordan.github.io/posts/muon/), whose constants are used. PyTorch's own
+Published by Keller Jordan in 2024 (https://kellerjordan.github.io/posts/muon/), whose constants are
+used. PyTorch's own
 `torch.optim.Muon` works in bfloat16, which is very slow on a CPU without bfloat16 arithmetic.
 """
 
