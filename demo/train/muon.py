@@ -1,8 +1,8 @@
 """The Muon optimiser: momentum whose direction is made orthogonal before each step.
 
 Published by Keller Jordan in 2024 (https://kellerjordan.github.io/posts/muon/), whose constants are
-used. PyTorch's own
-`torch.optim.Muon` works in bfloat16, which is very slow on a CPU without bfloat16 arithmetic.
+used. PyTorch's own `torch.optim.Muon` works in bfloat16, which is very slow on a CPU without
+bfloat16 arithmetic.
 """
 
 from collections.abc import Iterable
