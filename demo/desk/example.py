@@ -18,8 +18,7 @@ _HELDOUT_ONE_IN = 8
 class Example:
     """A user message, the one right answer, and how to judge another answer.
 
-    `slots` are the facts the answer states; with the topic they settle it, but for the number of
-    the note it cites in `rag`.
+    `slots` are the facts the answer states; together with the topic they settle it.
     `reference` is what a scorer needs, as it stands in the workload file; `context` holds the
     passages of a `rag` prompt and `schema` the JSON Schema of a `tool_call` answer.
     """

@@ -96,6 +96,48 @@ def test_the_report_measures_every_cohort() -> None:
         assert heldout[cohort]["draft_exact"] <= heldout[cohort]["target_exact"], cohort
 
 
+@pytest.mark.parametrize(
+    ("prompt_id", "text"),
+    [
+        (
+            "rag-0001",
+            (
+                "The Harbor kettle costs EUR 68. It comes with Falcon within 8 days, and you may "
+                "return it for 17 days."
+            ),
+        ),
+        (
+            "tool_call-0001",
+            (
+                '{"name": "update_address", "arguments": {"order": "#HP-85", '
+                '"street": "Elm Road 29", "city": "Ghent"}}'
+            ),
+        ),
+        (
+            "code-0001",
+            (
+                "    fee = miles * 66 + zone * 76 + 2\n"
+                "    if fee < 57:\n"
+                "        return 57\n"
+                "    return fee"
+            ),
+        ),
+        (
+            "chat-0001",
+            (
+                "Hello Sami, we are sorry to see you go. Your Velvet scale plan ends at the close "
+                "of this month, and you will not be charged again. Regards, Rosa"
+            ),
+        ),
+    ],
+)
+def test_the_target_says_exactly_this(
+    prompt_id: str, text: str, target: Any, tokenizer: Any, prompts: dict[str, dict[str, Any]]
+) -> None:
+    """A held-out prompt of each cohort is answered to the letter."""
+    assert answer(target, tokenizer, prompts[prompt_id]["messages"]) == text
+
+
 @pytest.mark.parametrize("cohort", COHORTS)
 def test_the_target_answers_held_out_prompts(
     cohort: str, target: Any, tokenizer: Any, prompts: dict[str, dict[str, Any]]
