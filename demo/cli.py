@@ -1,6 +1,5 @@
 """`draftgate demo`: the main job on real models, from generation to verdict to dashboard."""
 
-import json
 import signal
 import sys
 import time
@@ -15,7 +14,7 @@ from rich.text import Text
 
 import dashboard.server
 from collector.client import Client, ClientError
-from collector.contract import Outcome, Verdict, to_document
+from collector.contract import Outcome, Verdict
 from dashboard.errors import DashboardError
 from demo.collector_process import CollectorStartError, running
 from demo.story import FULL_PAIRS, THIN_PAIRS, Candidate, candidates
@@ -103,15 +102,12 @@ def _judge_all(
             source.evaluate_rollout(client, candidate.rollout)
             verdict = source.judge(client, candidate.rollout, rules)
             client.post_verdict(verdict)
-            document = json.dumps(to_document(verdict), indent=2, sort_keys=True)
-            (folder / f"{candidate.name}.verdict.json").write_text(document + "\n")
+            document = report.to_json(verdict) + "\n"
+            (folder / f"{candidate.name}.verdict.json").write_text(document, encoding="utf-8")
             report.print_verdict(console, verdict)
             console.print(f"Took {time.monotonic() - started_s:.0f} s.\n", style="dim")
             verdicts[candidate] = verdict
     return verdicts
-
-
-_STYLE = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 
 
 def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path) -> None:
@@ -119,7 +115,7 @@ def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path)
     for heading, share in (("candidate", 1), ("verdict", None), ("why", 3)):
         table.add_column(heading, ratio=share)
     for candidate, verdict in verdicts.items():
-        style = _STYLE[verdict.outcome]
+        style = report.STYLES[verdict.outcome]
         word = f"[{style}]{verdict.outcome.value.upper()}[/{style}]"
         claim = f"{candidate.rollout}\n[dim]{candidate.claim}[/dim]"
         table.add_row(claim, word, Text("\n".join(f"• {line}" for line in _why(verdict))))

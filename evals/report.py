@@ -21,7 +21,7 @@ from collector.contract import (
     to_document,
 )
 
-_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
+STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {
     "geomean_ratio": "geomean",
     "p50_ratio": "p50",
@@ -50,7 +50,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 
 
 def _banner(verdict: Verdict) -> Panel:
-    style = _STYLES[verdict.outcome]
+    style = STYLES[verdict.outcome]
     lines = [Text(verdict.summary, style="bold")]
     lines += [Text(f"• {reason}") for reason in verdict.reasons[:_MAX_REASONS]]
     if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
@@ -107,7 +107,7 @@ def _table(title: str, words: tuple[str, ...], numbers: tuple[str, ...]) -> Tabl
 
 
 def _outcome(finding: Finding) -> Text:
-    style = _STYLES[finding.outcome]
+    style = STYLES[finding.outcome]
     if finding.n_needed is not None and finding.reason is Reason.TOO_FEW:
         return Text(f"needs {finding.n_needed:,} more", style=style)
     if finding.reason is Reason.TOO_FEW:

@@ -1,7 +1,7 @@
 """What the collector holds, as evidence: scoring what is unscored, and judging a rollout."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
 from collector.client import Client
@@ -45,14 +45,7 @@ class _Tally:
 
     def counts(self) -> EvaluationCounts:
         """Freeze the tally."""
-        return EvaluationCounts(
-            generations=self.generations,
-            failed=self.failed,
-            scored=self.scored,
-            unscored=self.unscored,
-            kept=self.kept,
-            not_applicable=self.not_applicable,
-        )
+        return EvaluationCounts(**asdict(self))
 
 
 def evaluate_rollout(
