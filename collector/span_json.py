@@ -10,9 +10,19 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from collector.contract import AttributeValue, Document, Span, from_document, to_document
+from collector.contract import (
+    AttributeValue,
+    Document,
+    Span,
+    SpanEvent,
+    SpanLink,
+    from_document,
+    to_document,
+)
+
+R = TypeVar("R")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 # One encoder for all spans: json.dumps would make one for each call that has options.
@@ -48,10 +58,11 @@ def load_attributes(text: bytes) -> dict[str, AttributeValue]:
 
 def span_to_document(span: Span) -> Document:
     """Return the span as a JSON document of the trace API."""
-    bare = to_document(replace(span, attributes={}, resource={}))
-    return bare | {
+    return _without_attributes(span, resource={}, events=(), links=()) | {
         "attributes": attributes_to_json(span.attributes),
         "resource": attributes_to_json(span.resource),
+        "events": [_part_to_document(event) for event in span.events],
+        "links": [_part_to_document(link) for link in span.links],
     }
 
 
@@ -60,12 +71,29 @@ def span_from_document(document: Document) -> Span:
 
     Raises `DocumentError`, `ValueError` or `KeyError` on anything else.
     """
-    bare = from_document(Span, {**document, "attributes": {}, "resource": {}})
-    return replace(
-        bare,
-        attributes=attributes_from_json(document["attributes"]),
+    return _from_document(
+        Span,
+        document,
         resource=attributes_from_json(document["resource"]),
+        events=tuple(_from_document(SpanEvent, event) for event in document["events"]),
+        links=tuple(_from_document(SpanLink, link) for link in document["links"]),
     )
+
+
+def _part_to_document(part: SpanEvent | SpanLink) -> Document:
+    return _without_attributes(part) | {"attributes": attributes_to_json(part.attributes)}
+
+
+def _without_attributes(record: Any, **emptied: Any) -> Document:  # Any: Span or a part of it
+    return to_document(replace(record, attributes={}, **emptied))
+
+
+def _from_document(kind: type[R], document: Document, **parts: Any) -> R:  # Any: fields of the kind
+    """Return the record; its attributes and `parts` are what the contract's codec cannot read."""
+    plain = {name: value for name, value in document.items() if name not in parts}
+    bare = from_document(kind, plain | {"attributes": {}})
+    attributes = attributes_from_json(document["attributes"])
+    return replace(bare, attributes=attributes, **parts)  # type: ignore[type-var]  # a dataclass
 
 
 def _tagged(value: AttributeValue) -> Any:  # Any: a JSON value

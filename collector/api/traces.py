@@ -20,6 +20,22 @@ _VALUES = (
 )
 
 
+class EventBody(BaseModel):
+    """Something that happened during a span."""
+
+    name: str
+    time_unix_ns: int
+    attributes: dict[str, Any] = Field(description=_VALUES)
+
+
+class LinkBody(BaseModel):
+    """A reference to another span."""
+
+    trace_id: str
+    span_id: str
+    attributes: dict[str, Any] = Field(description=_VALUES)
+
+
 class SpanBody(BaseModel):
     """One span, decoded but not interpreted."""
 
@@ -35,6 +51,8 @@ class SpanBody(BaseModel):
     scope_name: str | None
     attributes: dict[str, Any] = Field(description=_VALUES)
     resource: dict[str, Any] = Field(description=_VALUES)
+    events: list[EventBody]
+    links: list[LinkBody]
 
 
 class Trace(BaseModel):

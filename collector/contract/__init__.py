@@ -18,6 +18,8 @@ from collector.contract.records import (
     RolloutOverview,
     Score,
     Span,
+    SpanEvent,
+    SpanLink,
     SpanStatus,
     Speculation,
 )
@@ -57,6 +59,8 @@ __all__ = [
     "RolloutOverview",
     "Score",
     "Span",
+    "SpanEvent",
+    "SpanLink",
     "SpanStatus",
     "Speculation",
     "StoredVerdict",

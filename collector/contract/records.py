@@ -46,6 +46,24 @@ class SpanStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpanEvent:
+    """Something that happened during a span."""
+
+    name: str
+    time_unix_ns: int
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanLink:
+    """A reference to another span."""
+
+    trace_id: str
+    span_id: str
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """One OTLP span, decoded but not interpreted."""
 
@@ -64,6 +82,8 @@ class Span:
     scope_name: str | None = None
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     resource: Mapping[str, AttributeValue] = field(default_factory=dict)
+    events: tuple[SpanEvent, ...] = ()
+    links: tuple[SpanLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
