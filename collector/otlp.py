@@ -8,25 +8,25 @@ span ids are hexadecimal, not base64; they are rewritten before the message is b
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collector.contract import AttributeValue, Span, SpanStatus
+from collector import otlp_wire
+from collector.contract import AttributeValue, Span, SpanEvent, SpanLink, SpanStatus
 from collector.errors import OtlpError
-
-MAX_DEPTH = 32
-"""Deepest nesting of lists in an attribute value."""
+from collector.otlp_values import read_attributes, read_value
 
 _MAX_UNIX_NS = 2**63 - 1
+_NO_TRACE = bytes(16)
 _NO_SPAN = bytes(8)
-_SCALARS = frozenset({"string_value", "int_value", "double_value", "bool_value", "bytes_value"})
+_WANTED_TIME = "{}: wanted Unix nanoseconds from 1 to 2^63 - 1"
 _KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _STATUSES = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
 
@@ -38,12 +38,70 @@ class Encoding(StrEnum):
     JSON = "application/json"
 
 
+class Resource(NamedTuple):
+    """What the spans of one sender share."""
+
+    attributes: dict[str, AttributeValue]
+    raw: bytes
+    """The attributes as sent: a message that has them as its field 1."""
+
+
+class ReceivedSpan(NamedTuple):
+    """A span that can be stored, its attributes still as they came."""
+
+    message: Any
+    """The `otlp_wire.Span`; Any: protobuf makes its class."""
+    parent_span_id: bytes | None
+    scope_name: str | None
+    resource: Resource
+
+    @property
+    def kind(self) -> str:
+        """As in `Span`."""
+        return _KINDS.get(self.message.kind, "internal")
+
+    @property
+    def status(self) -> SpanStatus:
+        """As in `Span`."""
+        return _STATUSES.get(self.message.status.code, SpanStatus.UNSET)
+
+    def span(self, attributes: Mapping[str, AttributeValue] | None = None) -> Span:
+        """Return the span, decoded; `attributes` are its own where they were read already.
+
+        Raises `OtlpError` where an attribute, event or link is garbled or nested too deeply.
+        """
+        message, parent = self.message, self.parent_span_id
+        if attributes is None:
+            attributes = dict(map(read_attribute, message.attributes))
+        return Span(
+            trace_id=message.trace_id.hex(),
+            span_id=message.span_id.hex(),
+            parent_span_id=None if parent is None else parent.hex(),
+            name=message.name,
+            kind=self.kind,
+            start_unix_ns=message.start_time_unix_nano,
+            end_unix_ns=message.end_time_unix_nano,
+            status=self.status,
+            status_message=message.status.message or None,
+            scope_name=self.scope_name,
+            attributes=attributes,
+            resource=self.resource.attributes,
+            events=tuple(map(read_event, message.events)),
+            links=tuple(map(read_link, message.links)),
+        )
+
+
 class Received(NamedTuple):
     """What one body held."""
 
-    spans: tuple[Span, ...]
+    received: tuple[ReceivedSpan, ...]
     rejected: tuple[str, ...]
     """For each span that cannot be stored, the reason."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans that can be stored, decoded."""
+        return tuple(item.span() for item in self.received)
 
 
 class _RejectedError(Exception):
@@ -51,40 +109,56 @@ class _RejectedError(Exception):
 
 
 def decode_traces(body: bytes, encoding: Encoding) -> Received:
-    """Return the spans of an export request.
+    """Return the spans of an export request, their attributes unread.
 
     Raises `OtlpError` where the body cannot be decoded at all. A span that was decoded but cannot
     be stored (an id of the wrong length or all zeros, no start or end, a time beyond int64) is
     named in `rejected` and does not keep the others out.
     """
-    message = _from_json(body) if encoding is Encoding.JSON else _from_protobuf(body)
-    spans: list[Span] = []
+    message = _parse(_to_protobuf(body) if encoding is Encoding.JSON else body)
+    received: list[ReceivedSpan] = []
     rejected: list[str] = []
     for resource_spans in message.resource_spans:
-        resource = _attributes(resource_spans.resource.attributes)
+        attributes = resource_spans.resource.attributes
+        resource = Resource(
+            dict(map(read_attribute, attributes)), resource_spans.resource.SerializeToString()
+        )
         for scope_spans in resource_spans.scope_spans:
             scope_name = scope_spans.scope.name or None
             for span in scope_spans.spans:
                 try:
-                    spans.append(_span(span, scope_name, resource))
+                    _check(span)
+                    parent = _parent_id(span.parent_span_id)
                 except _RejectedError as exc:
                     rejected.append(str(exc))
-    return Received(tuple(spans), tuple(rejected))
+                else:
+                    received.append(ReceivedSpan(span, parent, scope_name, resource))
+    return Received(tuple(received), tuple(rejected))
 
 
-def _from_protobuf(body: bytes) -> ExportTraceServiceRequest:
-    message = ExportTraceServiceRequest()
+def read_attribute(raw: bytes) -> tuple[str, AttributeValue]:
+    """Return the key and the value that a `KeyValue` message holds.
+
+    Raises `OtlpError` where the bytes are no attribute, or one that is nested too deeply.
+    """
     try:
-        message.ParseFromString(body)
+        pair = KeyValue.FromString(raw)
+    except DecodeError as exc:
+        raise OtlpError("an attribute is garbled: not UTF-8, or nested too deeply") from exc
+    return (pair.key, read_value(pair.value))
+
+
+def _parse(body: bytes) -> Any:  # Any: protobuf makes the class
+    try:
+        return otlp_wire.ExportTraceServiceRequest.FromString(body)
     except DecodeError as exc:
         raise OtlpError(
             f"the body ({len(body)} bytes) is no ExportTraceServiceRequest in protobuf: "
             "truncated, garbled, not UTF-8, or nested too deeply"
         ) from exc
-    return message
 
 
-def _from_json(body: bytes) -> ExportTraceServiceRequest:
+def _to_protobuf(body: bytes) -> bytes:
     message = ExportTraceServiceRequest()
     try:
         document = json.loads(body)
@@ -96,7 +170,7 @@ def _from_json(body: bytes) -> ExportTraceServiceRequest:
         raise OtlpError("the JSON body is nested too deeply") from exc
     except (ValueError, TypeError, AttributeError, json_format.ParseError) as exc:
         raise OtlpError(f"the body is no OTLP JSON: {_reason(exc)}") from exc
-    return message
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def _reason(exc: Exception) -> str:
@@ -133,54 +207,51 @@ def _rewrite_hex(holder: dict[str, Any], keys: Iterable[str]) -> None:
         holder[key] = base64.b64encode(raw).decode()
 
 
-def _span(span: trace_pb2.Span, scope_name: str | None, resource: dict[str, Any]) -> Span:
-    status = span.status
-    return Span(
-        trace_id=_id("trace_id", span.trace_id, 16),
-        span_id=_id("span_id", span.span_id, 8),
-        parent_span_id=_parent_id(span.parent_span_id),
-        name=span.name,
-        kind=_KINDS.get(span.kind, "internal"),
-        start_unix_ns=_time("start_time_unix_nano", span.start_time_unix_nano),
-        end_unix_ns=_time("end_time_unix_nano", span.end_time_unix_nano),
-        status=_STATUSES.get(status.code, SpanStatus.UNSET),
-        status_message=status.message or None,
-        scope_name=scope_name,
-        attributes=_attributes(span.attributes),
-        resource=resource,
+def read_event(raw: bytes) -> SpanEvent:
+    """Return the event that a `Span.Event` message holds."""
+    try:
+        event = trace_pb2.Span.Event.FromString(raw)
+    except DecodeError as exc:
+        raise OtlpError("a span's event is garbled") from exc
+    return SpanEvent(
+        name=event.name,
+        time_unix_ns=min(event.time_unix_nano, _MAX_UNIX_NS),
+        attributes=read_attributes(event.attributes),
     )
 
 
-def _id(name: str, value: bytes, length: int) -> str:
-    if len(value) != length or not any(value):
+def read_link(raw: bytes) -> SpanLink:
+    """Return the link that a `Span.Link` message holds."""
+    try:
+        link = trace_pb2.Span.Link.FromString(raw)
+    except DecodeError as exc:
+        raise OtlpError("a span's link is garbled") from exc
+    return SpanLink(
+        trace_id=link.trace_id.hex(),
+        span_id=link.span_id.hex(),
+        attributes=read_attributes(link.attributes),
+    )
+
+
+def _check(span: Any) -> None:  # Any: `otlp_wire.Span`
+    """Raise `_RejectedError` where the span cannot be stored."""
+    _check_id("trace_id", span.trace_id, _NO_TRACE)
+    _check_id("span_id", span.span_id, _NO_SPAN)
+    if not 0 < span.start_time_unix_nano <= _MAX_UNIX_NS:
+        raise _RejectedError(_WANTED_TIME.format("start_time_unix_nano"))
+    if not 0 < span.end_time_unix_nano <= _MAX_UNIX_NS:
+        raise _RejectedError(_WANTED_TIME.format("end_time_unix_nano"))
+
+
+def _check_id(name: str, value: bytes, zero: bytes) -> None:
+    if len(value) != len(zero) or value == zero:
         raise _RejectedError(
-            f"{name}: wanted {length} bytes ({2 * length} hexadecimal digits), not all zero"
+            f"{name}: wanted {len(zero)} bytes ({2 * len(zero)} hexadecimal digits), not all zero"
         )
-    return value.hex()
 
 
-def _parent_id(value: bytes) -> str | None:
-    return None if value in (b"", _NO_SPAN) else _id("parent_span_id", value, 8)
-
-
-def _time(name: str, value: int) -> int:
-    if not 0 < value <= _MAX_UNIX_NS:
-        raise _RejectedError(f"{name}: wanted Unix nanoseconds from 1 to 2^63 - 1")
+def _parent_id(value: bytes) -> bytes | None:
+    if value in (b"", _NO_SPAN):
+        return None
+    _check_id("parent_span_id", value, _NO_SPAN)
     return value
-
-
-def _attributes(pairs: Iterable[KeyValue], depth: int = 0) -> dict[str, AttributeValue]:
-    return {pair.key: _value(pair.value, depth) for pair in pairs}
-
-
-def _value(value: AnyValue, depth: int) -> AttributeValue:
-    kind = value.WhichOneof("value")
-    if kind in _SCALARS:
-        return getattr(value, kind)  # type: ignore[no-any-return]  # of the kind's type
-    if depth >= MAX_DEPTH:
-        raise OtlpError(f"an attribute value is nested more than {MAX_DEPTH} deep")
-    if kind == "array_value":
-        return tuple(_value(item, depth + 1) for item in value.array_value.values)
-    if kind == "kvlist_value":
-        return _attributes(value.kvlist_value.values, depth + 1)
-    return None

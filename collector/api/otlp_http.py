@@ -87,7 +87,7 @@ async def _store(request: Request, collector: State, encoding: Encoding) -> tupl
 
 def _prepare(body: bytes, encoding: Encoding) -> _Prepared:
     received = decode_traces(body, encoding)
-    return _Prepared(Batch(spans=prepare(received.spans)), received.rejected)
+    return _Prepared(Batch(spans=prepare(received.received)), received.rejected)
 
 
 def _encoding(content_type: str) -> Encoding:

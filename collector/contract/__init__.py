@@ -3,9 +3,20 @@
 Imports the standard library only. A type belongs here if and only if it crosses a process boundary.
 """
 
-from collector.contract.codec import Decoded, decode, encode, is_generation, span_name
-from collector.contract.conservation import counts_usable, violations
+from collector.contract.codec import (
+    Decoded,
+    Fact,
+    assemble,
+    decode,
+    encode,
+    interpret,
+    interpret_resource,
+    is_generation,
+    span_name,
+)
+from collector.contract.conservation import counts_usable, usable_counts, violations
 from collector.contract.documents import Document, DocumentError, from_document, to_document
+from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.records import (
     Arm,
     ArmSummary,
@@ -13,6 +24,7 @@ from collector.contract.records import (
     Content,
     CountSource,
     Generation,
+    MetricSummary,
     Pair,
     PairKey,
     RolloutOverview,
@@ -47,8 +59,11 @@ __all__ = [
     "Decoded",
     "Document",
     "DocumentError",
+    "Fact",
+    "Fields",
     "Finding",
     "Generation",
+    "MetricSummary",
     "Outcome",
     "Pair",
     "PairKey",
@@ -65,12 +80,18 @@ __all__ = [
     "Speculation",
     "StoredVerdict",
     "Verdict",
+    "assemble",
     "counts_usable",
     "decode",
     "encode",
+    "flatten",
     "from_document",
+    "interpret",
+    "interpret_resource",
     "is_generation",
     "span_name",
     "to_document",
+    "unflatten",
+    "usable_counts",
     "violations",
 ]

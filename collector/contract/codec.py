@@ -2,12 +2,13 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple, cast
 
 from collector.contract import attributes as a
-from collector.contract.conservation import violations
+from collector.contract.conservation import broken_laws
+from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
 from collector.contract.records import (
     Arm,
     AttributeValue,
@@ -15,21 +16,26 @@ from collector.contract.records import (
     Generation,
     Span,
     SpanStatus,
-    Speculation,
 )
 
 OPERATIONS = frozenset({"chat", "text_completion", "generate_content"})
 """Values of `gen_ai.operation.name` that make a span a generation."""
 
-_INT64 = range(-(2**63), 2**63)
-
 
 class Decoded(NamedTuple):
-    """A generation, and the attributes of its span that could not be read."""
+    """What a span says of a generation, field by field."""
 
-    generation: Generation
+    fields: Fields
+    """As `flatten` gives them, with the quality flags."""
+    content: Mapping[str, Any]  # Any: each value has its field's own type
+    """By the names of `Content`."""
     problems: tuple[str, ...]
     """`type:<attribute>` for each attribute of the wrong type; its field is absent."""
+
+    @property
+    def generation(self) -> Generation:
+        """The generation, as a record."""
+        return unflatten(self.fields, Content(**self.content) if self.content else None)
 
 
 class _UnreadableError(Exception):
@@ -43,15 +49,16 @@ def _string(value: AttributeValue) -> str:
 
 
 def _integer(value: AttributeValue) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in _INT64:
+    # isinstance would let booleans in.
+    if type(value) is not int or not -(2**63) <= value < 2**63:
         raise _UnreadableError
     return value
 
 
 def _number(value: AttributeValue) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if type(value) not in (float, int) or not math.isfinite(cast("float", value)):
         raise _UnreadableError
-    return float(value)
+    return float(cast("float", value))
 
 
 def _boolean(value: AttributeValue) -> bool:
@@ -61,15 +68,18 @@ def _boolean(value: AttributeValue) -> bool:
 
 
 def _strings(value: AttributeValue) -> tuple[str, ...]:
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or not {str}.issuperset(map(type, value)):
         raise _UnreadableError
-    return tuple(_string(item) for item in value)
+    return cast("tuple[str, ...]", value)
 
 
 def _integers(value: AttributeValue) -> tuple[int, ...]:
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or not {int}.issuperset(map(type, value)):
         raise _UnreadableError
-    return tuple(_integer(item) for item in value)
+    numbers = cast("tuple[int, ...]", value)
+    if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
+        raise _UnreadableError
+    return numbers
 
 
 def _arm(value: AttributeValue) -> Arm:
@@ -154,6 +164,49 @@ _RESOURCE: dict[str, tuple[str, Reader]] = {
 }
 
 
+class FactKind(Enum):
+    """What an attribute turns out to be."""
+
+    FIELD = "field"
+    CONTENT = "content"
+    DIM = "dim"
+    PROBLEM = "problem"
+    """It is of the wrong type; the fact's name is the problem's."""
+
+
+class Fact(NamedTuple):
+    """What one attribute says, whichever span it stands on."""
+
+    kind: FactKind
+    name: str
+    value: Any  # Any: each value has its field's own type
+
+
+class _Known(NamedTuple):
+    """How an attribute of the contract is read."""
+
+    kind: FactKind
+    field: str
+    reader: Reader
+
+
+def _known(
+    kind: FactKind, table: Mapping[str, tuple[str, Reader]], prefix: str = ""
+) -> dict[str, _Known]:
+    return {name: _Known(kind, prefix + field, reader) for field, (name, reader) in table.items()}
+
+
+_ATTRIBUTES: Mapping[str, _Known] = {
+    **_known(FactKind.FIELD, _GENERATION),
+    **_known(FactKind.FIELD, _SPECULATION, SPEC_PREFIX),
+    **_known(FactKind.CONTENT, _CONTENT),
+}
+_RESOURCE_ATTRIBUTES: Mapping[str, _Known] = _known(FactKind.FIELD, _RESOURCE)
+_COUNT_ATTRIBUTES = {
+    name for name, reader in _SPECULATION.values() if reader in (_integer, _integers)
+}
+
+
 def encode(generation: Generation) -> Span:
     """Return the span that carries the generation; absent fields set no attribute."""
     attributes = dict(_attributes_of(generation, _GENERATION))
@@ -194,35 +247,79 @@ def decode(span: Span) -> Decoded:
     named in `problems`. A span with error status and no `error.type` gets the type `_OTHER`, the
     convention's value for unknown.
     """
-    problems: list[str] = []
-    values = _read(span.attributes, _GENERATION, problems)
-    values |= _read(span.resource, _RESOURCE, problems)
-    if span.status is SpanStatus.ERROR:
-        values.setdefault("error_type", "_OTHER")
-    speculation = _read(span.attributes, _SPECULATION, problems)
-    content = _read(span.attributes, _CONTENT, problems)
-    generation = Generation(
-        trace_id=span.trace_id,
-        span_id=span.span_id,
-        start_unix_ns=span.start_unix_ns,
-        end_unix_ns=span.end_unix_ns,
-        dims=_dims(span.attributes, problems),
-        speculation=Speculation(**speculation) if speculation else None,
-        content=Content(**content) if content else None,
-        **values,
+    facts = [interpret(name, value) for name, value in span.attributes.items()]
+    facts += interpret_resource(span.resource)
+    fields: Fields = {
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "start_unix_ns": span.start_unix_ns,
+        "end_unix_ns": span.end_unix_ns,
+    }
+    return assemble(
+        fields, (f for f in facts if f is not None), failed=span.status is SpanStatus.ERROR
     )
-    flags = tuple(_flag(problem) for problem in problems) + violations(generation)
+
+
+def interpret(attribute: str, value: AttributeValue) -> Fact | None:
+    """Return what a span's attribute says; None where the contract does not know it."""
+    if attribute.startswith(a.DRAFTGATE_DIM_PREFIX):
+        if isinstance(value, str):
+            return Fact(FactKind.DIM, attribute.removeprefix(a.DRAFTGATE_DIM_PREFIX), value)
+        return Fact(FactKind.PROBLEM, f"type:{attribute}", None)
+    return _interpret(attribute, value, _ATTRIBUTES)
+
+
+def interpret_resource(resource: Mapping[str, AttributeValue]) -> tuple[Fact, ...]:
+    """Return what the attributes of a resource say of its generations."""
+    facts = (
+        _interpret(name, resource.get(name), _RESOURCE_ATTRIBUTES) for name in _RESOURCE_ATTRIBUTES
+    )
+    return tuple(fact for fact in facts if fact is not None)
+
+
+def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
+    """Return the generation of which these are the facts; `fields` holds ids and times.
+
+    Single source of truth for what facts come to: `decode` reads them off a span, the collector off
+    the wire.
+    """
+    content: dict[str, Any] = {}
+    dims: dict[str, str] = {}
+    problems: list[str] = []
+    for kind, name, value in facts:
+        if kind is FactKind.FIELD:
+            fields[name] = value
+        elif kind is FactKind.CONTENT:
+            content[name] = value
+        elif kind is FactKind.DIM:
+            dims[name] = value
+        else:
+            problems.append(name)
+    if dims:
+        fields["dims"] = dims
+    if failed:
+        fields.setdefault("error_type", "_OTHER")
+    flags = broken_laws(fields)
+    if problems:
+        flags = (*map(_flag, problems), *flags)
     if flags:
-        generation = replace(generation, quality=flags)
-    return Decoded(generation, tuple(problems))
+        fields["quality"] = flags
+    return Decoded(fields, content, tuple(problems))
+
+
+def _interpret(attribute: str, value: AttributeValue, table: Mapping[str, "_Known"]) -> Fact | None:
+    known = table.get(attribute)
+    if known is None or value is None:
+        return None
+    try:
+        return Fact(known.kind, known.field, known.reader(value))
+    except _UnreadableError:
+        return Fact(FactKind.PROBLEM, f"type:{attribute}", None)
 
 
 def _flag(problem: str) -> str:
     """Return the quality flag of a problem; an unreadable count makes all counts unusable."""
-    count_names = {
-        name for name, reader in _SPECULATION.values() if reader in (_integer, _integers)
-    }
-    return f"counts:{problem}" if problem.removeprefix("type:") in count_names else problem
+    return f"counts:{problem}" if problem.removeprefix("type:") in _COUNT_ATTRIBUTES else problem
 
 
 def _attributes_of(
@@ -232,31 +329,3 @@ def _attributes_of(
         value = getattr(record, field_name)
         if value is not None:
             yield attribute, value.value if isinstance(value, Arm) else value
-
-
-def _read(
-    source: Mapping[str, AttributeValue],
-    table: Mapping[str, tuple[str, Reader]],
-    problems: list[str],
-) -> dict[str, Any]:  # Any: each value has its field's own type
-    values = {}
-    for field_name, (attribute, reader) in table.items():
-        if source.get(attribute) is None:
-            continue
-        try:
-            values[field_name] = reader(source[attribute])
-        except _UnreadableError:
-            problems.append(f"type:{attribute}")
-    return values
-
-
-def _dims(source: Mapping[str, AttributeValue], problems: list[str]) -> dict[str, str]:
-    dims = {}
-    for name, value in source.items():
-        if not name.startswith(a.DRAFTGATE_DIM_PREFIX):
-            continue
-        if isinstance(value, str):
-            dims[name.removeprefix(a.DRAFTGATE_DIM_PREFIX)] = value
-        else:
-            problems.append(f"type:{name}")
-    return dims

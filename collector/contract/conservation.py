@@ -4,97 +4,103 @@ A span that breaks one is stored as sent, flagged, and its speculation counts st
 ratio.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
+from operator import mul
+from typing import Any
 
-from collector.contract.records import Generation, Speculation
+from collector.contract.fields import flatten
+from collector.contract.records import Generation
 
 COUNTS = "counts"
 """Flags that begin with this prefix keep a generation's speculation counts out of every ratio."""
 
-
 _ROUNDING_S = 1e-6
 """A time to first token is a double, a duration a difference of nanoseconds."""
+_TIMES = ("ttft_s", "server_ttft_s", "tpot_s", "queue_s", "stream_max_gap_s", "stream_p99_gap_s")
+_TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "retries", "stream_chunks")
+_COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
+_COUNT_LISTS = (
+    "spec_draft_tokens_per_pos",
+    "spec_accepted_tokens_per_pos",
+    "spec_acceptance_histogram",
+)
+
+_ANY_COUNT = frozenset(_COUNTS + _COUNT_LISTS)
 
 
 def violations(generation: Generation) -> tuple[str, ...]:
     """Return the broken laws as flags, `group:law`, in a fixed order; empty where all hold."""
-    found = list(_time_violations(generation))
-    if generation.speculation is not None:
-        found += _count_violations(generation.speculation)
-    return tuple(found)
+    return broken_laws(flatten(generation))
 
 
 def counts_usable(generation: Generation) -> bool:
     """Say whether the generation's speculation counts may enter a ratio."""
-    spec = generation.speculation
-    if spec is None or spec.draft_tokens is None or spec.accepted_tokens is None:
+    return usable_counts(flatten(generation))
+
+
+# Any: each value has its field's own type, which the codec has seen to.
+def broken_laws(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what `violations` does, for a generation's flat fields."""
+    return (*_time_violations(fields), *_sign_violations(fields), *_count_violations(fields))
+
+
+def usable_counts(fields: Mapping[str, Any]) -> bool:
+    """Return what `counts_usable` does, for a generation's flat fields."""
+    if "spec_draft_tokens" not in fields or "spec_accepted_tokens" not in fields:
         return False
-    return not any(flag.startswith(COUNTS) for flag in generation.quality)
+    return not any(flag.startswith(COUNTS) for flag in fields.get("quality", ()))
 
 
-def _time_violations(generation: Generation) -> Iterator[str]:
-    if generation.end_unix_ns < generation.start_unix_ns:
+def _time_violations(fields: Mapping[str, Any]) -> Iterator[str]:
+    duration_s = (fields["end_unix_ns"] - fields["start_unix_ns"]) / 1e9
+    if duration_s < 0:
         yield "times:end_before_start"
-    durations = {
-        name: getattr(generation, name)
-        for name in (
-            "ttft_s",
-            "server_ttft_s",
-            "tpot_s",
-            "queue_s",
-            "stream_max_gap_s",
-            "stream_p99_gap_s",
-        )
-    }
-    for name, value in durations.items():
-        if value is not None and value < 0:
-            yield f"times:negative_{name}"
-    if generation.ttft_s is not None and generation.ttft_s > max(generation.e2e_s, 0) + _ROUNDING_S:
+    if fields.get("ttft_s", 0) > max(duration_s, 0) + _ROUNDING_S:
         yield "times:ttft_exceeds_duration"
-    for name in (
-        "input_tokens",
-        "output_tokens",
-        "cached_input_tokens",
-        "retries",
-        "stream_chunks",
-    ):
-        value = getattr(generation, name)
-        if value is not None and value < 0:
+
+
+def _sign_violations(fields: Mapping[str, Any]) -> Iterator[str]:
+    for name in _TIMES:
+        if name in fields and fields[name] < 0:
+            yield f"times:negative_{name}"
+    for name in _TOKENS:
+        if name in fields and fields[name] < 0:
             yield f"tokens:negative_{name}"
 
 
-def _count_violations(spec: Speculation) -> Iterator[str]:
-    lists = (spec.draft_tokens_per_pos, spec.accepted_tokens_per_pos, spec.acceptance_histogram)
-    scalars = (spec.steps, spec.draft_tokens, spec.accepted_tokens)
-    flat = [n for n in scalars if n is not None] + [n for ns in lists if ns is not None for n in ns]
-    if any(n < 0 for n in flat):
-        yield "counts:negative"
-    if _exceeds(spec.accepted_tokens, spec.draft_tokens):
-        yield "counts:accepted_exceeds_draft"
-    yield from _histogram_violations(spec)
-    for name, per_pos, total in (
-        ("draft", spec.draft_tokens_per_pos, spec.draft_tokens),
-        ("accepted", spec.accepted_tokens_per_pos, spec.accepted_tokens),
-    ):
-        if per_pos is None:
-            continue
-        if any(later > earlier for earlier, later in pairwise(per_pos)):
-            yield f"counts:{name}_per_pos_increases"
-        if total is not None and sum(per_pos) != total:
-            yield f"counts:{name}_per_pos_sum"
-
-
-def _histogram_violations(spec: Speculation) -> Iterator[str]:
-    histogram = spec.acceptance_histogram
-    if histogram is None:
+def _count_violations(fields: Mapping[str, Any]) -> Iterator[str]:
+    if _ANY_COUNT.isdisjoint(fields):
         return
-    if spec.steps is not None and sum(histogram) != spec.steps:
-        yield "counts:histogram_sum"
-    weighted = sum(j * count for j, count in enumerate(histogram))
-    if spec.accepted_tokens is not None and weighted != spec.accepted_tokens:
-        yield "counts:histogram_accepted"
+    steps, drafted, accepted = (fields.get(name) for name in _COUNTS)
+    drafted_per_pos, accepted_per_pos, histogram = (fields.get(name) for name in _COUNT_LISTS)
+    if (
+        _any_negative(tuple(n for n in (steps, drafted, accepted) if n is not None))
+        or _any_negative(drafted_per_pos)
+        or _any_negative(accepted_per_pos)
+        or _any_negative(histogram)
+    ):
+        yield "counts:negative"
+    if accepted is not None and drafted is not None and accepted > drafted:
+        yield "counts:accepted_exceeds_draft"
+    if histogram is not None:
+        if steps is not None and sum(histogram) != steps:
+            yield "counts:histogram_sum"
+        if accepted is not None and sum(map(mul, histogram, range(len(histogram)))) != accepted:
+            yield "counts:histogram_accepted"
+    if drafted_per_pos is not None:
+        yield from _per_position_violations("draft", drafted_per_pos, drafted)
+    if accepted_per_pos is not None:
+        yield from _per_position_violations("accepted", accepted_per_pos, accepted)
 
 
-def _exceeds(part: int | None, whole: int | None) -> bool:
-    return part is not None and whole is not None and part > whole
+def _per_position_violations(
+    name: str, per_pos: tuple[int, ...], total: int | None
+) -> Iterator[str]:
+    if sorted(per_pos, reverse=True) != list(per_pos):
+        yield f"counts:{name}_per_pos_increases"
+    if total is not None and sum(per_pos) != total:
+        yield f"counts:{name}_per_pos_sum"
+
+
+def _any_negative(counts: tuple[int, ...] | None) -> bool:
+    return counts is not None and min(counts, default=0) < 0

@@ -258,8 +258,30 @@ class RolloutOverview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSummary:
+    """One metric over many generations, in seconds or in tokens.
+
+    The percentiles are those of a sketch, each at most 1 % from the exact lower sample quantile;
+    the gate's own are exact.
+    """
+
+    metric: str
+    """ttft_s, tpot_s, e2e_s, server_ttft_s, queue_s or output_tokens."""
+    n: int
+    sum: float
+    mean: float
+    stdev: float | None
+    """With n − 1; None where n is 1."""
+    min: float
+    max: float
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """Counts and sums of one arm in one cohort; ratios are the reader's to make."""
+    """Counts and sums of one arm in one cohort; ratios of counts are the reader's to make."""
 
     rollout: str
     arm: Arm
@@ -275,3 +297,5 @@ class ArmSummary:
     spec_steps: int | None
     spec_draft_tokens: int | None
     spec_accepted_tokens: int | None
+    metrics: tuple[MetricSummary, ...] = ()
+    """Of those that anything was measured of."""

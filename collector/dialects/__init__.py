@@ -10,9 +10,18 @@ from typing import NamedTuple
 
 from collector.contract import AttributeValue, Content, Decoded, Span
 from collector.dialects.dialect import Dialect
-from collector.dialects.draftgate import DRAFTGATE
+from collector.dialects.draftgate import DRAFTGATE, is_contract
 
-__all__ = ["DIALECTS", "Dialect", "Recognised", "content", "is_text", "recognise"]
+__all__ = [
+    "DIALECTS",
+    "DRAFTGATE",
+    "Dialect",
+    "Recognised",
+    "content",
+    "is_contract",
+    "is_text",
+    "recognise",
+]
 
 DIALECTS: tuple[Dialect, ...] = (DRAFTGATE,)
 

@@ -11,6 +11,7 @@ from collector.contract import (
     decode,
     is_generation,
 )
+from collector.contract.codec import OPERATIONS
 from collector.dialects.dialect import Dialect
 
 _TEXT = frozenset(
@@ -22,6 +23,12 @@ _TEXT = frozenset(
         attributes.DRAFTGATE_OUTPUT_SCHEMA,
     }
 )
+
+
+def is_contract(span_attributes: Mapping[str, AttributeValue]) -> bool:
+    """Say whether a span with these attributes is a generation in our own dialect."""
+    operation = span_attributes.get(attributes.GEN_AI_OPERATION_NAME)
+    return isinstance(operation, str) and operation in OPERATIONS
 
 
 def _recognise(span: Span) -> Decoded | None:

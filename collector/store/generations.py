@@ -7,9 +7,8 @@ from sqlalchemy import Connection, select
 
 from collector.contract import Arm, Content, Generation
 from collector.dialects import content as content_of
-from collector.store import rollouts
+from collector.store import payload, rollouts
 from collector.store.generation_rows import from_row
-from collector.store.span_rows import unpack
 from collector.store.tables import content as content_table
 from collector.store.tables import generation as g
 
@@ -57,7 +56,7 @@ def page(
 def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Content | None]:
     """Return the content of generations by id, given each one's dialect; no text, no entry."""
     return {
-        row.id: content_of(dialects[row.id], unpack(row.attributes))
+        row.id: content_of(dialects[row.id], payload.unpack_attributes(row.attributes))
         for ids in _chunks(sorted(dialects))
         for row in connection.execute(select(content_table).where(content_table.c.id.in_(ids)))
     }

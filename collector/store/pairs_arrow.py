@@ -115,7 +115,7 @@ def _fields() -> Iterable[_Field]:
     yield _plain("spec_accepted_tokens", pa.int64())
     for name in ("spec_draft_tokens_per_pos", "spec_accepted_tokens_per_pos"):
         yield _Field(name, numbers, lambda row, name=name: load_list(row[name]))  # type: ignore[misc]
-    yield _Field("quality", pa.list_(pa.string()), lambda row: load_list(row["quality"]))
+    yield _Field("quality", pa.list_(pa.string()), lambda row: load_list(row["quality"]) or ())
 
 
 def _plain(name: str, kind: pa.DataType) -> _Field:

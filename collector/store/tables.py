@@ -1,16 +1,18 @@
 """The tables: what is stored, and under which keys.
 
-One span is one row of `span`; `span_payload`, `content` and `generation` share its `id`. Ids are
-given out in the order of arrival, so that these tables grow at their end; the one random index is
-the unique (trace_id, span_id). Text stands in `content` alone: deleting it leaves every number.
+One span is one row of `span`; `content` and `generation` share its `id`. Ids are given out in the
+order of arrival and begin with the day of it, so that these tables grow at their end and a day is a
+range of ids: a partition on PostgreSQL. `span_key` is the one table that a random key orders. Text
+stands in `content` alone: deleting it leaves every number.
 """
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
     Double,
-    ForeignKey,
     Index,
     Integer,
     LargeBinary,
@@ -32,6 +34,14 @@ metadata = MetaData(
 
 # SQLite makes only a column of the exact type INTEGER an alias of the row id.
 _ID = BigInteger().with_variant(Integer(), "sqlite")
+_BY_DAY = "RANGE (id)"
+
+resource = Table(
+    "resource",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=False),  # `store.digests` of the attributes
+    Column("attributes", LargeBinary, nullable=False),
+)
 
 span = Table(
     "span",
@@ -47,28 +57,32 @@ span = Table(
     Column("status", String, nullable=False),
     Column("status_message", Text),
     Column("scope_name", Text),
-    UniqueConstraint("trace_id", "span_id"),
+    Column("resource_id", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),  # attributes but the text ones, events, links
+    postgresql_partition_by=_BY_DAY,
 )
 
-span_payload = Table(
-    "span_payload",
+span_key = Table(
+    "span_key",
     metadata,
-    Column("id", _ID, ForeignKey("span.id"), primary_key=True, autoincrement=False),
-    Column("attributes", LargeBinary, nullable=False),  # every attribute but the text ones
-    Column("resource", LargeBinary, nullable=False),
+    Column("trace_id", LargeBinary, primary_key=True),
+    Column("span_id", LargeBinary, primary_key=True),
+    Column("id", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 content = Table(
     "content",
     metadata,
-    Column("id", _ID, ForeignKey("span.id"), primary_key=True, autoincrement=False),
+    Column("id", _ID, primary_key=True, autoincrement=False),
     Column("attributes", LargeBinary, nullable=False),
+    postgresql_partition_by=_BY_DAY,
 )
 
 generation = Table(
     "generation",
     metadata,
-    Column("id", _ID, ForeignKey("span.id"), primary_key=True, autoincrement=False),
+    Column("id", _ID, primary_key=True, autoincrement=False),
     Column("trace_id", LargeBinary, nullable=False),
     Column("span_id", LargeBinary, nullable=False),
     Column("start_unix_ns", BigInteger, nullable=False),
@@ -94,6 +108,8 @@ generation = Table(
     Column("server_ttft_s", Double),
     Column("tpot_s", Double),
     Column("queue_s", Double),
+    Column("prefill_s", Double),
+    Column("decode_s", Double),
     Column("stream_chunks", BigInteger),
     Column("stream_max_gap_s", Double),
     Column("stream_p99_gap_s", Double),
@@ -103,7 +119,7 @@ generation = Table(
     Column("prompt_id", Text),
     Column("repeat", BigInteger),
     Column("route", Text),
-    Column("dims", Text, nullable=False),  # JSON
+    Column("dims", Text),  # JSON
     Column("retries", BigInteger),
     Column("fallback", Boolean),
     Column("mirrored", Boolean),
@@ -122,10 +138,82 @@ generation = Table(
     Column("service_name", Text),
     Column("service_version", Text),
     Column("fingerprint", Text),
-    Column("quality", Text, nullable=False),  # JSON
+    Column("quality", Text),  # JSON
     Column("counts_usable", Boolean, nullable=False),
     Index(None, "rollout", "prompt_id", "repeat", "arm"),
     Index(None, "rollout", "id"),
+    postgresql_partition_by=_BY_DAY,
+)
+
+engine_span = Table(
+    "engine_span",
+    metadata,
+    # What an engine said of a request whose client sent a span too: see `store.engine_spans`.
+    Column("trace_id", LargeBinary, primary_key=True),
+    Column("span_id", LargeBinary, primary_key=True),
+    Column("parent_span_id", LargeBinary, nullable=False),
+    Column("fields", Text, nullable=False),  # JSON
+)
+
+series = Table(
+    "series",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=False),  # `store.digests` of the rest
+    Column("rollout", Text, nullable=False),
+    Column("arm", String),
+    Column("cohort", Text),
+    Index(None, "rollout"),
+)
+
+
+def _rollup_columns() -> tuple[Column[Any], ...]:
+    """Return the columns of `store.rollups.state`."""
+    return (
+        Column("first_start_unix_ns", BigInteger, nullable=False),
+        Column("last_end_unix_ns", BigInteger, nullable=False),
+        Column("counts", LargeBinary, nullable=False),
+        Column("moments", LargeBinary, nullable=False),
+        Column("bins", LargeBinary, nullable=False),
+    )
+
+
+# Written with the spans that they count, folded into minutes and hours later.
+rollup_delta = Table(
+    "rollup_delta",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("series_id", BigInteger, nullable=False),
+    Column("start_unix_s", BigInteger, nullable=False),
+    *_rollup_columns(),
+    Index(None, "series_id", "start_unix_s"),
+)
+rollup_minute = Table(
+    "rollup_minute",
+    metadata,
+    Column("series_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("start_unix_s", BigInteger, primary_key=True, autoincrement=False),
+    *_rollup_columns(),
+)
+rollup_hour = Table(
+    "rollup_hour",
+    metadata,
+    Column("series_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("start_unix_s", BigInteger, primary_key=True, autoincrement=False),
+    *_rollup_columns(),
+)
+
+# Pairs among the generations up to `progress`, counted as rollups are folded.
+pair_count = Table(
+    "pair_count",
+    metadata,
+    Column("rollout", Text, primary_key=True),
+    Column("pairs", BigInteger, nullable=False),
+)
+progress = Table(
+    "progress",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("id", BigInteger, nullable=False),  # the last one that was done
 )
 
 score = Table(

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, Row, select
 
 from collector.contract import Span, SpanStatus
 from collector.errors import NotFoundError
-from collector.store.span_rows import unpack
-from collector.store.tables import content, span, span_payload
+from collector.store import payload
+from collector.store.tables import content, resource, span, span_key
 
 
 def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
@@ -15,16 +15,12 @@ def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
 
     An attribute whose text was deleted is absent.
     """
+    ids = select(span_key.c.id).where(span_key.c.trace_id == bytes.fromhex(trace_id))
     rows = connection.execute(
-        select(
-            span,
-            span_payload.c.attributes,
-            span_payload.c.resource,
-            content.c.attributes.label("text"),
-        )
-        .join_from(span, span_payload, span_payload.c.id == span.c.id)
+        select(span, resource.c.attributes.label("resource"), content.c.attributes.label("text"))
+        .join_from(span, resource, resource.c.id == span.c.resource_id)
         .outerjoin(content, content.c.id == span.c.id)
-        .where(span.c.trace_id == bytes.fromhex(trace_id))
+        .where(span.c.id.in_(ids))
         .order_by(span.c.start_unix_ns, span.c.span_id)
     ).all()
     if not rows:
@@ -33,7 +29,8 @@ def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
 
 
 def _span(row: Row[Any]) -> Span:
-    text = unpack(row.text) if row.text is not None else {}
+    kept = payload.unpack(row.payload)
+    text = payload.unpack_attributes(row.text) if row.text is not None else {}
     return Span(
         trace_id=row.trace_id.hex(),
         span_id=row.span_id.hex(),
@@ -45,6 +42,8 @@ def _span(row: Row[Any]) -> Span:
         status=SpanStatus(row.status),
         status_message=row.status_message,
         scope_name=row.scope_name,
-        attributes=unpack(row.attributes) | text,
-        resource=unpack(row.resource),
+        attributes=kept.attributes | text,
+        resource=payload.unpack_resource(row.resource),
+        events=kept.events,
+        links=kept.links,
     )

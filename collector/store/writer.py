@@ -5,93 +5,124 @@ id; a score replaces the earlier one of the same span, metric, evaluator and ver
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Table, func, select
+from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from collector.contract import Score, StoredVerdict, to_document
-from collector.store import generation_rows, span_rows, tables
+from collector.store import bulk, partitions, span_rows, tables
 from collector.store.batch import Batch
+from collector.store.rollups import deltas
+from collector.store.rollups.state import Packed
+from collector.store.span_rows import SpanRows
 
 # Any: the two dialects' inserts have no common type.
 _INSERTS: Mapping[str, Callable[[Table], Any]] = {
     "sqlite": sqlite.insert,
     "postgresql": postgresql.insert,
 }
+_KEY = ("trace_id", "span_id", "id")
 
 
 class Writer:
-    """Writes batches on connections of one SQL dialect."""
+    """Writes batches; the connection's transaction must exclude other writers."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._insert = _INSERTS[dialect.name]
-        # Tuples straight to the driver: SQLAlchemy's own executemany builds a mapping for each row,
-        # which costs more than the insert.
-        mark = "?" if dialect.paramstyle == "qmark" else "%s"
-        self._span_sql = (
-            _insert_sql(tables.span, ("id", *span_rows.COLUMNS), mark)
-            + " ON CONFLICT (trace_id, span_id) DO NOTHING"
-        )
-        self._payload_sql = _insert_sql(tables.span_payload, ("id", "attributes", "resource"), mark)
-        self._content_sql = _insert_sql(tables.content, ("id", "attributes"), mark)
-        self._generation_sql = _insert_sql(
-            tables.generation, ("id", *generation_rows.COLUMNS), mark
-        )
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._bulk = bulk.of(connection)
+        self._insert = _INSERTS[connection.dialect.name]
 
-    def write(self, connection: Connection, batch: Batch) -> None:
-        """Write the batch inside the connection's transaction, which must exclude other writers."""
+    def write(self, batch: Batch) -> None:
+        """Write the batch inside the connection's transaction."""
         if batch.spans:
-            self._write_spans(connection, batch.spans)
+            self._write_spans(batch.spans)
         if batch.scores:
-            self._write_scores(connection, batch.scores)
+            self._write_scores(batch.scores)
         if batch.verdicts:
-            self._write_verdicts(connection, batch.verdicts)
+            self._write_verdicts(batch.verdicts)
 
-    def _write_spans(self, connection: Connection, spans: Sequence[span_rows.SpanRows]) -> None:
-        first_id = (connection.scalar(select(func.max(tables.span.c.id))) or 0) + 1
-        numbered = list(enumerate(spans, first_id))
-        inserted = connection.exec_driver_sql(
-            self._span_sql, [(id_, *rows.span) for id_, rows in numbered]
-        ).rowcount
-        if inserted != len(numbered):
-            # Some were known already; the ids that did get in say which were not.
-            kept = set(
-                connection.scalars(select(tables.span.c.id).where(tables.span.c.id >= first_id))
-            )
+    def _write_spans(self, spans: Sequence[SpanRows]) -> None:
+        first_id = self._first_id()
+        partitions.ensure(self._connection, first_id)
+        once = {rows.key: rows for rows in reversed(spans)}  # of several with one key, the first
+        numbered = list(enumerate(reversed(once.values()), first_id))
+        # In the order of the key, for its index is the one that is not in the order of arrival.
+        keys = sorted((*rows.key, id_) for id_, rows in numbered)
+        if self._bulk.insert_new(tables.span_key, _KEY, keys) != len(keys):
+            kept = self._kept(keys)
             numbered = [(id_, rows) for id_, rows in numbered if id_ in kept]
-        for sql, rows_of_table in (
-            (self._payload_sql, [(i, rows.attributes, rows.resource) for i, rows in numbered]),
-            (self._content_sql, [(i, rows.text) for i, rows in numbered if rows.text is not None]),
-            (
-                self._generation_sql,
-                [(i, *rows.generation) for i, rows in numbered if rows.generation is not None],
-            ),
-        ):
-            if rows_of_table:
-                connection.exec_driver_sql(sql, rows_of_table)
+        if not numbered:
+            return
+        self._insert_resources(rows.resource for _, rows in numbered)
+        self._bulk.insert(
+            tables.span, span_rows.COLUMNS, [(id_, *rows.span) for id_, rows in numbered]
+        )
+        texts = [(id_, rows.text) for id_, rows in numbered if rows.text is not None]
+        if texts:
+            self._bulk.insert(tables.content, ("id", "attributes"), texts)
+        generations = [
+            {"id": id_, **rows.generation} for id_, rows in numbered if rows.generation is not None
+        ]
+        if generations:
+            self._bulk.insert_sparse(tables.generation, generations)
+            self._add_to_rollups(deltas.of_rows(generations))
 
-    def _write_scores(self, connection: Connection, scores: Sequence[Score]) -> None:
-        first = (connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
+    def _first_id(self) -> int:
+        """Return the next id: ids grow, even where the clock goes back."""
+        last: int = self._connection.scalar(select(func.max(tables.span.c.id))) or 0
+        return max(last + 1, partitions.first_id_of(time.time()))
+
+    def _kept(self, keys: Iterable[tuple[bytes, bytes, int]]) -> set[int]:
+        """Return the ids of ours that got in: the others are of spans that were known already."""
+        key = tables.span_key
+        find = select(key.c.id)
+        return {
+            id_
+            for trace_id, span_id, id_ in keys
+            if self._connection.scalar(
+                find.where(key.c.trace_id == trace_id, key.c.span_id == span_id)
+            )
+            == id_
+        }
+
+    def _insert_resources(self, resources: Iterable[span_rows.ResourceRow]) -> None:
+        self._connection.execute(
+            self._insert(tables.resource).on_conflict_do_nothing(index_elements=["id"]),
+            [row._asdict() for row in dict.fromkeys(resources)],
+        )
+
+    def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
+        if not added:
+            return
+        ids = {series: series.id for series in dict.fromkeys(delta.series for delta in added)}
+        self._connection.execute(
+            self._insert(tables.series).on_conflict_do_nothing(index_elements=["id"]),
+            [{"id": id_, **series._asdict()} for series, id_ in ids.items()],
+        )
+        self._bulk.insert(
+            tables.rollup_delta,
+            ("series_id", "start_unix_s", *Packed._fields),
+            [(ids[delta.series], delta.start_unix_s, *delta.packed) for delta in added],
+        )
+
+    def _write_scores(self, scores: Sequence[Score]) -> None:
+        first = (self._connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
         insert = self._insert(tables.score)
         key = [column.name for column in tables.score.primary_key]
         replaced = {c.name: c for c in insert.excluded if c.name not in key}
-        connection.execute(
+        self._connection.execute(
             insert.on_conflict_do_update(index_elements=key, set_=replaced),
             [_score_row(score, revision) for revision, score in enumerate(scores, first)],
         )
 
-    def _write_verdicts(self, connection: Connection, verdicts: Sequence[StoredVerdict]) -> None:
-        connection.execute(
+    def _write_verdicts(self, verdicts: Sequence[StoredVerdict]) -> None:
+        self._connection.execute(
             self._insert(tables.verdict).on_conflict_do_nothing(index_elements=["id"]),
             [_verdict_row(stored) for stored in verdicts],
         )
-
-
-def _insert_sql(table: Table, columns: Sequence[str], mark: str) -> str:
-    names, marks = ", ".join(columns), ", ".join([mark] * len(columns))
-    return f"INSERT INTO {table.name} ({names}) VALUES ({marks})"  # noqa: S608  # names are ours
 
 
 def _score_row(score: Score, revision: int) -> Mapping[str, Any]:

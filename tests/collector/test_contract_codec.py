@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from collector.contract import (
     Arm,
     Content,
-    Decoded,
     DocumentError,
     Generation,
     Score,
@@ -135,7 +134,7 @@ def test_an_unreadable_attribute_is_absent_and_flagged(
     plain = Generation(
         trace_id="a" * 32, span_id="b" * 16, start_unix_ns=0, end_unix_ns=10**9, quality=(flag,)
     )
-    assert decoded == Decoded(plain, (f"type:{attribute}",))
+    assert (decoded.generation, decoded.problems) == (plain, (f"type:{attribute}",))
 
 
 def test_a_failed_span_without_a_type_gets_the_conventions_other() -> None:

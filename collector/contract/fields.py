@@ -1,0 +1,53 @@
+"""Generations as flat fields: one mapping in which an absent field has no key.
+
+A span is read into fields, and fields are what is stored; the record with its 50 slots is made
+only for those who want one. Names are those of `Generation`; those of `Speculation` carry `spec_`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from operator import attrgetter
+from typing import Any, Final
+
+from collector.contract.records import Content, Generation, Speculation
+
+Fields = dict[str, Any]  # Any: each value has its field's own type
+SPEC_PREFIX: Final = "spec_"
+
+_SPECULATION: Final = tuple(field.name for field in fields_of(Speculation))
+_GENERATION: Final = tuple(
+    field.name for field in fields_of(Generation) if field.name not in ("speculation", "content")
+)
+NAMES: Final = (*_GENERATION, *(SPEC_PREFIX + name for name in _SPECULATION))
+"""Every flat field."""
+
+_generation_of = attrgetter(*_GENERATION)
+_speculation_of = attrgetter(*_SPECULATION)
+
+
+def flatten(generation: Generation) -> Fields:
+    """Return the generation's fields, its content apart; what is unknown or empty has no key."""
+    values = _generation_of(generation)
+    if generation.speculation is not None:
+        values += _speculation_of(generation.speculation)
+    # No empty dims and no empty quality, but zero and False are values.
+    return {
+        name: value
+        for name, value in zip(NAMES, values, strict=False)
+        if value is not None and (value or name not in ("dims", "quality"))
+    }
+
+
+def unflatten(fields: Mapping[str, Any], content: Content | None = None) -> Generation:
+    """Return the generation that the fields describe."""
+    plain = {name: value for name, value in fields.items() if not name.startswith(SPEC_PREFIX)}
+    speculation = {
+        name.removeprefix(SPEC_PREFIX): value
+        for name, value in fields.items()
+        if name.startswith(SPEC_PREFIX)
+    }
+    return Generation(
+        **plain,
+        speculation=Speculation(**speculation) if speculation else None,
+        content=content,
+    )

@@ -1,0 +1,111 @@
+"""Many rows into one table, as each database takes them fastest."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Table
+
+Values = tuple[Any, ...]  # Any: one value a column, each of its column's type
+
+
+class Bulk(Protocol):
+    """How one kind of database takes rows; the connection is in the writer's transaction."""
+
+    def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert rows that have a value, or None, for each of the columns."""
+
+    def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows of which each names its columns; the others are NULL."""
+
+    def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
+        """Insert the rows whose primary key is not there yet, and return how many they were."""
+
+
+class SqliteBulk:
+    """Tuples straight to the driver.
+
+    SQLAlchemy's own executemany builds a mapping for each row, which costs more than the insert.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert rows that have a value, or None, for each of the columns."""
+        self._connection.exec_driver_sql(_insert_sql(table, columns), list(rows))
+
+    def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows of which each names its columns; the others are NULL.
+
+        Python's driver takes 0.4 µs to bind a None, eight times what it takes for a number, and
+        most columns of a generation are NULL: so rows of the same columns go together.
+        """
+        by_columns: dict[tuple[str, ...], list[Values]] = defaultdict(list)
+        for row in rows:
+            by_columns[tuple(row)].append(tuple(row.values()))
+        for columns, values in by_columns.items():
+            self.insert(table, columns, values)
+
+    def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
+        """Insert the rows whose primary key is not there yet, and return how many they were."""
+        sql = _insert_sql(table, columns) + " ON CONFLICT DO NOTHING"
+        return self._connection.exec_driver_sql(sql, list(rows)).rowcount
+
+
+class PostgresBulk:
+    """COPY, through the driver's own connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._driver: Any = connection.connection.driver_connection  # Any: psycopg's
+
+    def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert rows that have a value, or None, for each of the columns."""
+        self._copy(table.name, columns, rows)
+
+    def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows of which each names its columns; the others are NULL."""
+        columns = [column.name for column in table.columns]
+        self._copy(table.name, columns, (tuple(map(row.get, columns)) for row in rows))
+
+    def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
+        """Insert the rows whose primary key is not there yet, and return how many they were."""
+        names = ", ".join(columns)
+        with self._driver.cursor() as cursor:
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE new_{table.name} ON COMMIT DROP AS "  # noqa: S608  # names are ours
+                f"SELECT {names} FROM {table.name} WITH NO DATA"
+            )
+            self._copy(f"new_{table.name}", columns, rows)
+            cursor.execute(
+                f"INSERT INTO {table.name} ({names}) SELECT {names} FROM new_{table.name} "  # noqa: S608  # names are ours
+                "ON CONFLICT DO NOTHING"
+            )
+            return int(cursor.rowcount)
+
+    def _copy(self, table_name: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
+        with (
+            self._driver.cursor() as cursor,
+            cursor.copy(f"COPY {table_name} ({', '.join(columns)}) FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write_row(_without_nul(row))
+
+
+def of(connection: Connection) -> Bulk:
+    """Return how the connection's database takes rows."""
+    if connection.dialect.name == "postgresql":
+        return PostgresBulk(connection)
+    return SqliteBulk(connection)
+
+
+def _insert_sql(table: Table, columns: Sequence[str]) -> str:
+    names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+    return f"INSERT INTO {table.name} ({names}) VALUES ({marks})"  # noqa: S608  # names are ours
+
+
+def _without_nul(row: Values) -> Values:
+    """Return the row as PostgreSQL can hold it: its text has no character 0."""
+    if any(type(value) is str and "\0" in value for value in row):
+        return tuple(v.replace("\0", "\ufffd") if isinstance(v, str) else v for v in row)
+    return row

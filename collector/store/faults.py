@@ -1,0 +1,57 @@
+"""What the database says when it cannot be used now, in the store's own errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy.exc import (
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from collector.errors import StoreUnavailableError
+
+# Only these mean "not now"; their siblings (integrity, programming, data) mean a bug.
+_NOT_NOW = (OperationalError, DatabaseError, InterfaceError, InternalError)
+_DRIVER_NOT_NOW = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
+_REMEDIES = {
+    "lock": "another process is writing to it: try again",
+    "full": "free some space",
+    "No space left": "free some space",
+    "readonly": "make the file and its folder writable",
+    "read-only": "let it be written to",
+    "unable to open": "check that the file and its folder can be written",
+    "malformed": "restore it from a backup",
+    "not a database": "name another file, or restore it from a backup",
+    "refused": "start the database server",
+    "terminating connection": "wait until the database server is back",
+    "starting up": "wait until the database server is up",
+    "shutting down": "wait until the database server is back",
+    "authentication failed": "check user and password",
+    "does not exist": "create it first",
+}
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Raise the store's own errors instead of the libraries', which are bugs where they remain."""
+    try:
+        yield
+    except PoolTimeoutError as exc:
+        raise StoreUnavailableError(f"{where}: every connection is in use; try again") from exc
+    except SQLAlchemyError as exc:
+        if type(exc) not in _NOT_NOW:
+            raise
+        raise _unavailable(where, getattr(exc, "orig", None) or exc) from exc
+    except _DRIVER_NOT_NOW as exc:
+        raise _unavailable(where, exc) from exc
+
+
+def _unavailable(where: str, cause: object) -> StoreUnavailableError:
+    words = (str(cause).splitlines() or [type(cause).__name__])[0]
+    remedy = next((_REMEDIES[part] for part in _REMEDIES if part in words), "check disk and server")
+    return StoreUnavailableError(f"{where}: {words}; {remedy}")

@@ -1,0 +1,53 @@
+"""Days: how ids tell the day of arrival, and the partitions that hold a day on PostgreSQL."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from collector.store import tables
+
+_DAY_S: Final = 86_400
+_DAY_BITS: Final = 32
+
+BY_DAY: Final = (tables.span, tables.content, tables.generation)
+"""The tables of which a day can be dropped."""
+
+
+def first_id_of(unix_s: float) -> int:
+    """Return the first id of the day, in UTC."""
+    return int(unix_s // _DAY_S) << _DAY_BITS
+
+
+def day_of(id_: int) -> int:
+    """Return the day of an id, counted from 1970-01-01."""
+    return id_ >> _DAY_BITS
+
+
+def ensure(connection: Connection, id_: int) -> None:
+    """Make the partitions that the id's rows go to, where there are none; PostgreSQL alone."""
+    if connection.dialect.name != "postgresql":
+        return
+    day = day_of(id_)
+    for table in BY_DAY:
+        name = _name(table.name, day)
+        if connection.scalar(text("SELECT to_regclass(:name)"), {"name": name}) is None:
+            connection.exec_driver_sql(
+                f"CREATE TABLE {name} PARTITION OF {table.name} "
+                f"FOR VALUES FROM ({day << _DAY_BITS}) TO ({day + 1 << _DAY_BITS})"
+            )
+
+
+def days(connection: Connection) -> Iterator[int]:
+    """Yield the days that have a partition on PostgreSQL, in order."""
+    names = connection.scalars(
+        text(
+            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
+            "WHERE i.inhparent = 'span'::regclass ORDER BY c.relname"
+        )
+    )
+    yield from (int(name.removeprefix("span_day_")) for name in names)
+
+
+def _name(table_name: str, day: int) -> str:
+    return f"{table_name}_day_{day:06}"

@@ -1,0 +1,1 @@
+"""Rollups: what many generations come to, by rollout, arm, cohort and time."""

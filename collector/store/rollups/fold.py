@@ -1,0 +1,73 @@
+"""Deltas folded into minutes and hours, a bounded number at a time."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, tuple_
+
+from collector.store.rollups import state
+from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
+
+_HOUR_S = 3600
+_KEYS_A_QUERY = 500
+
+_Key = tuple[int, int]
+"""Series id and start."""
+
+
+def pending(connection: Connection) -> int:
+    """Return how many deltas wait to be folded."""
+    return connection.scalar(select(func.count()).select_from(rollup_delta)) or 0
+
+
+def fold(connection: Connection, *, at_most: int) -> int:
+    """Fold the oldest deltas and return how many; the transaction must exclude other writers."""
+    rows = connection.execute(select(rollup_delta).order_by(rollup_delta.c.id).limit(at_most)).all()
+    if not rows:
+        return 0
+    for table, length_s in ((rollup_minute, 1), (rollup_hour, _HOUR_S)):
+        added: dict[_Key, list[state.Packed]] = defaultdict(list)
+        for row in rows:
+            added[row.series_id, row.start_unix_s // length_s * length_s].append(packed(row))
+        _add(connection, table, added)
+    connection.execute(delete(rollup_delta).where(rollup_delta.c.id <= rows[-1].id))
+    return len(rows)
+
+
+def packed(row: Row[Any]) -> state.Packed:
+    """Return the state that a row of a rollup table, or of the deltas, holds."""
+    return state.Packed(
+        row.first_start_unix_ns, row.last_end_unix_ns, row.counts, row.moments, row.bins
+    )
+
+
+def _add(connection: Connection, table: Table, added: dict[_Key, list[state.Packed]]) -> None:
+    keys = list(added)
+    for at in range(0, len(keys), _KEYS_A_QUERY):
+        _add_some(connection, table, {key: added[key] for key in keys[at : at + _KEYS_A_QUERY]})
+
+
+def _add_some(
+    connection: Connection, table: Table, added: dict[_Key, Sequence[state.Packed]]
+) -> None:
+    key = tuple_(table.c.series_id, table.c.start_unix_s)
+    known = connection.execute(select(table).where(key.in_(list(added)))).all()
+    old = {(row.series_id, row.start_unix_s): packed(row) for row in known}
+    if old:
+        connection.execute(delete(table).where(key.in_(list(old))))
+    connection.execute(
+        insert(table),
+        [
+            {
+                "series_id": series_id,
+                "start_unix_s": start_unix_s,
+                **state.merge([*_known(old, (series_id, start_unix_s)), *new])._asdict(),
+            }
+            for (series_id, start_unix_s), new in added.items()
+        ],
+    )
+
+
+def _known(old: dict[_Key, state.Packed], key: _Key) -> list[state.Packed]:
+    return [old[key]] if key in old else []

@@ -1,0 +1,250 @@
+"""Rollups: counts, moments and a histogram of what many generations took, which add up.
+
+A state is three packed arrays, each a list of records that name what they are of, so that merging
+many states is one concatenation and one sum by name, and so that an older row lacks nothing when a
+further count or metric is added at the end of a list. Entries of the lists are never moved.
+
+The histogram has the logarithmic bins of DDSketch (Masson, Rim, Lee: "DDSketch: a fast and
+fully-mergeable quantile sketch with relative-error guarantees", VLDB 2019): bin i holds the values
+in (γ^(i−1), γ^i], γ = (1 + ε)/(1 − ε), and stands for 2γ^i/(γ + 1), at most ε = 1 % from any of
+them. Merging adds counts, so that the order of arrival changes nothing.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+COUNTS: Final = (
+    "generations",
+    "errors",
+    "flagged",
+    "with_input_tokens",
+    "input_tokens",
+    "with_output_tokens",
+    "output_tokens",
+    "usable_counts",
+    "with_steps",
+    "spec_steps",
+    "spec_draft_tokens",
+    "spec_accepted_tokens",
+    "fallbacks",
+    "retries",
+)
+METRICS: Final = ("ttft_s", "tpot_s", "e2e_s", "server_ttft_s", "queue_s", "output_tokens")
+
+LARGEST: Final = 1e15
+"""Seconds or tokens beyond which a value is no measurement, and would spoil every sum."""
+RELATIVE_ERROR: Final = 0.01
+_GAMMA: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
+_LOG_GAMMA: Final = math.log(_GAMMA)
+_ZERO: Final = -(2**15)
+_EXTREME: Final = 2**15 - 1
+
+# A count may be an int64 of a client's choosing, and their sum must not overflow one.
+_LOW_BITS: Final = 32
+_COUNT = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
+_MOMENT = np.dtype(
+    [
+        ("metric", "u1"),
+        ("n", "<i8"),
+        ("sum", "<f8"),
+        ("squares", "<f8"),
+        ("min", "<f8"),
+        ("max", "<f8"),
+    ]
+)
+_BIN = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
+
+Matrix = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Packed(NamedTuple):
+    """A state as it is stored."""
+
+    first_start_unix_ns: int
+    last_end_unix_ns: int
+    counts: bytes
+    moments: bytes
+    bins: bytes
+
+
+class Moments(NamedTuple):
+    """Of one metric; seconds, or tokens."""
+
+    n: int
+    sum: float
+    squares: float
+    """Σ x²."""
+    min: float
+    max: float
+
+
+class State(NamedTuple):
+    """What many generations come to."""
+
+    first_start_unix_ns: int
+    last_end_unix_ns: int
+    counts: dict[str, int]
+    """Every one of `COUNTS`."""
+    moments: dict[str, Moments]
+    """Of the metrics that anything was measured of."""
+    bins: dict[str, dict[int, int]]
+
+    def quantile(self, metric: str, q: float) -> float | None:
+        """Return the sketch's q-quantile, at most 1 % from the exact one; None where n is 0.
+
+        The exact one is the lower sample quantile: the value of rank ⌊q(n − 1)⌋ from 0.
+        """
+        bins = self.bins.get(metric)
+        if not bins:
+            return None
+        rank = math.floor(q * (sum(bins.values()) - 1))
+        seen = 0
+        for index in sorted(bins):
+            seen += bins[index]
+            if seen > rank:
+                value = value_of(index)
+                moments = self.moments[metric]
+                return min(max(value, moments.min), moments.max)
+        raise AssertionError("the ranks are counted from these bins")
+
+
+def value_of(index: int) -> float:
+    """Return the value that a bin stands for."""
+    return 0.0 if index == _ZERO else float(2 * _GAMMA**index / (_GAMMA + 1))
+
+
+def observe(
+    groups: Sequence[int], counts: Sequence[Sequence[int]], measured: Sequence[Sequence[float]]
+) -> dict[int, tuple[bytes, bytes, bytes]]:
+    """Return the packed counts, moments and bins of each group of observations.
+
+    `counts` has a row of `COUNTS` for each observation, `measured` one of `METRICS`, NaN where
+    nothing was measured. A negative value or one above `LARGEST` is left out.
+    """
+    group = np.asarray(groups, dtype=np.int64)
+    packed_counts = _pack_counts(group, counts)
+    values = np.asarray(measured, dtype=np.float64).reshape(len(group), len(METRICS))
+    rows, metrics = np.nonzero((values >= 0) & (values <= LARGEST))
+    value, owner = values[rows, metrics], group[rows]
+    moments = _observed_moments(owner, metrics, value)
+    bins = _observed_bins(owner, metrics, value)
+    return {g: (packed_counts[g], moments.get(g, b""), bins.get(g, b"")) for g in packed_counts}
+
+
+def merge(states: Iterable[Packed]) -> Packed:
+    """Return one state of at least one, packed: what all of them come to."""
+    first, last, counts, moments, bins = zip(*states, strict=True)
+    return Packed(
+        min(first),
+        max(last),
+        _merged_counts(b"".join(counts)).tobytes(),
+        _merged_moments(b"".join(moments)).tobytes(),
+        _merged_bins(b"".join(bins)).tobytes(),
+    )
+
+
+def unpack(packed: Packed) -> State:
+    """Return the state that is packed, whose records name everything once."""
+    counts = dict.fromkeys(COUNTS, 0)
+    for row in np.frombuffer(packed.counts, _COUNT):
+        counts[COUNTS[row["count"]]] = (int(row["high"]) << _LOW_BITS) + int(row["low"])
+    moments = {
+        METRICS[row["metric"]]: Moments(
+            int(row["n"]),
+            float(row["sum"]),
+            float(row["squares"]),
+            float(row["min"]),
+            float(row["max"]),
+        )
+        for row in np.frombuffer(packed.moments, _MOMENT)
+    }
+    bins: dict[str, dict[int, int]] = {}
+    for metric, index, n in np.frombuffer(packed.bins, _BIN).tolist():
+        bins.setdefault(METRICS[metric], {})[index] = n
+    return State(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
+
+
+def _pack_counts(group: Ints, counts: Sequence[Sequence[int]]) -> dict[int, bytes]:
+    totals: dict[int, list[int]] = {}
+    for owner, row in zip(group.tolist(), counts, strict=True):
+        known = totals.get(owner)
+        totals[owner] = list(row) if known is None else list(map(int.__add__, known, row))
+    return {owner: _count_records(row).tobytes() for owner, row in totals.items()}
+
+
+def _count_records(totals: Sequence[int]) -> npt.NDArray[Any]:  # Any: records
+    low = 2**_LOW_BITS - 1
+    known = [(i, n >> _LOW_BITS, n & low) for i, n in enumerate(totals) if n]
+    return np.array(known, dtype=_COUNT)
+
+
+def _bin_of(value: Matrix) -> Ints:
+    with np.errstate(divide="ignore"):
+        index = np.ceil(np.log(value) / _LOG_GAMMA)
+    clipped = np.clip(index, -_EXTREME, _EXTREME)
+    return np.where(value == 0, _ZERO, clipped).astype(np.int64)
+
+
+def _observed_moments(owner: Ints, metric: Ints, value: Matrix) -> dict[int, bytes]:
+    keys, inverse = np.unique(owner * 256 + metric, return_inverse=True)
+    out = np.zeros(len(keys), dtype=_MOMENT)
+    out["metric"], out["min"], out["max"] = keys % 256, np.inf, -np.inf
+    np.add.at(out["n"], inverse, 1)
+    np.add.at(out["sum"], inverse, value)
+    np.add.at(out["squares"], inverse, value * value)
+    np.minimum.at(out["min"], inverse, value)
+    np.maximum.at(out["max"], inverse, value)
+    return _by_owner(keys // 256, out)
+
+
+def _observed_bins(owner: Ints, metric: Ints, value: Matrix) -> dict[int, bytes]:
+    within = metric * 2**16 + (_bin_of(value) - _ZERO)
+    keys, n = np.unique(owner * 2**24 + within, return_counts=True)
+    return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
+
+
+def _bin_records(within: Ints, n: Ints) -> npt.NDArray[Any]:  # Any: records
+    out = np.empty(len(within), dtype=_BIN)
+    out["metric"], out["bin"], out["n"] = within // 2**16, within % 2**16 + _ZERO, n
+    return out
+
+
+def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # Any: records
+    """Cut the records, which are sorted by owner, into one piece an owner."""
+    owners, starts = np.unique(owner, return_index=True)
+    pieces = np.split(records, starts[1:])
+    return {int(o): piece.tobytes() for o, piece in zip(owners, pieces, strict=True)}
+
+
+def _merged_counts(packed: bytes) -> npt.NDArray[Any]:  # Any: records
+    records = np.frombuffer(packed, _COUNT)
+    high, low = np.zeros(len(COUNTS), np.int64), np.zeros(len(COUNTS), np.int64)
+    np.add.at(high, records["count"], records["high"])
+    np.add.at(low, records["count"], records["low"])
+    return _count_records([(int(h) << _LOW_BITS) + int(x) for h, x in zip(high, low, strict=True)])
+
+
+def _merged_moments(packed: bytes) -> npt.NDArray[Any]:  # Any: records
+    records = np.frombuffer(packed, _MOMENT)
+    metrics, inverse = np.unique(records["metric"], return_inverse=True)
+    out = np.zeros(len(metrics), dtype=_MOMENT)
+    out["metric"], out["min"], out["max"] = metrics, np.inf, -np.inf
+    for name in ("n", "sum", "squares"):
+        np.add.at(out[name], inverse, records[name])
+    np.minimum.at(out["min"], inverse, records["min"])
+    np.maximum.at(out["max"], inverse, records["max"])
+    return out
+
+
+def _merged_bins(packed: bytes) -> npt.NDArray[Any]:  # Any: records
+    records = np.frombuffer(packed, _BIN)
+    within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - _ZERO)
+    keys, inverse = np.unique(within, return_inverse=True)
+    n = np.zeros(len(keys), np.int64)
+    np.add.at(n, inverse, records["n"])
+    return _bin_records(keys, n)
