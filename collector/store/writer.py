@@ -1,7 +1,8 @@
 """Batches into the database, one transaction a batch.
 
 Idempotent: a span is stored once by (trace_id, span_id) and never changed, a verdict once by its
-id; a score replaces the earlier one of the same span, metric, evaluator and version.
+id, a sample once by its metric, time and series; a score replaces the earlier one of the same span,
+metric, evaluator and version.
 """
 
 import json
@@ -11,8 +12,8 @@ from typing import Any
 from sqlalchemy import Connection, Dialect, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from collector.contract import Score, StoredVerdict, to_document
-from collector.store import generation_rows, span_rows, tables
+from collector.contract import EngineSample, Score, StoredVerdict, to_document
+from collector.store import generation_rows, samples, span_rows, tables
 from collector.store.batch import Batch
 
 # Any: the two dialects' inserts have no common type.
@@ -39,6 +40,9 @@ class Writer:
         self._generation_sql = _insert_sql(
             tables.generation, ("id", *generation_rows.COLUMNS), mark
         )
+        self._sample_sql = (
+            _insert_sql(tables.engine_sample, samples.COLUMNS, mark) + " ON CONFLICT DO NOTHING"
+        )
 
     def write(self, connection: Connection, batch: Batch) -> None:
         """Write the batch inside the connection's transaction, which must exclude other writers."""
@@ -48,6 +52,8 @@ class Writer:
             self._write_scores(connection, batch.scores)
         if batch.verdicts:
             self._write_verdicts(connection, batch.verdicts)
+        if batch.samples:
+            self._write_samples(connection, batch.samples)
 
     def _write_spans(self, connection: Connection, spans: Sequence[span_rows.SpanRows]) -> None:
         first_id = (connection.scalar(select(func.max(tables.span.c.id))) or 0) + 1
@@ -87,6 +93,9 @@ class Writer:
             self._insert(tables.verdict).on_conflict_do_nothing(index_elements=["id"]),
             [_verdict_row(stored) for stored in verdicts],
         )
+
+    def _write_samples(self, connection: Connection, taken: Sequence[EngineSample]) -> None:
+        connection.exec_driver_sql(self._sample_sql, [samples.to_row(sample) for sample in taken])
 
 
 def _insert_sql(table: Table, columns: Sequence[str], mark: str) -> str:

@@ -38,7 +38,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
     """Exit code 2, and not even an empty file is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        done = run(command_of("serve", "--database", database_url, "--port", port))
+        done = run(command_of("serve", "--database", database_url, "--port", port, "--no-grpc"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: cannot listen on 127.0.0.1 port {port}: Address already in use; "
@@ -88,7 +88,9 @@ def test_listening_beyond_this_machine_is_warned_of(
 ) -> None:
     """Requests carry no key, so an exposed address says what that means."""
     process = subprocess.Popen(
-        command_of("serve", "--database", database_url, "--port", "0", "--host", ANYWHERE),
+        command_of(
+            "serve", "--database", database_url, "--port", "0", "--no-grpc", "--host", ANYWHERE
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,6 +121,7 @@ def test_db_upgrade_creates_and_stats_counts(
     counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
     assert counted["rows"] == {
         "content": 0,
+        "engine_sample": 0,
         "generation": 1,
         "score": 0,
         "span": 1,
