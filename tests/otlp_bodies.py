@@ -4,6 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
@@ -49,6 +53,37 @@ def json_document(spans: Iterable[Span]) -> dict[str, Any]:
                 out["kind"] = KINDS[span.kind]
                 out["status"] = {"code": STATUSES[span.status], "message": span.status_message}
     return document
+
+
+def logs_request(
+    records: Iterable[Mapping[str, Any]],
+    *,
+    scope: tuple[str, str] = ("judge", "2"),
+    resource: Mapping[str, AttributeValue] | None = None,
+) -> ExportLogsServiceRequest:
+    """Return an export request of log records, each the fields of a `LogRecord`."""
+    request = ExportLogsServiceRequest()
+    resource_logs = request.resource_logs.add()
+    fill_attributes(resource_logs.resource.attributes, resource or {})
+    scope_logs = resource_logs.scope_logs.add()
+    scope_logs.scope.name, scope_logs.scope.version = scope
+    for record in records:
+        fields = {name: value for name, value in record.items() if name != "attributes"}
+        fill_attributes(scope_logs.log_records.add(**fields).attributes, record["attributes"])
+    return request
+
+
+def metrics_request(
+    metrics: Iterable[Mapping[str, Any]], *, resource: Mapping[str, AttributeValue] | None = None
+) -> ExportMetricsServiceRequest:
+    """Return an export request of metrics, each in OTLP's JSON mapping."""
+    request = ExportMetricsServiceRequest()
+    resource_metrics = request.resource_metrics.add()
+    fill_attributes(resource_metrics.resource.attributes, resource or {})
+    scope_metrics = resource_metrics.scope_metrics.add()
+    for metric in metrics:
+        json_format.ParseDict(metric, scope_metrics.metrics.add())
+    return request
 
 
 def fill_attributes(pairs: Any, attributes: Mapping[str, AttributeValue]) -> None:
