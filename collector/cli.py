@@ -118,7 +118,7 @@ def _announce(listeners: server.Listeners) -> None:
     host, port = listeners.http.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
     url = f"http://{host}:{port}"
-    typer.echo(f"OTLP over HTTP at {url}/v1/traces, /v1/logs, /v1/metrics")
+    typer.echo(f"OTLP over HTTP at {url}/v1/traces")
     if listeners.grpc is not None:
         typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.port}")
     typer.echo(f"API described at {url}/docs")

@@ -14,6 +14,9 @@ from collector.contract import attributes as a
 from collector.otlp import Encoding
 
 EVENT = "gen_ai.evaluation.result"
+MAX_NAME = 255
+"""Longest name of a metric or evaluator, and longest version, in characters."""
+
 _UNVERSIONED = "unversioned"
 
 
@@ -80,11 +83,19 @@ def _score(
     attributes = otlp_body.attributes(record.attributes)
     evaluator = _evaluator(attributes, scope, resource)
     value, unscored_reason = _value(attributes)
+    metric = _metric(attributes)
+    for name, text in (
+        (a.GEN_AI_EVALUATION_NAME, metric),
+        ("the evaluator's name", evaluator.name),
+        ("the evaluator's version", evaluator.version),
+    ):
+        if len(text) > MAX_NAME or "\0" in text:
+            raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
     trace_id, span_id = _judged_span(record, attributes)
     return Score(
         trace_id=trace_id,
         span_id=span_id,
-        metric=_metric(attributes),
+        metric=metric,
         evaluator=evaluator.name,
         version=evaluator.version,
         value=value,

@@ -98,6 +98,16 @@ IDS = "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not a
     [
         ({}, {}, "gen_ai.evaluation.name: wanted the metric's name, a string"),
         ({"gen_ai.evaluation.name": 3}, {}, "gen_ai.evaluation.name: wanted the metric's name"),
+        (
+            {"gen_ai.evaluation.name": "x" * 256},
+            {},
+            "gen_ai.evaluation.name: wanted up to 255 characters, none of them NUL",
+        ),
+        (
+            NAME | {"draftgate.evaluator.name": "a\0"},
+            {},
+            "the evaluator's name: wanted up to 255 characters, none of them NUL",
+        ),
         (NAME, {"trace_id": b"", "span_id": b""}, IDS),
         (NAME, {"trace_id": b""}, IDS),
         (NAME, {"span_id": b"1"}, IDS),
