@@ -83,21 +83,13 @@ def _score(
     attributes = otlp_body.attributes(record.attributes)
     evaluator = _evaluator(attributes, scope, resource)
     value, unscored_reason = _value(attributes)
-    metric = _metric(attributes)
-    for name, text in (
-        (a.GEN_AI_EVALUATION_NAME, metric),
-        ("the evaluator's name", evaluator.name),
-        ("the evaluator's version", evaluator.version),
-    ):
-        if len(text) > MAX_NAME or "\0" in text:
-            raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
     trace_id, span_id = _judged_span(record, attributes)
     return Score(
         trace_id=trace_id,
         span_id=span_id,
-        metric=metric,
-        evaluator=evaluator.name,
-        version=evaluator.version,
+        metric=_key(a.GEN_AI_EVALUATION_NAME, _metric(attributes)),
+        evaluator=_key("the evaluator's name", evaluator.name),
+        version=_key("the evaluator's version", evaluator.version),
         value=value,
         label=_text(attributes, a.GEN_AI_EVALUATION_SCORE_LABEL),
         explanation=_text(attributes, a.GEN_AI_EVALUATION_EXPLANATION),
@@ -124,6 +116,13 @@ def _metric(attributes: Mapping[str, AttributeValue]) -> str:
     if metric is None:
         raise _RejectedError(f"{a.GEN_AI_EVALUATION_NAME}: wanted the metric's name, a string")
     return metric
+
+
+def _key(name: str, text: str) -> str:
+    """Return the text, which an index must hold."""
+    if len(text) > MAX_NAME or "\0" in text:
+        raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
+    return text
 
 
 def _evaluator(
