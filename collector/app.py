@@ -15,11 +15,14 @@ from collector.api import (
     pairs,
     problems,
     rollouts,
+    samples,
     scores,
     traces,
     verdicts,
 )
 from collector.api.state import State
+from collector.counters import Counters
+from collector.export import Exporter
 from collector.ingest import Ingest
 from collector.settings import Settings
 from collector.store import Store
@@ -37,7 +40,9 @@ def create_app(settings: Settings) -> FastAPI:
         )
         ingest = Ingest(store, max_queue_bytes=settings.max_queue_bytes)
         ingest.start()
-        app.state.collector = State(settings, store, ingest, CapacityLimiter(_DECODERS))
+        decoders, counters = CapacityLimiter(_DECODERS), Counters()
+        exporter = Exporter(ingest, decoders, counters)
+        app.state.collector = State(settings, store, ingest, decoders, exporter, counters)
         try:
             yield
         finally:
@@ -57,6 +62,7 @@ def create_app(settings: Settings) -> FastAPI:
         pairs,
         traces,
         scores,
+        samples,
         verdicts,
         health,
     ):

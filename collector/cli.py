@@ -2,7 +2,6 @@
 
 import ipaddress
 import json
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,14 +42,24 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port (default 4318); 0 takes a free one.")
     ] = None,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port of OTLP over gRPC (default 4317); 0 takes a free one."
+        ),
+    ] = None,
+    *,
+    no_grpc: Annotated[bool, typer.Option("--no-grpc", help="Serve no gRPC.")] = False,
 ) -> None:
     """Receive OTLP and serve the API, until interrupted.
 
     Example: draftgate serve --database sqlite:///draftgate.db --port 4318
     """
     with _one_line_errors():
-        settings = _settings(database, host, port)
-        listener = server.listen(settings.host, settings.port)
+        settings = _settings(database, host=host, port=port, grpc_port=grpc_port)
+        if no_grpc:
+            settings = replace(settings, grpc_port=None)
+        listeners = server.listen_all(settings)
         # Opened once beforehand: a database that cannot be used is one line, not a traceback.
         store = Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s)
         try:
@@ -58,7 +67,7 @@ def serve(
         finally:
             store.close()
     _warn_if_exposed(settings.host)
-    server.run(settings, listener, lambda: _announce(listener))
+    server.run(settings, listeners, lambda: _announce(listeners))
 
 
 @db.command()
@@ -99,16 +108,19 @@ def stats(
         _print_stats(rows, size_bytes)
 
 
-def _settings(database: str | None, host: str | None = None, port: int | None = None) -> Settings:
-    given = {"database_url": database, "host": host, "port": port}
+def _settings(database: str | None, **options: str | int | None) -> Settings:
+    given = {"database_url": database, **options}
     chosen = {name: value for name, value in given.items() if value is not None}
     return replace(from_environment(), **chosen)  # type: ignore[arg-type]  # each has its type
 
 
-def _announce(listener: socket.socket) -> None:
-    host, port = listener.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def _announce(listeners: server.Listeners) -> None:
+    host, port = listeners.http.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    url = f"http://{host}:{port}"
     typer.echo(f"OTLP over HTTP at {url}/v1/traces")
+    if listeners.grpc is not None:
+        typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.port}")
     typer.echo(f"API described at {url}/docs")
     sys.stdout.flush()  # whoever waits for the address may read from a pipe
 

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.contract import (
     Arm,
     ArmSummary,
+    EngineSample,
     Generation,
     Pair,
     RolloutOverview,
@@ -192,6 +193,23 @@ class Client:
         """Yield the scores of a rollout's generations, page by page."""
         query = {"rollout": rollout, "metric": metric}
         return self._pages(Score, "/api/v1/scores", query, "scores")
+
+    def samples(
+        self,
+        metric: str,
+        *,
+        service_name: str | None = None,
+        since_unix_ns: int = 0,
+        until_unix_ns: int | None = None,
+    ) -> Iterator[EngineSample]:
+        """Yield a metric's engine samples from `since` to before `until`, by time, page by page."""
+        query = {
+            "metric": metric,
+            "service_name": service_name,
+            "since_unix_ns": since_unix_ns,
+            "until_unix_ns": until_unix_ns,
+        }
+        return self._pages(EngineSample, "/api/v1/samples", query, "samples")
 
     def post_verdict(self, verdict: Verdict) -> StoredVerdict:
         """Store a verdict, once, and return it as stored."""

@@ -4,12 +4,17 @@ CollectorError                     one line: what was seen, what was wanted, wha
 ├── SettingsError                  a DRAFTGATE_* variable or an option is unusable
 ├── OtlpError                      an OTLP body cannot be decoded at all
 ├── RequestError                   an API request is unusable
+│   ├── BodyTooLargeError          its body is larger than the collector accepts
+│   ├── MediaTypeError             its body is of a type, or in a coding, that is not read
 │   └── NotFoundError              it names something that is not stored
 ├── QueueFullError                 more is pending than the queue may hold; send again later
 ├── StoreError                     the database cannot be used
 │   └── StoreUnavailableError      it cannot be used now (locked, full, read-only); try again later
 └── ClientError                    the collector could not be reached, or refused
 """
+
+RETRY_AFTER_S = 1
+"""How long a sender is told to wait before it tries again."""
 
 
 class CollectorError(Exception):
@@ -26,6 +31,14 @@ class OtlpError(CollectorError):
 
 class RequestError(CollectorError):
     """An API request is unusable."""
+
+
+class BodyTooLargeError(RequestError):
+    """A body is larger than the collector accepts."""
+
+
+class MediaTypeError(RequestError):
+    """A body is of a type, or in a coding, that the collector does not read."""
 
 
 class NotFoundError(RequestError):

@@ -69,10 +69,11 @@ class Ingest:
             with self._changed:
                 self._admitted_bytes -= size_bytes
 
-    async def write(self, batch: Batch) -> None:
-        """Return once the batch is durable.
+    def submit(self, batch: Batch) -> Future[None]:
+        """Return what is done once the batch is durable.
 
-        Raises `StoreUnavailableError` where it could not be stored now; nothing of it is then.
+        Raises, or gives, `StoreUnavailableError` where it cannot be stored now; nothing of it is
+        then.
         """
         written: Future[None] = Future()
         with self._changed:
@@ -80,7 +81,11 @@ class Ingest:
                 raise StoreUnavailableError("the collector is stopping; send this again later")
             self._pending.append(_Pending(batch, written))
             self._changed.notify()
-        await asyncio.wrap_future(written)
+        return written
+
+    async def write(self, batch: Batch) -> None:
+        """Return once the batch is durable; raises as `submit` does."""
+        await asyncio.wrap_future(self.submit(batch))
 
     def _run(self) -> None:
         while True:

@@ -1,26 +1,21 @@
-"""OTLP/HTTP trace bodies to spans.
+"""OTLP trace bodies to spans.
 
 Both encodings end in the same protobuf message and are read by the same code, so that they cannot
-store different rows. The JSON mapping of OTLP differs from protobuf's own in one thing: trace and
-span ids are hexadecimal, not base64; they are rewritten before the message is built.
+store different rows.
 """
 
-import base64
-import binascii
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collector import otlp_wire
+from collector import otlp_body, otlp_wire
 from collector.contract import AttributeValue, Span, SpanEvent, SpanLink, SpanStatus
 from collector.errors import OtlpError
+from collector.otlp_body import Encoding
 from collector.otlp_values import read_attributes, read_value
 
 _MAX_UNIX_NS = 2**63 - 1
@@ -29,13 +24,6 @@ _NO_SPAN = bytes(8)
 _WANTED_TIME = "{}: wanted Unix nanoseconds from 1 to 2^63 - 1"
 _KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _STATUSES = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
-
-
-class Encoding(StrEnum):
-    """How an OTLP body is written; the value is its media type."""
-
-    PROTOBUF = "application/x-protobuf"
-    JSON = "application/json"
 
 
 class Resource(NamedTuple):
@@ -115,7 +103,7 @@ def decode_traces(body: bytes, encoding: Encoding) -> Received:
     be stored (an id of the wrong length or all zeros, no start or end, a time beyond int64) is
     named in `rejected` and does not keep the others out.
     """
-    message = _parse(_to_protobuf(body) if encoding is Encoding.JSON else body)
+    message = _wire_message(body, encoding)
     received: list[ReceivedSpan] = []
     rejected: list[str] = []
     for resource_spans in message.resource_spans:
@@ -148,63 +136,19 @@ def read_attribute(raw: bytes) -> tuple[str, AttributeValue]:
     return (pair.key, read_value(pair.value))
 
 
-def _parse(body: bytes) -> Any:  # Any: protobuf makes the class
-    try:
-        return otlp_wire.ExportTraceServiceRequest.FromString(body)
-    except DecodeError as exc:
-        raise OtlpError(
-            f"the body ({len(body)} bytes) is no ExportTraceServiceRequest in protobuf: "
-            "truncated, garbled, not UTF-8, or nested too deeply"
-        ) from exc
+def _wire_message(body: bytes, encoding: Encoding) -> Any:  # Any: protobuf makes the class
+    message = otlp_wire.ExportTraceServiceRequest()
+    if encoding is Encoding.JSON:
+        full = otlp_body.parse(body, encoding, ExportTraceServiceRequest(), _rewrite_ids)
+        body, encoding = full.SerializeToString(), Encoding.PROTOBUF
+    return otlp_body.parse(body, encoding, message, _rewrite_ids)
 
 
-def _to_protobuf(body: bytes) -> bytes:
-    message = ExportTraceServiceRequest()
-    try:
-        document = json.loads(body)
-        if not isinstance(document, dict):
-            raise OtlpError(f"wanted a JSON object, got {type(document).__name__}")
-        _rewrite_ids(document)
-        json_format.ParseDict(document, message, ignore_unknown_fields=True)
-    except RecursionError as exc:
-        raise OtlpError("the JSON body is nested too deeply") from exc
-    except (ValueError, TypeError, AttributeError, json_format.ParseError) as exc:
-        raise OtlpError(f"the body is no OTLP JSON: {_reason(exc)}") from exc
-    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
-
-
-def _reason(exc: Exception) -> str:
-    """Return the end of the message, where the innermost field and its fault are named."""
-    words = str(exc).encode(errors="replace").decode().split()
-    return " ".join(words).rpartition("Failed to parse ")[2][-200:]
-
-
-def _rewrite_ids(document: dict[str, Any]) -> None:  # Any: JSON, as sent
-    for resource_spans in _objects(document, "resourceSpans"):
-        for scope_spans in _objects(resource_spans, "scopeSpans"):
-            for span in _objects(scope_spans, "spans"):
-                _rewrite_hex(span, ("traceId", "spanId", "parentSpanId"))
-                for link in _objects(span, "links"):
-                    _rewrite_hex(link, ("traceId", "spanId"))
-
-
-def _objects(parent: dict[str, Any], key: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects listed under the key; anything else is left for the parser to refuse."""
-    items = parent.get(key)
-    if isinstance(items, list):
-        yield from (item for item in items if isinstance(item, dict))
-
-
-def _rewrite_hex(holder: dict[str, Any], keys: Iterable[str]) -> None:
-    for key in keys:
-        text = holder.get(key)
-        if not isinstance(text, str):
-            continue
-        try:
-            raw = binascii.unhexlify(text)
-        except ValueError:
-            raw = b"?"  # no id has this length: the span is rejected, the others are not
-        holder[key] = base64.b64encode(raw).decode()
+def _rewrite_ids(document: otlp_body.JsonObject) -> None:
+    for span in otlp_body.objects(document, "resourceSpans", "scopeSpans", "spans"):
+        otlp_body.rewrite_hex(span, "traceId", "spanId", "parentSpanId")
+        for link in otlp_body.objects(span, "links"):
+            otlp_body.rewrite_hex(link, "traceId", "spanId")
 
 
 def read_event(raw: bytes) -> SpanEvent:

@@ -1,20 +1,28 @@
-"""The collector as a process: its socket, its signals, its end."""
+"""The collector as a process: its sockets, its signals, its end."""
 
 import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
 
 import uvicorn
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
 
+from collector.api.state import State
 from collector.app import create_app
 from collector.errors import SettingsError
 from collector.settings import Settings
 
+if TYPE_CHECKING:
+    from collector.grpc_server import GrpcServer
+
 _DRAIN_S = 10
+_REMEDY = "stop what runs there, or pass another --port"
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
     """Return a listening socket; raises `SettingsError` where there can be none.
 
     Called before anything is written, so that a port in use leaves no half-made database.
@@ -33,24 +41,53 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as exc:
         listener.close()
         raise SettingsError(
-            f"cannot listen on {host} port {port}: {exc.strerror}; "
-            "stop what runs there, or pass another --port"
+            f"cannot listen on {host} port {port}: {exc.strerror}; {remedy}"
         ) from exc
     return listener
 
 
-def run(settings: Settings, listener: socket.socket, announce: Callable[[], None]) -> None:
+class Listeners(NamedTuple):
+    """Where a collector listens, bound before anything is written."""
+
+    http: socket.socket
+    grpc: "GrpcServer | None"
+
+
+def listen_all(settings: Settings) -> Listeners:
+    """Return the sockets that the settings ask for; raises `SettingsError` as `listen` does."""
+    http = listen(settings.host, settings.port)
+    try:
+        return Listeners(http, _listen_grpc(settings))
+    except SettingsError:
+        http.close()
+        raise
+
+
+def _listen_grpc(settings: Settings) -> "GrpcServer | None":
+    if settings.grpc_port is None:
+        return None
+    # Not at the top: every other command would wait for gRPC's library too.
+    from collector.grpc_server import REMEDY, GrpcServer  # noqa: PLC0415
+
+    if settings.grpc_port:
+        # gRPC's own complaint of a port in use goes to standard error, in its own words.
+        listen(settings.host, settings.grpc_port, REMEDY).close()
+    return GrpcServer(settings)
+
+
+def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was sent, store it, and return.
 
     `announce` is called once requests are answered.
     """
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_S,
     )
-    server = _Server(config, announce)
+    server = _Server(config, app, listeners.grpc, announce)
 
     def on_signal(_signal: int, _frame: FrameType | None) -> None:
         # uvicorn handles these itself while it serves, and raises them again when it is done: by
@@ -60,17 +97,35 @@ def run(settings: Settings, listener: socket.socket, announce: Callable[[], None
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    server.run(sockets=[listener])
+    server.run(sockets=[listeners.http])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which tells when it has started."""
+    """uvicorn's server, with gRPC beside it, which tells when both have started."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        app: FastAPI,
+        grpc: "GrpcServer | None",
+        announce: Callable[[], None],
+    ) -> None:
         super().__init__(config)
+        self._app = app
+        self._grpc = grpc
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self.started:
-            self._announce()
+        if not self.started:
+            return
+        if self._grpc is not None:
+            collector: State = self._app.state.collector
+            self._grpc.start(collector.exporter)
+        self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # First, for the application's end stops the writer that exports wait for.
+        if self._grpc is not None:
+            await run_in_threadpool(self._grpc.stop, _DRAIN_S)
+        await super().shutdown(sockets)

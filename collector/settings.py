@@ -9,6 +9,7 @@ from collector.errors import SettingsError
 DEFAULT_DATABASE_URL = "sqlite:///draftgate.db"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 4318
+DEFAULT_GRPC_PORT = 4317
 MIB = 1024 * 1024
 
 
@@ -19,6 +20,8 @@ class Settings:
     database_url: str = DEFAULT_DATABASE_URL
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    grpc_port: int | None = DEFAULT_GRPC_PORT
+    """None serves no gRPC."""
     max_body_bytes: int = 32 * MIB
     """Largest request body, as sent and as inflated."""
     max_queue_bytes: int = 64 * MIB
@@ -38,12 +41,19 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         database_url=env.get("DRAFTGATE_DATABASE_URL") or default.database_url,
         host=env.get("DRAFTGATE_HOST") or default.host,
         port=int(_number(env, "DRAFTGATE_PORT", default.port, highest=65535)),
+        grpc_port=_grpc_port(env),
         max_body_bytes=int(_number(env, "DRAFTGATE_MAX_BODY_BYTES", default.max_body_bytes)),
         max_queue_bytes=int(_number(env, "DRAFTGATE_MAX_QUEUE_BYTES", default.max_queue_bytes)),
         busy_timeout_s=_number(
             env, "DRAFTGATE_BUSY_TIMEOUT_S", default.busy_timeout_s, fraction=True
         ),
     )
+
+
+def _grpc_port(env: Mapping[str, str]) -> int | None:
+    if env.get("DRAFTGATE_GRPC_PORT") == "off":
+        return None
+    return int(_number(env, "DRAFTGATE_GRPC_PORT", DEFAULT_GRPC_PORT, highest=65535))
 
 
 def _number(

@@ -19,7 +19,7 @@ class CollectorStartError(Exception):
 @contextmanager
 def running(database: Path, log: Path) -> Iterator[str]:
     """Serve the database file on a free port; yield the URL, and drain and stop at the end."""
-    command = [sys.executable, "-m", "draftgate", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "draftgate", "serve", "--port", "0", "--no-grpc"]
     command += ["--database", f"sqlite:///{database}"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603

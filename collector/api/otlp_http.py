@@ -1,93 +1,90 @@
-"""OTLP over HTTP: `POST /v1/traces`."""
+"""OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`."""
 
-from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from google.protobuf import json_format
 from google.protobuf.message import Message
-from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from starlette.requests import ClientDisconnect
 
+from collector import export
 from collector.api import bodies
-from collector.api.problems import MediaTypeError, retry_headers, status_of
+from collector.api.problems import retry_headers, status_of
 from collector.api.state import Collector, State
-from collector.errors import CollectorError
-from collector.otlp import Encoding, decode_traces
-from collector.store import Batch, prepare
+from collector.codings import inflate
+from collector.errors import CollectorError, MediaTypeError
+from collector.export import LOGS, METRICS, TRACES, Signal
+from collector.otlp_body import Encoding
 
-router = APIRouter(tags=["otlp"])
-
-_GRPC_CODES = {
-    HTTPStatus.BAD_REQUEST: 3,  # INVALID_ARGUMENT
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: 8,  # RESOURCE_EXHAUSTED
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: 3,
-    HTTPStatus.SERVICE_UNAVAILABLE: 14,  # UNAVAILABLE
-}
-_INTERNAL = 13
-_REASONS_SHOWN = 5
 _ANY_BODY = {
     encoding.value: {"schema": {"type": "string", "format": "binary"}} for encoding in Encoding
 }
-
-
-class _Prepared(NamedTuple):
-    batch: Batch
-    rejected: tuple[str, ...]
-
-
-@router.post(
-    "/v1/traces",
-    response_class=Response,
-    responses={
+_ROUTE: dict[str, Any] = {  # Any: the options of a route
+    "response_class": Response,
+    "responses": {
         200: {"description": "Stored; `partialSuccess` counts what was rejected."},
         400: {"description": "The body cannot be decoded (google.rpc.Status)."},
         413: {"description": "The body is too large (google.rpc.Status)."},
         415: {"description": "The body's type or coding is not read (google.rpc.Status)."},
         503: {"description": "It cannot be stored now; see Retry-After (google.rpc.Status)."},
     },
-    openapi_extra={"requestBody": {"required": True, "content": _ANY_BODY}},
-)
+    "openapi_extra": {"requestBody": {"required": True, "content": _ANY_BODY}},
+}
+
+router = APIRouter(prefix="/v1", tags=["otlp"])
+
+
+@router.post("/traces", **_ROUTE)
 async def export_traces(request: Request, collector: Collector) -> Response:
     """Store the spans of an OTLP export; an answer of 200 means that they are durable.
 
     Idempotent by trace id and span id: a span that is known already is left as it is. Protobuf or
-    JSON, as the content type says; gzip is understood.
+    JSON, as the content type says; gzip, deflate and zstd are understood.
     """
+    return await _export(request, collector, TRACES)
+
+
+@router.post("/logs", **_ROUTE)
+async def export_logs(request: Request, collector: Collector) -> Response:
+    """Store the evaluation results of an OTLP export as scores; ignore every other log record.
+
+    Idempotent by span, metric, evaluator and version: the last one sent wins.
+    """
+    return await _export(request, collector, LOGS)
+
+
+@router.post("/metrics", **_ROUTE)
+async def export_metrics(request: Request, collector: Collector) -> Response:
+    """Store the gauges and sums of engines as samples; ignore every other metric.
+
+    Idempotent by metric, time, service, instance and attributes: the first one sent stays.
+    """
+    return await _export(request, collector, METRICS)
+
+
+async def _export(request: Request, collector: State, signal: Signal) -> Response:
     answer_as = Encoding.JSON
     try:
-        answer_as = _encoding(request.headers.get("content-type", ""))
-        rejected = await _store(request, collector, answer_as)
+        with collector.exporter.counting_refusals(signal):
+            answer_as = _encoding(request.headers.get("content-type", ""))
+            body = await _body(request, collector)
+            answer = await collector.exporter.export(signal, body, answer_as)
     except CollectorError as exc:
-        status = status_of(exc)
-        message = Status(code=_GRPC_CODES.get(status, _INTERNAL), message=str(exc))
-        return _respond(message, answer_as, status)
+        return _respond(export.status_of(exc), answer_as, status_of(exc))
     except ClientDisconnect:
         return Response(status_code=HTTPStatus.BAD_REQUEST)  # there is nobody to read it
-    return _respond(_success(rejected), answer_as, HTTPStatus.OK)
+    return _respond(answer, answer_as, HTTPStatus.OK)
 
 
-async def _store(request: Request, collector: State, encoding: Encoding) -> tuple[str, ...]:
-    """Store the request's spans and return why some were rejected."""
+async def _body(request: Request, collector: State) -> bytes:
     limit = collector.settings.max_body_bytes
     coding = request.headers.get("content-encoding", "")
     sent = await bodies.read(request, limit)
-    body = await to_thread.run_sync(bodies.inflate, sent, coding, limit, limiter=collector.decoders)
-    with collector.ingest.room(len(body)):
-        prepared = await to_thread.run_sync(_prepare, body, encoding, limiter=collector.decoders)
-        if prepared.batch.spans:
-            await collector.ingest.write(prepared.batch)
-    return prepared.rejected
-
-
-def _prepare(body: bytes, encoding: Encoding) -> _Prepared:
-    received = decode_traces(body, encoding)
-    return _Prepared(Batch(spans=prepare(received.received)), received.rejected)
+    return await to_thread.run_sync(inflate, sent, coding, limit, limiter=collector.decoders)
 
 
 def _encoding(content_type: str) -> Encoding:
@@ -98,17 +95,6 @@ def _encoding(content_type: str) -> Encoding:
         raise MediaTypeError(
             f"Content-Type {content_type!r}: wanted {Encoding.PROTOBUF} or {Encoding.JSON}"
         ) from exc
-
-
-def _success(rejected: tuple[str, ...]) -> ExportTraceServiceResponse:
-    response = ExportTraceServiceResponse()
-    if rejected:
-        reasons = Counter(rejected).most_common(_REASONS_SHOWN)
-        response.partial_success.rejected_spans = len(rejected)
-        response.partial_success.error_message = "; ".join(
-            f"{count} × {reason}" for reason, count in reasons
-        )
-    return response
 
 
 def _respond(message: Message, encoding: Encoding, status: int) -> Response:

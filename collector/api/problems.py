@@ -10,9 +10,16 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from collector.errors import CollectorError, NotFoundError, QueueFullError, RequestError, StoreError
+from collector.errors import (
+    RETRY_AFTER_S,
+    BodyTooLargeError,
+    CollectorError,
+    MediaTypeError,
+    NotFoundError,
+    QueueFullError,
+    StoreError,
+)
 
-RETRY_AFTER_S = 1
 MEDIA_TYPE = "application/problem+json"
 
 _log = logging.getLogger(__name__)
@@ -25,14 +32,6 @@ class Problem(BaseModel):
     title: str = Field(description="The HTTP status in words.")
     status: int
     detail: str = Field(description="What was seen, what was wanted, and what to do.")
-
-
-class BodyTooLargeError(RequestError):
-    """A body is larger than the collector accepts."""
-
-
-class MediaTypeError(RequestError):
-    """A body is of a type, or in a coding, that the collector does not read."""
 
 
 def status_of(error: CollectorError) -> HTTPStatus:

@@ -5,6 +5,8 @@ from typing import Annotated, NamedTuple, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from collector.counters import Counters
+from collector.export import Exporter
 from collector.ingest import Ingest
 from collector.settings import Settings
 from collector.store import Store
@@ -18,6 +20,8 @@ class State(NamedTuple):
     ingest: Ingest
     decoders: CapacityLimiter
     """Threads that inflate and decode: few, for each may hold a whole body outside the queue."""
+    exporter: Exporter
+    counters: Counters
 
 
 def state_of(request: Request) -> State:

@@ -78,7 +78,18 @@ DRAFTGATE_CONTEXT: Final = "draftgate.context"
 DRAFTGATE_REFERENCE: Final = "draftgate.reference"
 DRAFTGATE_OUTPUT_SCHEMA: Final = "draftgate.output_schema"
 
+# Evaluation results (log events)
+EVENT_NAME: Final = "event.name"
+GEN_AI_EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+GEN_AI_EVALUATION_SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+DRAFTGATE_EVALUATOR_NAME: Final = "draftgate.evaluator.name"
+DRAFTGATE_EVALUATOR_VERSION: Final = "draftgate.evaluator.version"
+
 # Environment (resource attributes)
 SERVICE_NAME: Final = "service.name"
 SERVICE_VERSION: Final = "service.version"
+SERVICE_INSTANCE_ID: Final = "service.instance.id"
+HOST_NAME: Final = "host.name"
 DRAFTGATE_FINGERPRINT: Final = "draftgate.fingerprint"

@@ -1,4 +1,4 @@
-"""Records that cross a process boundary: spans, generations, scores, pairs.
+"""Records that cross a process boundary: spans, generations, scores, engine samples, pairs.
 
 Every field that nobody measured is `None`, never 0. Times are Unix nanoseconds where they are
 instants (`_unix_ns`) and seconds where they are durations (`_s`).
@@ -35,6 +35,17 @@ class CountSource(StrEnum):
     REQUEST = "request"
     SCRAPE = "scrape"
     DERIVED = "derived"
+
+
+class SampleKind(StrEnum):
+    """How the samples of one metric are to be read."""
+
+    GAUGE = "gauge"
+    """The state at that time; sums that may fall are such, too."""
+    COUNTER = "counter"
+    """All since the engine's start: it grows, and begins anew where the engine does."""
+    DELTA = "delta"
+    """What was added since the sample before."""
 
 
 class SpanStatus(StrEnum):
@@ -218,6 +229,22 @@ class Score:
             raise ValueError("a score has either a value or the reason why there is none")
         if self.value is not None and not 0.0 <= self.value <= 1.0:
             raise ValueError(f"a score's value lies in [0, 1], got {self.value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSample:
+    """One value of one of an engine's gauges or counters, at one time."""
+
+    time_unix_ns: int
+    service_name: str | None
+    instance: str | None
+    """Which of the service's processes: `service.instance.id`, else `host.name`."""
+    metric: str
+    kind: SampleKind
+    value: float
+    unit: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """Labels, such as the model's name."""
 
 
 class PairKey(NamedTuple):

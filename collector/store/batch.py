@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collector.contract import Score, StoredVerdict
+from collector.contract import EngineSample, Score, StoredVerdict
 from collector.store.span_rows import SpanRows
 
 
@@ -14,6 +14,7 @@ class Batch:
     spans: tuple[SpanRows, ...] = ()
     scores: tuple[Score, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
+    samples: tuple[EngineSample, ...] = ()
 
 
 def merge(batches: Iterable[Batch]) -> Batch:
@@ -23,4 +24,5 @@ def merge(batches: Iterable[Batch]) -> Batch:
         spans=tuple(rows for part in parts for rows in part.spans),
         scores=tuple(score for part in parts for score in part.scores),
         verdicts=tuple(verdict for part in parts for verdict in part.verdicts),
+        samples=tuple(sample for part in parts for sample in part.samples),
     )

@@ -244,3 +244,20 @@ verdict = Table(
     Index(None, "posted_unix_ns"),
     Index(None, "rollout", "posted_unix_ns"),
 )
+
+engine_sample = Table(
+    "engine_sample",
+    metadata,
+    # In the key's order on disk, so that the samples of a metric in a window lie side by side.
+    Column("metric", String, primary_key=True),
+    Column("time_unix_ns", BigInteger, primary_key=True, autoincrement=False),
+    Column("series", LargeBinary, primary_key=True),  # digest of service, instance and attributes
+    Column("service_name", Text),
+    Column("instance", Text),
+    Column("kind", String, nullable=False),
+    Column("value", Double, nullable=False),
+    Column("unit", Text),
+    Column("attributes", Text, nullable=False),  # JSON
+    Index(None, "metric", "service_name", "time_unix_ns", "series"),
+    sqlite_with_rowid=False,
+)

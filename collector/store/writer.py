@@ -1,7 +1,8 @@
 """Batches into the database, one transaction a batch.
 
 Idempotent: a span is stored once by (trace_id, span_id) and never changed, a verdict once by its
-id; a score replaces the earlier one of the same span, metric, evaluator and version.
+id, a sample once by its metric, time and series; a score replaces the earlier one of the same span,
+metric, evaluator and version.
 """
 
 import json
@@ -12,8 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from collector.contract import Score, StoredVerdict, to_document
-from collector.store import bulk, partitions, span_rows, tables
+from collector.contract import EngineSample, Score, StoredVerdict, to_document
+from collector.store import bulk, partitions, samples, span_rows, tables
 from collector.store.batch import Batch
 from collector.store.rollups import deltas
 from collector.store.rollups.state import Packed
@@ -43,6 +44,8 @@ class Writer:
             self._write_scores(batch.scores)
         if batch.verdicts:
             self._write_verdicts(batch.verdicts)
+        if batch.samples:
+            self._write_samples(batch.samples)
 
     def _write_spans(self, spans: Sequence[SpanRows]) -> None:
         first_id = self._first_id()
@@ -123,6 +126,10 @@ class Writer:
             self._insert(tables.verdict).on_conflict_do_nothing(index_elements=["id"]),
             [_verdict_row(stored) for stored in verdicts],
         )
+
+    def _write_samples(self, taken: Sequence[EngineSample]) -> None:
+        rows = [samples.to_row(sample) for sample in taken]
+        self._bulk.insert_new(tables.engine_sample, samples.COLUMNS, rows)
 
 
 def _score_row(score: Score, revision: int) -> Mapping[str, Any]:

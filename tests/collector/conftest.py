@@ -13,18 +13,14 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from otlp_bodies import export_request, json_document
 
 from collector.app import create_app
 from collector.asgi_transport import InProcessTransport
-from collector.contract import Arm, AttributeValue, Generation, Span, Speculation, encode
+from collector.contract import Arm, Generation, Span, Speculation, encode
 from collector.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
-STATUSES = {"unset": 0, "ok": 1, "error": 2}
 
 
 @pytest.fixture
@@ -69,6 +65,8 @@ class Server(NamedTuple):
     """A running `draftgate serve`."""
 
     url: str
+    grpc: str
+    """Host and port."""
     process: subprocess.Popen[str]
 
     def stop(self) -> int:
@@ -89,7 +87,7 @@ def running_servers() -> Iterator[Callable[..., Server]]:
 
     def start(database_url: str, *, env: Mapping[str, str] | None = None, **popen: Any) -> Server:
         process = subprocess.Popen(
-            command("serve", "--database", database_url, "--port", "0"),
+            command("serve", "--database", database_url, "--port", "0", "--grpc-port", "0"),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -98,11 +96,11 @@ def running_servers() -> Iterator[Callable[..., Server]]:
             **popen,
         )
         assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"http://[0-9.:]+", line)
+        lines = process.stdout.readline() + process.stdout.readline()
+        found = re.search(r"HTTP at (http://[0-9.:]+)/.*\nOTLP over gRPC at ([0-9.:]+)", lines)
         if found is None:
-            pytest.fail(f"no address in {line!r}; stderr: {process.communicate()[1]}")
-        servers.append(Server(found.group(), process))
+            pytest.fail(f"no addresses in {lines!r}; stderr: {process.communicate()[1]}")
+        servers.append(Server(found[1], found[2], process))
         return servers[-1]
 
     try:
@@ -163,71 +161,6 @@ def make_generation(number: int = 1, **fields: Any) -> Generation:
         "service_name": "tests",
     }
     return Generation(**(values | fields))
-
-
-def export_request(spans: Iterable[Span]) -> ExportTraceServiceRequest:
-    """Return an export request with a resource of its own for each span."""
-    request = ExportTraceServiceRequest()
-    for span in spans:
-        resource_spans = request.resource_spans.add()
-        fill_attributes(resource_spans.resource.attributes, span.resource)
-        scope_spans = resource_spans.scope_spans.add()
-        scope_spans.scope.name = span.scope_name or ""
-        out = scope_spans.spans.add()
-        out.trace_id = bytes.fromhex(span.trace_id)
-        out.span_id = bytes.fromhex(span.span_id)
-        out.parent_span_id = bytes.fromhex(span.parent_span_id or "")
-        out.name = span.name
-        out.kind = KINDS[span.kind]
-        out.start_time_unix_nano = span.start_unix_ns
-        out.end_time_unix_nano = span.end_unix_ns
-        out.status.code = STATUSES[span.status]
-        out.status.message = span.status_message or ""
-        fill_attributes(out.attributes, span.attributes)
-    return request
-
-
-def json_document(spans: Iterable[Span]) -> dict[str, Any]:
-    """Return the same request as `export_request`, in OTLP's JSON mapping."""
-    document = json_format.MessageToDict(export_request(spans))
-    given = iter(spans)
-    for resource_spans in document["resourceSpans"]:
-        for scope_spans in resource_spans["scopeSpans"]:
-            for out in scope_spans["spans"]:
-                span = next(given)
-                out["traceId"], out["spanId"] = span.trace_id, span.span_id
-                if span.parent_span_id is not None:
-                    out["parentSpanId"] = span.parent_span_id
-                out["kind"] = KINDS[span.kind]
-                out["status"] = {"code": STATUSES[span.status], "message": span.status_message}
-    return document
-
-
-def fill_attributes(pairs: Any, attributes: Mapping[str, AttributeValue]) -> None:
-    for name, value in attributes.items():
-        pair: KeyValue = pairs.add()
-        pair.key = name
-        fill_value(pair.value, value)
-
-
-def fill_value(out: AnyValue, value: AttributeValue) -> None:
-    if isinstance(value, bool):
-        out.bool_value = value
-    elif isinstance(value, int):
-        out.int_value = value
-    elif isinstance(value, float):
-        out.double_value = value
-    elif isinstance(value, str):
-        out.string_value = value
-    elif isinstance(value, bytes):
-        out.bytes_value = value
-    elif isinstance(value, tuple):
-        out.array_value.SetInParent()
-        for item in value:
-            fill_value(out.array_value.values.add(), item)
-    elif isinstance(value, Mapping):
-        out.kvlist_value.SetInParent()
-        fill_attributes(out.kvlist_value.values, value)
 
 
 @pytest.fixture(scope="session")

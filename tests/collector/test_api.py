@@ -185,12 +185,15 @@ def test_openapi_describes_every_route_and_resolves(http: httpx.Client) -> None:
     assert {
         (path, method) for path, methods in document["paths"].items() for method in methods
     } == {
+        ("/v1/logs", "post"),
+        ("/v1/metrics", "post"),
         ("/v1/traces", "post"),
         ("/api/v1/rollouts", "get"),
         ("/api/v1/rollouts/{rollout}/summary", "get"),
         ("/api/v1/generations", "get"),
         ("/api/v1/pairs", "get"),
         ("/api/v1/traces/{trace_id}", "get"),
+        ("/api/v1/samples", "get"),
         ("/api/v1/scores", "get"),
         ("/api/v1/scores", "post"),
         ("/api/v1/verdicts", "get"),

@@ -13,6 +13,7 @@ from collector.client import Client
 from collector.contract import Generation, Span, encode
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what the warning is about
+FREE_GRPC = ("--grpc-port", "0")
 CommandOf = Callable[..., list[str]]
 
 
@@ -38,7 +39,7 @@ def test_a_port_in_use_is_one_line_and_no_database(
     """Exit code 2, and not even an empty file is left behind."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        done = run(command_of("serve", "--database", database_url, "--port", port))
+        done = run(command_of("serve", "--database", database_url, "--port", port, "--no-grpc"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: cannot listen on 127.0.0.1 port {port}: Address already in use; "
@@ -51,7 +52,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     """Exit code 2, the file named and unchanged."""
     file = tmp_path / "notes.txt"
     file.write_text("remember the milk\n")
-    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
+    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0", *FREE_GRPC))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {file}: is no SQLite database (it begins with b'remember the mil'); "
@@ -64,7 +65,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     ("options", "env", "words"),
     [
         (
-            ["--port", "0", "--database", "mysql://x"],
+            ["--port", "0", *FREE_GRPC, "--database", "mysql://x"],
             {},
             "mysql://…: is not a supported kind of database",
         ),
@@ -88,7 +89,9 @@ def test_listening_beyond_this_machine_is_warned_of(
 ) -> None:
     """Requests carry no key, so an exposed address says what that means."""
     process = subprocess.Popen(
-        command_of("serve", "--database", database_url, "--port", "0", "--host", ANYWHERE),
+        command_of(
+            "serve", "--database", database_url, "--port", "0", "--no-grpc", "--host", ANYWHERE
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,6 +122,7 @@ def test_db_upgrade_creates_and_stats_counts(
     counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
     assert counted["rows"] == {
         "content": 0,
+        "engine_sample": 0,
         "generation": 1,
         "score": 0,
         "span": 1,

@@ -210,7 +210,7 @@ def test_a_read_only_database_is_one_line_and_exit_2(
     # Permissions do not bind root, so root gives up that privilege.
     bound = ["setpriv", "--bounding-set=-dac_override"] if os.getuid() == 0 else []
     done = subprocess.run(
-        [*bound, *command_of("serve", "--database", database_url, "--port", "0")],
+        [*bound, *command_of("serve", "--database", database_url, "--port", "0", "--no-grpc")],
         capture_output=True,
         text=True,
         check=False,

@@ -18,6 +18,7 @@ def test_every_setting_has_a_variable() -> None:
         "DRAFTGATE_DATABASE_URL": "sqlite:///x.db",
         "DRAFTGATE_HOST": "::1",
         "DRAFTGATE_PORT": "0",
+        "DRAFTGATE_GRPC_PORT": "1",
         "DRAFTGATE_MAX_BODY_BYTES": "1",
         "DRAFTGATE_MAX_QUEUE_BYTES": "2",
         "DRAFTGATE_BUSY_TIMEOUT_S": "0.5",
@@ -26,10 +27,16 @@ def test_every_setting_has_a_variable() -> None:
         database_url="sqlite:///x.db",
         host="::1",
         port=0,
+        grpc_port=1,
         max_body_bytes=1,
         max_queue_bytes=2,
         busy_timeout_s=0.5,
     )
+
+
+def test_grpc_can_be_turned_off() -> None:
+    """`off` instead of a port serves no gRPC."""
+    assert from_environment({"DRAFTGATE_GRPC_PORT": "off"}) == Settings(grpc_port=None)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,15 @@ from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
 
-EMPTY = {"content": 0, "generation": 0, "score": 0, "span": 0, "span_payload": 0, "verdict": 0}
+EMPTY = {
+    "content": 0,
+    "engine_sample": 0,
+    "generation": 0,
+    "score": 0,
+    "span": 0,
+    "span_payload": 0,
+    "verdict": 0,
+}
 
 
 def test_the_migrated_schema_is_the_one_in_the_code(database_url: str) -> None:

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
+from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import (
     Acceptance,
     Arm,
     ArmLatency,
-    AttributeValue,
     Content,
     Finding,
     Generation,
@@ -28,8 +26,6 @@ from collector.contract import (
     Reason,
     Role,
     Score,
-    Span,
-    SpanStatus,
     Speculation,
     Verdict,
     encode,
@@ -60,43 +56,6 @@ FATES = (
     Fate("support-k8-relaxed", Outcome.FAIL, 0.55, 7),
     Fate("support-eagle-k6", Outcome.INCONCLUSIVE, 0.71, 40),
 )
-
-
-def any_value(value: AttributeValue) -> AnyValue:
-    """Encode an attribute value as OTLP."""
-    match value:
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-        case tuple():
-            return AnyValue(array_value=ArrayValue(values=map(any_value, value)))
-        case str():
-            return AnyValue(string_value=value)
-        case _:
-            raise TypeError(f"no OTLP value for {value!r}")
-
-
-def export_request(spans: list[Span]) -> bytes:
-    """Encode spans as an OTLP request."""
-    request = ExportTraceServiceRequest()
-    scope = request.resource_spans.add().scope_spans.add()
-    for span in spans:
-        sent = scope.spans.add(
-            trace_id=bytes.fromhex(span.trace_id),
-            span_id=bytes.fromhex(span.span_id),
-            name=span.name,
-            kind=3,
-            start_time_unix_nano=span.start_unix_ns,
-            end_time_unix_nano=span.end_unix_ns,
-        )
-        if span.status is SpanStatus.ERROR:
-            sent.status.code = 2
-        for key, value in span.attributes.items():
-            sent.attributes.append(KeyValue(key=key, value=any_value(value)))
-    return request.SerializeToString()
 
 
 def output(text: str) -> str:
@@ -437,7 +396,8 @@ def seed(client: Client) -> None:
             for arm in Arm
             if (arm, cohort, number, repeat) != (Arm.CANDIDATE, "code", 19, 1)
         ]
-        client.post_traces(export_request([encode(sent) for sent in generations]))
+        body = export_request([encode(sent) for sent in generations])
+        client.post_traces(body.SerializeToString())
         client.post_scores([score for sent in generations for score in scores(fate, sent)])
         client.post_verdict(verdict(fate))
 
@@ -457,7 +417,7 @@ def undecided_database(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/undecided.db"
     pair = [generation(FATES[0], arm, "chat", 1, 0) for arm in Arm]
     with Client.local(url) as client:
-        client.post_traces(export_request([encode(side) for side in pair]))
+        client.post_traces(export_request([encode(side) for side in pair]).SerializeToString())
     return url
 
 

@@ -18,7 +18,7 @@ from dashboard.sections.findings import what, worst_first
 
 pytestmark = pytest.mark.browser
 
-SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve"]
+SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve", "--no-grpc"]
 FAILED = "support-k8-relaxed"
 
 

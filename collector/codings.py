@@ -1,0 +1,133 @@
+"""Content codings: a body inflated piece by piece, so that none can fill the memory."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Protocol
+
+from backports import zstd
+
+from collector.errors import BodyTooLargeError, MediaTypeError, RequestError
+
+_SLICE_BYTES = 64 * 1024  # taken from the body at once
+_PIECE_BYTES = 1024 * 1024  # inflated at once, which is all that a refused body holds too much
+_GZIP_BITS = 16 + zlib.MAX_WBITS
+_ZSTD_WINDOW_LOG = 23  # 8 MiB, the largest window of zstd over HTTP (RFC 9659)
+
+
+class _Stream(Protocol):
+    """A decompressor of one gzip member, zlib stream or zstd frame."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes: ...
+
+
+def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
+    """Return the body without its content coding: gzip, deflate, zstd, identity or none.
+
+    gzip members and zstd frames may follow one another. Raises `BodyTooLargeError` as soon as the
+    limit is passed, `RequestError` for garbled data and `MediaTypeError` for any other coding,
+    several in a row included.
+    """
+    coding = coding.strip().lower()
+    if coding in ("", "identity"):
+        return body
+    if coding not in _PIECES:
+        raise MediaTypeError(
+            f"Content-Encoding {coding[:60]!r}: wanted one of gzip, deflate, zstd, or identity"
+        )
+    pieces: list[bytes] = []
+    left = max_bytes
+    for piece in _PIECES[coding](body):
+        left -= len(piece)
+        if left < 0:
+            raise too_large(max_bytes)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def too_large(max_bytes: int) -> BodyTooLargeError:
+    """Return the error of a body beyond the limit."""
+    return BodyTooLargeError(
+        f"the body is larger than {max_bytes} bytes; send smaller batches, "
+        "or raise DRAFTGATE_MAX_BODY_BYTES"
+    )
+
+
+def _gzip(body: bytes) -> Iterator[bytes]:
+    return _inflated(body, "gzip", lambda: _ZlibStream(_GZIP_BITS))
+
+
+def _deflate(body: bytes) -> Iterator[bytes]:
+    """Inflate a zlib stream, as the standard has it, or a raw one, as some senders have it."""
+    # A raw stream that begins like a zlib header would be a stored block with padding that is not
+    # zero, which no encoder writes.
+    header = int.from_bytes(body[:2], "big")
+    is_zlib = header >> 8 & 0x0F == zlib.DEFLATED and header % 31 == 0
+    bits = zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS
+    return _inflated(body, "deflate", lambda: _ZlibStream(bits), several=False)
+
+
+def _zstd(body: bytes) -> Iterator[bytes]:
+    options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+    return _inflated(body, "zstd", partial(zstd.ZstdDecompressor, options=options))
+
+
+_PIECES: dict[str, Callable[[bytes], Iterator[bytes]]] = {
+    "gzip": _gzip,
+    "x-gzip": _gzip,
+    "deflate": _deflate,
+    "zstd": _zstd,
+}
+
+
+def _inflated(
+    body: bytes, coding: str, start: Callable[[], _Stream], *, several: bool = True
+) -> Iterator[bytes]:
+    """Yield the inflated body in pieces of at most `_PIECE_BYTES`."""
+    view = memoryview(body)  # in slices: zlib copies all that it has not consumed, at each call
+    at = 0
+    while at < len(view):
+        stream = start()
+        while not stream.eof:
+            if stream.needs_input and at == len(view):
+                raise RequestError(f"the {coding} body is truncated; send it again")
+            data = view[at : at + _SLICE_BYTES] if stream.needs_input else b""
+            at += len(data)
+            try:
+                yield stream.decompress(data, _PIECE_BYTES)
+            except (zlib.error, zstd.ZstdError) as exc:
+                window = " or has a window beyond 8 MiB" if coding == "zstd" else ""
+                raise RequestError(f"the {coding} body is garbled{window}; send it again") from exc
+        at -= len(stream.unused_data)
+        if not several and at < len(view):
+            raise RequestError(f"the {coding} body goes on after its end; send it again")
+
+
+class _ZlibStream:
+    """zlib's decompressor, with the interface of zstd's."""
+
+    def __init__(self, window_bits: int) -> None:
+        self._stream = zlib.decompressobj(window_bits)
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        return self._stream.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._stream.unused_data
+
+    def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
+        piece = self._stream.decompress(
+            data if self.needs_input else self._stream.unconsumed_tail, max_length
+        )
+        # zlib may hold output back even where it has consumed all input.
+        self.needs_input = len(piece) < max_length
+        return piece

@@ -1,0 +1,194 @@
+"""An OTLP export, the same over HTTP and gRPC: decode, write, answer.
+
+Single source of truth for what a signal is decoded to, for its answer, and for the status that an
+error is answered with. Answered means committed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from anyio import CapacityLimiter, to_thread
+from google.protobuf.message import Message
+from google.rpc.code_pb2 import Code
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from collector.counters import Counters, SignalCounts
+from collector.errors import (
+    RETRY_AFTER_S,
+    BodyTooLargeError,
+    CollectorError,
+    QueueFullError,
+    StoreError,
+)
+from collector.ingest import Ingest
+from collector.otlp import decode_traces
+from collector.otlp_body import Encoding
+from collector.otlp_logs import decode_logs
+from collector.otlp_metrics import decode_metrics
+from collector.store import Batch, prepare
+
+_REASONS_SHOWN = 5
+
+
+class Decoded(NamedTuple):
+    """What one body held."""
+
+    batch: Batch
+    stored: int
+    ignored: int
+    rejected: tuple[str, ...]
+    """For each item that cannot be stored, the reason."""
+
+
+class Signal(NamedTuple):
+    """One of OTLP's signals."""
+
+    service: str
+    """Full name of its gRPC service."""
+    decode: Callable[[bytes, Encoding], Decoded]
+    answer: Callable[[int, str], Message]
+    """Makes the response of a partial success, from the number rejected and the reasons."""
+    counts: Callable[[Counters], SignalCounts]
+
+
+class Exporter:
+    """Stores the bodies of exports, and answers them.
+
+    Both methods raise `CollectorError` where a body cannot be read or stored; nothing of it is
+    stored then.
+    """
+
+    def __init__(self, ingest: Ingest, decoders: CapacityLimiter, counters: Counters) -> None:
+        self._ingest = ingest
+        self._decoders = decoders
+        self._counters = counters
+
+    async def export(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
+        """Store a body and return the response; for the event loop."""
+        with self._ingest.room(len(body)):
+            decoded = await to_thread.run_sync(
+                signal.decode, body, encoding, limiter=self._decoders
+            )
+            if decoded.stored:
+                await self._ingest.write(decoded.batch)
+        return self._answer(signal, decoded)
+
+    def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
+        """Store a body and return the response; for a thread that may wait."""
+        with self._ingest.room(len(body)):
+            decoded = signal.decode(body, encoding)
+            if decoded.stored:
+                self._ingest.submit(decoded.batch).result()
+        return self._answer(signal, decoded)
+
+    @contextmanager
+    def counting_refusals(self, signal: Signal) -> Iterator[None]:
+        """Count the request that ends inside with a `CollectorError`."""
+        try:
+            yield
+        except CollectorError as exc:
+            code = Code.Name(status_of(exc).code)
+            self._counters.refused(signal.counts(self._counters), code)
+            raise
+
+    def _answer(self, signal: Signal, decoded: Decoded) -> Message:
+        rejected = decoded.rejected
+        self._counters.answered(
+            signal.counts(self._counters),
+            received=decoded.stored + decoded.ignored + len(rejected),
+            ignored=decoded.ignored,
+            rejected=rejected,
+        )
+        return signal.answer(len(rejected), _reasons(rejected))
+
+
+def status_of(error: CollectorError) -> Status:
+    """Return the status that an error is answered with; it says when to come again, if at all."""
+    if isinstance(error, QueueFullError | StoreError):
+        status = Status(code=Code.UNAVAILABLE, message=str(error))
+        retry = RetryInfo()
+        retry.retry_delay.seconds = RETRY_AFTER_S
+        status.details.add().Pack(retry)
+        return status
+    too_large = isinstance(error, BodyTooLargeError)
+    code = Code.RESOURCE_EXHAUSTED if too_large else Code.INVALID_ARGUMENT
+    return Status(code=code, message=str(error))
+
+
+def _reasons(rejected: Sequence[str]) -> str:
+    reasons = Counter(rejected).most_common(_REASONS_SHOWN)
+    return "; ".join(f"{count} × {reason}" for reason, count in reasons)
+
+
+def _decode_traces(body: bytes, encoding: Encoding) -> Decoded:
+    received = decode_traces(body, encoding)
+    batch = Batch(spans=prepare(received.received))
+    return Decoded(batch, len(received.received), 0, received.rejected)
+
+
+def _decode_logs(body: bytes, encoding: Encoding) -> Decoded:
+    received = decode_logs(body, encoding)
+    return Decoded(
+        Batch(scores=received.scores), len(received.scores), received.ignored, received.rejected
+    )
+
+
+def _decode_metrics(body: bytes, encoding: Encoding) -> Decoded:
+    received = decode_metrics(body, encoding)
+    return Decoded(
+        Batch(samples=received.samples), len(received.samples), received.ignored, received.rejected
+    )
+
+
+def _traces_answer(rejected: int, reasons: str) -> Message:
+    response = ExportTraceServiceResponse()
+    if rejected:
+        response.partial_success.rejected_spans = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+def _logs_answer(rejected: int, reasons: str) -> Message:
+    response = ExportLogsServiceResponse()
+    if rejected:
+        response.partial_success.rejected_log_records = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+def _metrics_answer(rejected: int, reasons: str) -> Message:
+    response = ExportMetricsServiceResponse()
+    if rejected:
+        response.partial_success.rejected_data_points = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+_SERVICES = "opentelemetry.proto.collector"
+TRACES = Signal(
+    f"{_SERVICES}.trace.v1.TraceService",
+    _decode_traces,
+    _traces_answer,
+    lambda counters: counters.traces,
+)
+LOGS = Signal(
+    f"{_SERVICES}.logs.v1.LogsService",
+    _decode_logs,
+    _logs_answer,
+    lambda counters: counters.logs,
+)
+METRICS = Signal(
+    f"{_SERVICES}.metrics.v1.MetricsService",
+    _decode_metrics,
+    _metrics_answer,
+    lambda counters: counters.metrics,
+)
+SIGNALS = (TRACES, LOGS, METRICS)

@@ -1,0 +1,95 @@
+"""OTLP bodies to protobuf messages.
+
+The JSON mapping of OTLP differs from protobuf's own in one thing: trace and span ids are
+hexadecimal, not base64; they are rewritten before the message is built.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError, Message
+
+from collector.errors import OtlpError
+
+JsonObject = dict[str, Any]  # Any: JSON, as sent
+M = TypeVar("M", bound=Message)
+
+
+class Encoding(StrEnum):
+    """How an OTLP body is written; the value is its media type."""
+
+    PROTOBUF = "application/x-protobuf"
+    JSON = "application/json"
+
+
+def parse(
+    body: bytes, encoding: Encoding, message: M, from_json: Callable[[JsonObject], None]
+) -> M:
+    """Fill the message from the body.
+
+    `from_json` rewrites, in place, what OTLP's JSON spells otherwise than protobuf's. Raises
+    `OtlpError` where the body cannot be decoded at all.
+    """
+    if encoding is Encoding.JSON:
+        _parse_json(body, message, from_json)
+    else:
+        _parse_protobuf(body, message)
+    return message
+
+
+def objects(parent: JsonObject, *keys: str) -> Iterator[JsonObject]:
+    """Yield the objects in the lists nested under the keys; others are the parser's to refuse."""
+    items = parent.get(keys[0])
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            if len(keys) == 1:
+                yield item
+            else:
+                yield from objects(item, *keys[1:])
+
+
+def rewrite_hex(holder: JsonObject, *keys: str) -> None:
+    """Rewrite ids from hexadecimal, as OTLP has them in JSON, to base64, as protobuf has."""
+    for key in keys:
+        text = holder.get(key)
+        if not isinstance(text, str):
+            continue
+        try:
+            raw = binascii.unhexlify(text)
+        except ValueError:
+            raw = b"?"  # no id has this length: the record is rejected, the others are not
+        holder[key] = base64.b64encode(raw).decode()
+
+
+def _parse_protobuf(body: bytes, message: Message) -> None:
+    try:
+        message.ParseFromString(body)
+    except DecodeError as exc:
+        raise OtlpError(
+            f"the body ({len(body)} bytes) is no {message.DESCRIPTOR.name} in protobuf: "
+            "truncated, garbled, not UTF-8, or nested too deeply"
+        ) from exc
+
+
+def _parse_json(body: bytes, message: Message, from_json: Callable[[JsonObject], None]) -> None:
+    try:
+        document = json.loads(body)
+        if not isinstance(document, dict):
+            raise OtlpError(f"wanted a JSON object, got {type(document).__name__}")
+        from_json(document)
+        json_format.ParseDict(document, message, ignore_unknown_fields=True)
+    except RecursionError as exc:
+        raise OtlpError("the JSON body is nested too deeply") from exc
+    except (ValueError, TypeError, AttributeError, json_format.ParseError) as exc:
+        raise OtlpError(f"the body is no OTLP JSON: {_reason(exc)}") from exc
+
+
+def _reason(exc: Exception) -> str:
+    """Return the end of the message, where the innermost field and its fault are named."""
+    words = str(exc).encode(errors="replace").decode().split()
+    return " ".join(words).rpartition("Failed to parse ")[2][-200:]

@@ -1,0 +1,165 @@
+"""OTLP metric bodies to engine samples: the points of gauges and sums that an engine exports."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AggregationTemporality,
+    DataPointFlags,
+    Metric,
+    NumberDataPoint,
+)
+
+from collector import otlp_body
+from collector.contract import AttributeValue, EngineSample, SampleKind
+from collector.contract import attributes as a
+from collector.engine_metrics import is_engine_metric
+from collector.otlp_body import Encoding
+from collector.otlp_values import read_attributes
+from collector.span_json import attributes_to_json
+
+MAX_NAME = 255
+"""Longest name of a metric, service or instance, in characters."""
+MAX_ATTRIBUTES_CHARACTERS = 4096
+"""Longest attributes of one point, as JSON."""
+
+_MAX_UNIX_NS = 2**63 - 1
+_NO_VALUE = DataPointFlags.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
+_DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
+_SAMPLED = ("gauge", "sum")
+
+
+class ReceivedSamples(NamedTuple):
+    """What one body held."""
+
+    samples: tuple[EngineSample, ...]
+    ignored: int
+    """Points of other metrics, of histograms and summaries, and those that carry no value."""
+    rejected: tuple[str, ...]
+    """For each point that cannot be stored, the reason."""
+
+
+class _RejectedError(Exception):
+    """A point cannot be stored; the message says why."""
+
+
+class _Source(NamedTuple):
+    """What exported a metric."""
+
+    service_name: str | None
+    instance: str | None
+
+
+def decode_metrics(body: bytes, encoding: Encoding) -> ReceivedSamples:
+    """Return the engine samples of an export request.
+
+    Raises `OtlpError` where the body cannot be decoded at all. A point that cannot be stored (no
+    finite number, no time, names too long) is rejected and does not keep the others out.
+    """
+    message = otlp_body.parse(body, encoding, ExportMetricsServiceRequest(), _drop_exemplars)
+    samples: list[EngineSample] = []
+    rejected: list[str] = []
+    ignored = 0
+    for resource_metrics in message.resource_metrics:
+        source = _source(read_attributes(resource_metrics.resource.attributes))
+        for scope_metrics in resource_metrics.scope_metrics:
+            for metric in scope_metrics.metrics:
+                points = _points(metric)
+                if metric.WhichOneof("data") not in _SAMPLED or not is_engine_metric(metric.name):
+                    ignored += len(points)
+                    continue
+                for point in points:
+                    if point.flags & _NO_VALUE:
+                        ignored += 1
+                        continue
+                    try:
+                        samples.append(_sample(point, metric, source))
+                    except _RejectedError as exc:
+                        rejected.append(str(exc))
+    return ReceivedSamples(tuple(samples), ignored, tuple(rejected))
+
+
+def _drop_exemplars(document: otlp_body.JsonObject) -> None:
+    """Drop exemplars, which nobody reads: their ids are hexadecimal, and protobuf's are not."""
+    for metric in otlp_body.objects(document, "resourceMetrics", "scopeMetrics", "metrics"):
+        for data in metric.values():
+            if isinstance(data, dict):
+                for point in otlp_body.objects(data, "dataPoints"):
+                    point.pop("exemplars", None)
+
+
+def _points(metric: Metric) -> list[NumberDataPoint]:
+    kind = metric.WhichOneof("data")
+    return list(getattr(metric, kind).data_points) if kind is not None else []
+
+
+def _source(resource: Mapping[str, AttributeValue]) -> _Source:
+    instance = resource.get(a.SERVICE_INSTANCE_ID) or resource.get(a.HOST_NAME)
+    service_name = resource.get(a.SERVICE_NAME)
+    return _Source(
+        _as_text(service_name) if service_name is not None else None,
+        _as_text(instance) if instance is not None else None,
+    )
+
+
+def _sample(point: NumberDataPoint, metric: Metric, source: _Source) -> EngineSample:
+    for name, text in (
+        ("metric name", metric.name),
+        ("unit", metric.unit),
+        (a.SERVICE_NAME, source.service_name or ""),
+        (f"{a.SERVICE_INSTANCE_ID} or {a.HOST_NAME}", source.instance or ""),
+    ):
+        if len(text) > MAX_NAME or "\0" in text:
+            raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
+    if not 0 < point.time_unix_nano <= _MAX_UNIX_NS:
+        raise _RejectedError("time_unix_nano: wanted Unix nanoseconds from 1 to 2^63 - 1")
+    return EngineSample(
+        time_unix_ns=point.time_unix_nano,
+        service_name=source.service_name,
+        instance=source.instance,
+        metric=metric.name,
+        kind=_kind(metric),
+        value=_value(point),
+        unit=metric.unit or None,
+        attributes=_labels(point),
+    )
+
+
+def _kind(metric: Metric) -> SampleKind:
+    if metric.WhichOneof("data") == "gauge":
+        return SampleKind.GAUGE
+    if metric.sum.aggregation_temporality == _DELTA:
+        return SampleKind.DELTA
+    return SampleKind.COUNTER if metric.sum.is_monotonic else SampleKind.GAUGE
+
+
+def _value(point: NumberDataPoint) -> float:
+    kind = point.WhichOneof("value")
+    if kind is None:
+        raise _RejectedError("value: absent, and the point is not flagged as carrying none")
+    value = float(getattr(point, kind))
+    if not math.isfinite(value):
+        raise _RejectedError("value: wanted a finite number, got NaN or an infinity")
+    return value
+
+
+def _labels(point: NumberDataPoint) -> dict[str, str]:
+    values = read_attributes(point.attributes)
+    labels = {name: _as_text(value) for name, value in sorted(values.items())}
+    if sum(map(len, labels)) + sum(map(len, labels.values())) > MAX_ATTRIBUTES_CHARACTERS:
+        raise _RejectedError(
+            f"attributes: wanted up to {MAX_ATTRIBUTES_CHARACTERS} characters in all"
+        )
+    return labels
+
+
+def _as_text(value: AttributeValue) -> str:
+    """Return a string as it is, anything else as JSON: a label is text."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(attributes_to_json({"": value})[""], ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,113 @@
+"""Engine samples: their rows and their reads."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, Row, select, tuple_
+
+from collector.contract import EngineSample, SampleKind
+from collector.store.tables import engine_sample as e
+
+COLUMNS: Final = (
+    "metric",
+    "time_unix_ns",
+    "series",
+    "service_name",
+    "instance",
+    "kind",
+    "value",
+    "unit",
+    "attributes",
+)
+"""The columns of `to_row`, in order."""
+
+_DIGEST_BYTES = 16
+
+
+class Filter(NamedTuple):
+    """Which samples of a metric; the window holds its begin and not its end."""
+
+    metric: str
+    service_name: str | None = None
+    since_unix_ns: int = 0
+    until_unix_ns: int | None = None
+
+
+class Position(NamedTuple):
+    """A sample's place in the order of pages."""
+
+    time_unix_ns: int
+    series: bytes
+
+
+class SamplePage(NamedTuple):
+    """Samples by time, then by series."""
+
+    samples: tuple[EngineSample, ...]
+    next: Position | None
+
+
+def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each of COLUMNS
+    """Return the sample as a row of `COLUMNS`."""
+    attributes = _dump(sample.attributes)
+    return (
+        sample.metric,
+        sample.time_unix_ns,
+        _series(sample, attributes),
+        sample.service_name,
+        sample.instance,
+        sample.kind.value,
+        sample.value,
+        sample.unit,
+        attributes,
+    )
+
+
+def page(
+    connection: Connection, wanted: Filter, *, limit: int, after: Position | None
+) -> SamplePage:
+    """Return a metric's samples after a position; none is an empty page."""
+    statement = select(e).where(e.c.metric == wanted.metric)
+    if wanted.service_name is not None:
+        statement = statement.where(e.c.service_name == wanted.service_name)
+    if wanted.until_unix_ns is not None:
+        statement = statement.where(e.c.time_unix_ns < wanted.until_unix_ns)
+    since = wanted.since_unix_ns
+    if after is not None:
+        # The time alone lets the index skip; the pair is exact.
+        since = max(since, after.time_unix_ns)
+        statement = statement.where(tuple_(e.c.time_unix_ns, e.c.series) > tuple_(*after))
+    statement = statement.where(e.c.time_unix_ns >= since)
+    rows = connection.execute(
+        statement.order_by(e.c.time_unix_ns, e.c.series).limit(limit + 1)
+    ).all()
+    shown = rows[:limit]
+    return SamplePage(
+        tuple(_sample(row) for row in shown),
+        Position(shown[-1].time_unix_ns, shown[-1].series) if len(rows) > limit else None,
+    )
+
+
+def _series(sample: EngineSample, attributes: str) -> bytes:
+    identity = json.dumps([sample.service_name, sample.instance, attributes])
+    return hashlib.blake2b(identity.encode(), digest_size=_DIGEST_BYTES).digest()
+
+
+def _dump(attributes: Mapping[str, str]) -> str:
+    # Sorted, for the digest; escaped, for PostgreSQL takes no NUL in a text.
+    return json.dumps(dict(attributes), sort_keys=True)
+
+
+def _sample(row: Row[Any]) -> EngineSample:
+    return EngineSample(
+        time_unix_ns=row.time_unix_ns,
+        service_name=row.service_name,
+        instance=row.instance,
+        metric=row.metric,
+        kind=SampleKind(row.kind),
+        value=row.value,
+        unit=row.unit,
+        attributes=json.loads(row.attributes),
+    )

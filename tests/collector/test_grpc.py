@@ -1,0 +1,344 @@
+"""OTLP over gRPC: what is stored, what is answered, and what is refused."""
+
+import contextlib
+import gzip
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import psutil
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from otlp_bodies import export_request, logs_request, metrics_request
+
+from collector.client import Client
+from collector.contract import Generation, Span, encode
+from collector.settings import Settings
+
+BodyOf = Callable[[Iterable[Span]], bytes]
+GenerationOf = Callable[..., Generation]
+Serve = Callable[..., Any]
+HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
+
+MIB = 1024 * 1024
+SERVICES = {"traces": "trace.v1.Trace", "logs": "logs.v1.Logs", "metrics": "metrics.v1.Metrics"}
+BIG = [("grpc.max_send_message_length", -1)]
+
+
+@contextlib.contextmanager
+def exporting(server: Any) -> Iterator[Callable[..., bytes]]:
+    """Call `Export` with bytes, and get bytes."""
+    with grpc.insecure_channel(server.grpc, options=BIG) as channel:
+
+        def export(body: bytes, sent: str = "traces", **options: Any) -> bytes:
+            method = f"/opentelemetry.proto.collector.{SERVICES[sent]}Service/Export"
+            answer: bytes = channel.unary_unary(method)(body, timeout=60, **options)
+            return answer
+
+        yield export
+
+
+def refusal(export: Callable[..., bytes], *arguments: Any, **options: Any) -> grpc.RpcError:
+    with pytest.raises(grpc.RpcError) as caught:
+        export(*arguments, **options)
+    return caught.value
+
+
+def code_of(export: Callable[..., bytes], *arguments: Any) -> grpc.StatusCode | None:
+    """Return the code of a refusal; None where the export is stored."""
+    try:
+        export(*arguments)
+    except grpc.RpcError as error:
+        return error.code()
+    return None
+
+
+def bodies(generation_of: GenerationOf) -> dict[str, Any]:
+    """Return a request of each signal, all of which are stored."""
+    ids = {"trace_id": b"t" * 16, "span_id": b"s" * 8}
+    result = {
+        "gen_ai.evaluation.name": "relevance",
+        "gen_ai.evaluation.score.value": 0.5,
+        "list": ("a", {"b": 1}),
+    }
+    event = {**ids, "event_name": "gen_ai.evaluation.result", "attributes": result}
+    label = {"key": "model", "value": {"stringValue": "m"}}
+    point = {"timeUnixNano": "7", "asDouble": 0.5, "attributes": [label]}
+    gauge = {"name": "vllm:kv_cache_usage_perc", "gauge": {"dataPoints": [point]}}
+    return {
+        "traces": export_request([encode(generation_of(1))]),
+        "logs": logs_request([event], resource={"service.name": "s"}),
+        "metrics": metrics_request([gauge], resource={"service.name": "s"}),
+    }
+
+
+def test_what_grpc_stores_is_what_http_stores(
+    serve: Serve, database_url: str, generation_of: GenerationOf
+) -> None:
+    """The same bytes sent both ways are stored once, and one that a span rejects is named."""
+    server = serve(database_url)
+    requests = bodies(generation_of)
+    rejected = requests["traces"].resource_spans[0].scope_spans[0].spans.add(name="no ids")
+    with exporting(server) as export, httpx.Client(base_url=server.url) as http:
+        for sent, request in requests.items():
+            body = request.SerializeToString()
+            headers = {"Content-Type": "application/x-protobuf"}
+            assert (
+                export(body, sent)
+                == export(body, sent, compression=grpc.Compression.Gzip)
+                == export(body, sent, compression=grpc.Compression.Deflate)
+                == http.post(f"/v1/{sent}", content=body, headers=headers).content
+            )
+        answer = export(requests["traces"].SerializeToString())
+    assert rejected.name == "no ids"
+    partial = ExportTraceServiceResponse.FromString(answer).partial_success
+    assert partial.rejected_spans == 1
+    assert partial.error_message.startswith("1 × trace_id: wanted 16 bytes")
+    with Client(server.url) as client:
+        assert list(client.generations("k4")) == [generation_of(1)]
+        assert len(list(client.samples("vllm:kv_cache_usage_perc"))) == 1
+
+
+@pytest.mark.parametrize("sent", SERVICES)
+def test_a_truncated_body_is_the_senders_fault(
+    sent: str,
+    module_serve: Serve,
+    tmp_path_factory: pytest.TempPathFactory,
+    generation_of: GenerationOf,
+) -> None:
+    """Cut at every seventh byte, over HTTP and gRPC, in both encodings and gzipped: never a 5xx."""
+    server = module_serve(f"sqlite:///{tmp_path_factory.mktemp('cut') / 'x.db'}")
+    body = bodies(generation_of)[sent].SerializeToString()
+    from google.protobuf import json_format
+
+    as_json = json_format.MessageToJson(bodies(generation_of)[sent]).encode()
+    seen = set()
+    with exporting(server) as export, httpx.Client(base_url=server.url) as http:
+        for whole, type_, coding in (
+            (body, "application/x-protobuf", "identity"),
+            (gzip.compress(body), "application/x-protobuf", "gzip"),
+            (as_json, "application/json", "identity"),
+        ):
+            headers = {"Content-Type": type_, "Content-Encoding": coding}
+            for end in range(0, len(whole), 7):
+                answer = http.post(f"/v1/{sent}", content=whole[:end], headers=headers)
+                assert answer.status_code in (200, 400), answer.content
+                assert answer.headers["content-type"] == type_
+                seen.add(answer.status_code)
+        codes = {code_of(export, body[:end], sent) for end in range(0, len(body), 7)}
+    assert codes == {None, grpc.StatusCode.INVALID_ARGUMENT}
+    assert 400 in seen
+
+
+def test_a_message_beyond_the_limit_is_not_to_be_sent_again(
+    serve: Serve, database_url: str
+) -> None:
+    """RESOURCE_EXHAUSTED without RetryInfo, for its size as sent and as inflated."""
+    server = serve(database_url, env={"DRAFTGATE_MAX_BODY_BYTES": "1000"})
+    with exporting(server) as export:
+        for options in ({}, {"compression": grpc.Compression.Gzip}):
+            error = refusal(export, bytes(1001), **options)
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "google.rpc.retryinfo-bin" not in dict(error.trailing_metadata())
+        assert export(b"") == b""
+
+
+def test_a_bomb_over_grpc_holds_no_more_than_the_limit(serve: Serve, database_url: str) -> None:
+    """A gigabyte of zeros, a thousand times smaller on the wire, is stopped while inflating."""
+    server = serve(database_url, env={"DRAFTGATE_MAX_BODY_BYTES": str(64 * MIB)})
+    with exporting(server) as export:
+        assert export(b"") == b""
+        before = peak(server.process.pid)
+        error = refusal(export, bytes(1024 * MIB), compression=grpc.Compression.Gzip)
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert peak(server.process.pid) - before < (64 + 32) * MIB
+
+
+def peak(pid: int) -> int:
+    """Return the most memory that the process has held, in bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def test_garbage_is_an_invalid_argument(serve: Serve, database_url: str) -> None:
+    """The status says what was wanted, in the trailers too."""
+    server = serve(database_url)
+    with exporting(server) as export:
+        error = refusal(export, b"garbage", "logs")
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert "is no ExportLogsServiceRequest in protobuf" in error.details()
+        status = Status.FromString(dict(error.trailing_metadata())["grpc-status-details-bin"])
+        assert (status.code, status.message) == (3, error.details())
+
+
+def test_a_locked_database_is_unavailable_and_then_works(
+    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """Senders are told when to come again, as the SDKs and as gRPC read it."""
+    server = serve(database_url, env={"DRAFTGATE_BUSY_TIMEOUT_S": "0.2"})
+    body = body_of([encode(generation_of(1))])
+    with exporting(server) as export:
+        with locked(database_url):
+            error = refusal(export, body)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        trailers = dict(error.trailing_metadata())
+        retry = RetryInfo.FromString(trailers["google.rpc.retryinfo-bin"])
+        assert retry.retry_delay.seconds == 1
+        (detail,) = Status.FromString(trailers["grpc-status-details-bin"]).details
+        assert detail.Is(RetryInfo.DESCRIPTOR)
+        assert export(body) == b""
+
+
+def test_a_full_queue_is_unavailable(
+    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """What HTTP holds in the queue leaves gRPC no room, and what fitted is stored."""
+    body = body_of([encode(generation_of(1))])
+    server = serve(database_url, env={"DRAFTGATE_MAX_QUEUE_BYTES": str(len(body) + 1)})
+    answers: list[int] = []
+
+    def send() -> None:
+        headers = {"Content-Type": "application/x-protobuf"}
+        answer = httpx.post(f"{server.url}/v1/traces", content=body, headers=headers)
+        answers.append(answer.status_code)
+
+    with exporting(server) as export:
+        with locked(database_url):
+            sender = threading.Thread(target=send)
+            sender.start()
+            time.sleep(0.5)
+            error = refusal(export, body)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert "raise DRAFTGATE_MAX_QUEUE_BYTES" in error.details()
+        sender.join()
+    assert answers == [200]
+
+
+def test_sigterm_loses_nothing_acknowledged(
+    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """Exports in flight are answered and stored; later ones are told to come again."""
+    server = serve(database_url)
+    acknowledged: set[str] = set()
+    codes: list[Any] = []
+
+    def send(sender: int) -> None:
+        with exporting(server) as export:
+            for batch in range(10_000):
+                first = 1 + 10 * (sender + 8 * batch)
+                spans = [encode(generation_of(n)) for n in range(first, first + 10)]
+                code = code_of(export, body_of(spans))
+                if code is not None:
+                    codes.append(code)
+                    return
+                acknowledged.update(span.trace_id for span in spans)
+
+    senders = [threading.Thread(target=send, args=(n,)) for n in range(8)]
+    for thread in senders:
+        thread.start()
+    while len(acknowledged) < 200:
+        time.sleep(0.01)
+    server.process.send_signal(signal.SIGTERM)
+    for thread in senders:
+        thread.join()
+    _, errors = server.process.communicate(timeout=20)
+    assert (server.process.returncode, errors) == (0, "")
+    # OTLP has senders try again after either.
+    assert set(codes) <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert len(codes) == 8
+    assert acknowledged - trace_ids(database_url) == set()
+
+
+def test_an_export_that_waits_at_sigterm_is_answered(
+    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """It waits for a lock while the server is asked to stop; it is stored, then answered."""
+    server = serve(database_url)
+    answers: list[bytes] = []
+    with exporting(server) as export:
+        sender = threading.Thread(
+            target=lambda: answers.append(export(body_of([encode(generation_of(1))])))
+        )
+        with locked(database_url):
+            sender.start()
+            time.sleep(0.5)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+        sender.join()
+    _, errors = server.process.communicate(timeout=20)
+    assert (answers, server.process.returncode, errors) == ([b""], 0, "")
+    assert len(trace_ids(database_url)) == 1
+
+
+def test_a_port_in_use_is_one_line_and_no_database(
+    command_of: Callable[..., list[str]], database_url: str
+) -> None:
+    """Exit code 2, and both ways out are named."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = subprocess.run(
+            command_of("serve", "--database", database_url, "--port", "0", "--grpc-port", port),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        "stop what runs there, pass another --grpc-port, or --no-grpc to do without gRPC\n"
+    )
+    assert not Path(database_url.removeprefix("sqlite:///")).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "env"), [(["--no-grpc"], {}), ([], {"DRAFTGATE_GRPC_PORT": "off"})]
+)
+def test_grpc_can_be_left_out(
+    options: list[str],
+    env: dict[str, str],
+    command_of: Callable[..., list[str]],
+    database_url: str,
+) -> None:
+    """The server then listens on one port alone, and says nothing of gRPC."""
+    process = subprocess.Popen(
+        command_of("serve", "--database", database_url, "--port", "0", *options),
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(2)]
+    connections = psutil.Process(process.pid).net_connections("tcp")
+    process.terminate()
+    process.communicate(timeout=20)
+    assert [line.split(" at ")[0] for line in lines] == ["OTLP over HTTP", "API described"]
+    assert len([found for found in connections if found.status == "LISTEN"]) == 1
+
+
+@contextlib.contextmanager
+def locked(database_url: str) -> Iterator[None]:
+    """Hold the database's write lock, as another process would."""
+    with contextlib.closing(
+        sqlite3.connect(database_url.removeprefix("sqlite:///"), isolation_level=None)
+    ) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def trace_ids(database_url: str) -> set[str]:
+    file = database_url.removeprefix("sqlite:///")
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        return {row[0].hex() for row in connection.execute("SELECT trace_id FROM generation")}
