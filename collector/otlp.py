@@ -8,6 +8,7 @@ span ids are hexadecimal, not base64; they are rewritten before the message is b
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ _MAX_UNIX_NS = 2**63 - 1
 _NO_SPAN = bytes(8)
 _SCALARS = frozenset({"string_value", "int_value", "double_value", "bool_value", "bytes_value"})
 _KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
+_FIELD = re.compile(r"Failed to parse (\w+) field: ")
+_FIELDS = re.compile(f"(?:{_FIELD.pattern})*")
 _STATUSES = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
 
 
@@ -100,9 +103,14 @@ def _from_json(body: bytes) -> ExportTraceServiceRequest:
 
 
 def _reason(exc: Exception) -> str:
-    """Return the end of the message, where the innermost field and its fault are named."""
-    words = str(exc).encode(errors="replace").decode().split()
-    return " ".join(words).rpartition("Failed to parse ")[2][-200:]
+    """Say where the fault is, without the value that was found: it may be a prompt."""
+    if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+        return str(exc)
+    path = _FIELDS.match(str(exc))
+    fields = _FIELD.findall(path.group())[-3:] if path else []
+    if "Message too deep" in str(exc):
+        return "it is nested too deeply"
+    return f"{'.'.join(fields) or 'a field'}: a value of the wrong type or form"
 
 
 def _rewrite_ids(document: dict[str, Any]) -> None:  # Any: JSON, as sent

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from collector.api import bodies
 from collector.api.problems import MediaTypeError, retry_headers, status_of
 from collector.api.state import Collector, State
+from collector.content import ContentPolicy
 from collector.errors import CollectorError
 from collector.otlp import Encoding, decode_traces
 from collector.store import Batch, prepare
@@ -79,15 +80,22 @@ async def _store(request: Request, collector: State, encoding: Encoding) -> tupl
     sent = await bodies.read(request, limit)
     body = await to_thread.run_sync(bodies.inflate, sent, coding, limit, limiter=collector.decoders)
     with collector.ingest.room(len(body)):
-        prepared = await to_thread.run_sync(_prepare, body, encoding, limiter=collector.decoders)
+        prepared = await to_thread.run_sync(
+            _prepare, body, encoding, collector.content, limiter=collector.decoders
+        )
+        collector.counters.received(
+            len(prepared.batch.spans),
+            prepared.rejected,
+            (flag for rows in prepared.batch.spans for flag in rows.quality),
+        )
         if prepared.batch.spans:
             await collector.ingest.write(prepared.batch)
     return prepared.rejected
 
 
-def _prepare(body: bytes, encoding: Encoding) -> _Prepared:
+def _prepare(body: bytes, encoding: Encoding, content: ContentPolicy) -> _Prepared:
     received = decode_traces(body, encoding)
-    return _Prepared(Batch(spans=prepare(received.spans)), received.rejected)
+    return _Prepared(Batch(spans=prepare(received.spans, content)), received.rejected)
 
 
 def _encoding(content_type: str) -> Encoding:

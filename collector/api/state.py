@@ -5,6 +5,9 @@ from typing import Annotated, NamedTuple, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from collector.access import Authority
+from collector.content import ContentPolicy
+from collector.counters import Counters
 from collector.ingest import Ingest
 from collector.settings import Settings
 from collector.store import Store
@@ -18,6 +21,9 @@ class State(NamedTuple):
     ingest: Ingest
     decoders: CapacityLimiter
     """Threads that inflate and decode: few, for each may hold a whole body outside the queue."""
+    content: ContentPolicy
+    authority: Authority
+    counters: Counters
 
 
 def state_of(request: Request) -> State:

@@ -70,6 +70,16 @@ class Store:
         with _translated(self._where), self._engine.connect() as connection, connection.begin():
             yield connection
 
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Give a connection whose writes are durable on leaving; it excludes every other writer.
+
+        For what is written now and then: spans, scores and verdicts go through `write`. Raises
+        `StoreUnavailableError` where the database cannot be written now.
+        """
+        with _writing(self._engine, self._where) as connection:
+            yield connection
+
     def check(self) -> None:
         """Raise `StoreUnavailableError` unless the database can be read."""
         with self.read() as connection:
@@ -80,8 +90,10 @@ class Store:
         with _writing(self._engine, self._where) as connection:
             connection.execute(delete(tables.span).where(false()))
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> int:
         """Write the batch in one transaction; on return it is durable.
+
+        Returns how many of its spans were new.
 
         Idempotent. Raises `StoreUnavailableError` where the database cannot be written now;
         nothing of the batch is stored then.
@@ -92,7 +104,7 @@ class Store:
                 f"{self._where}: was deleted or replaced; put it back, or restart to begin anew"
             )
         with _writing(self._engine, self._where) as connection:
-            self._writer.write(connection, batch)
+            return self._writer.write(connection, batch)
 
     def size_bytes(self) -> int:
         """Return the size of the database's files, the log of recent writes included."""

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from collector.content import DROP, ContentPolicy
 from collector.contract import AttributeValue, Span
 from collector.dialects import Recognised, is_text, recognise
 from collector.span_json import dump_attributes, load_attributes
@@ -33,12 +34,14 @@ class SpanRows(NamedTuple):
     text: bytes | None
     """Text attributes; None where the span has none."""
     generation: generation_rows.Row | None
+    quality: tuple[str, ...]
+    """The flags of the generation."""
 
 
-def prepare(spans: Iterable[Span]) -> tuple[SpanRows, ...]:
-    """Return the rows of the spans."""
+def prepare(spans: Iterable[Span], content: ContentPolicy = DROP) -> tuple[SpanRows, ...]:
+    """Return the rows of the spans, with what the policy keeps of their text."""
     resources: dict[int, bytes] = {}  # spans of one resource share the mapping, so pack it once
-    return tuple(_rows(span, resources) for span in spans)
+    return tuple(_rows(span, resources, content) for span in spans)
 
 
 def pack(attributes: Mapping[str, AttributeValue]) -> bytes:
@@ -51,7 +54,7 @@ def unpack(blob: bytes) -> dict[str, AttributeValue]:
     return load_attributes(zlib.decompress(blob))
 
 
-def _rows(span: Span, resources: dict[int, bytes]) -> SpanRows:
+def _rows(span: Span, resources: dict[int, bytes], content: ContentPolicy) -> SpanRows:
     text = {name: value for name, value in span.attributes.items() if is_text(name)}
     rest = (
         {name: value for name, value in span.attributes.items() if name not in text}
@@ -62,16 +65,18 @@ def _rows(span: Span, resources: dict[int, bytes]) -> SpanRows:
     if resource is None:
         resource = resources[id(span.resource)] = pack(span.resource)
     recognised = recognise(span)
+    kept = content.apply(text)
     return SpanRows(
-        span=_span_row(span),
+        span=_span_row(span, content.apply_message(span.status_message)),
         attributes=pack(rest),
         resource=resource,
-        text=pack(text) if text else None,
+        text=pack(kept) if kept else None,
         generation=_generation_row(recognised) if recognised is not None else None,
+        quality=recognised.decoded.generation.quality if recognised is not None else (),
     )
 
 
-def _span_row(span: Span) -> tuple[Any, ...]:
+def _span_row(span: Span, status_message: str | None) -> tuple[Any, ...]:
     return (
         bytes.fromhex(span.trace_id),
         bytes.fromhex(span.span_id),
@@ -81,7 +86,7 @@ def _span_row(span: Span) -> tuple[Any, ...]:
         span.start_unix_ns,
         span.end_unix_ns,
         span.status.value,
-        span.status_message,
+        status_message,
         span.scope_name,
     )
 

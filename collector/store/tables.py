@@ -156,3 +156,18 @@ verdict = Table(
     Index(None, "posted_unix_ns"),
     Index(None, "rollout", "posted_unix_ns"),
 )
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),  # of the secret, which is not kept
+    Column("scopes", Text, nullable=False),  # JSON
+    Column("project", Text),
+    Column("rate_per_s", Double),
+    Column("created_unix_ns", BigInteger, nullable=False),
+    Column("expires_unix_ns", BigInteger),
+    Column("revoked_unix_ns", BigInteger),
+    Column("last_used_unix_ns", BigInteger),
+)

@@ -40,16 +40,19 @@ class Writer:
             tables.generation, ("id", *generation_rows.COLUMNS), mark
         )
 
-    def write(self, connection: Connection, batch: Batch) -> None:
-        """Write the batch inside the connection's transaction, which must exclude other writers."""
-        if batch.spans:
-            self._write_spans(connection, batch.spans)
+    def write(self, connection: Connection, batch: Batch) -> int:
+        """Write the batch inside the connection's transaction, which must exclude other writers.
+
+        Returns how many of its spans were new.
+        """
+        inserted = self._write_spans(connection, batch.spans) if batch.spans else 0
         if batch.scores:
             self._write_scores(connection, batch.scores)
         if batch.verdicts:
             self._write_verdicts(connection, batch.verdicts)
+        return inserted
 
-    def _write_spans(self, connection: Connection, spans: Sequence[span_rows.SpanRows]) -> None:
+    def _write_spans(self, connection: Connection, spans: Sequence[span_rows.SpanRows]) -> int:
         first_id = (connection.scalar(select(func.max(tables.span.c.id))) or 0) + 1
         numbered = list(enumerate(spans, first_id))
         inserted = connection.exec_driver_sql(
@@ -71,6 +74,7 @@ class Writer:
         ):
             if rows_of_table:
                 connection.exec_driver_sql(sql, rows_of_table)
+        return len(numbered)
 
     def _write_scores(self, connection: Connection, scores: Sequence[Score]) -> None:
         first = (connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1

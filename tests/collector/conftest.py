@@ -263,7 +263,7 @@ def odd_span() -> Span:
 @pytest.fixture
 def http(database_url: str) -> Iterator[httpx.Client]:
     """Speak HTTP to the application in this process, on a database of its own."""
-    with in_process(Settings(database_url=database_url)) as client:
+    with in_process(Settings(database_url=database_url, capture_content=True)) as client:
         yield client
 
 

@@ -1,0 +1,116 @@
+"""What the collector counts while it runs, for `GET /metrics`.
+
+Plain numbers, added to where things happen; nothing here knows who reads them. Each is written by
+one thread alone: those of requests by the event loop, those of commits by the writer.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+_COMMIT_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Durations:
+    """A histogram of durations."""
+
+    def __init__(self, buckets_s: tuple[float, ...]) -> None:
+        self.buckets_s = buckets_s
+        self.counts = [0] * (len(buckets_s) + 1)
+        self.sum_s = 0.0
+
+    def add(self, duration_s: float) -> None:
+        """Count a duration."""
+        self.counts[bisect_left(self.buckets_s, duration_s)] += 1
+        self.sum_s += duration_s
+
+
+class Counters:
+    """Everything that is counted, from the start of the process."""
+
+    def __init__(self) -> None:
+        self.spans_received = 0
+        self.spans_stored = 0
+        self.spans_duplicate = 0
+        self.spans_rejected: Counter[str] = Counter()
+        """By what was unusable."""
+        self.quality_violations: Counter[str] = Counter()
+        """By the flag of a received generation."""
+        self.requests: Counter[tuple[str, str, str]] = Counter()
+        """By method, route and status."""
+        self.refusals: Counter[str] = Counter()
+        """Requests that access was denied to, by reason."""
+        self.commits = Durations(_COMMIT_BUCKETS_S)
+        self.commits_failed = 0
+
+    def received(self, spans: int, rejected: Iterable[str], flags: Iterable[str]) -> None:
+        """Count the spans of a decoded request."""
+        reasons = [reason.partition(":")[0] for reason in rejected]
+        self.spans_received += spans + len(reasons)
+        self.spans_rejected.update(reasons)
+        self.quality_violations.update(map(_bounded, flags))
+
+    def committed(self, sent: int, stored: int, duration_s: float) -> None:
+        """Count a transaction: the spans that it was to store, and those that were new."""
+        self.spans_stored += stored
+        self.spans_duplicate += sent - stored
+        self.commits.add(duration_s)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what Prometheus reads."""
+        yield _total(
+            "spans_received", "Spans that arrived in bodies that were decoded.", self.spans_received
+        )
+        yield _total("spans_stored", "Spans that were committed.", self.spans_stored)
+        yield _total("spans_duplicate", "Spans that were known already.", self.spans_duplicate)
+        yield _by("spans_rejected", "Spans that cannot be stored.", "reason", self.spans_rejected)
+        yield _by(
+            "quality_violations",
+            "Laws of the wire contract that a received generation breaks.",
+            "flag",
+            self.quality_violations,
+        )
+        yield _by("refusals", "Requests that access was denied to.", "reason", self.refusals)
+        requests = CounterMetricFamily(
+            "draftgate_requests", "Requests answered.", labels=("method", "route", "status")
+        )
+        for labels, count in list(self.requests.items()):
+            requests.add_metric(labels, count)
+        yield requests
+        yield _total(
+            "commits_failed", "Transactions that the database refused.", self.commits_failed
+        )
+        yield _histogram("commit_duration_seconds", "Duration of a transaction.", self.commits)
+
+
+def _bounded(flag: str) -> str:
+    """Return a label for the flag; names that senders choose would make endlessly many."""
+    head, dim, _ = flag.partition("draftgate.dim.")
+    return f"{head}{dim}*" if dim else flag
+
+
+def _total(name: str, words: str, value: int) -> CounterMetricFamily:
+    return CounterMetricFamily(f"draftgate_{name}", words, value=value)
+
+
+def _by(name: str, words: str, label: str, counts: Counter[str]) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"draftgate_{name}", words, labels=(label,))
+    for value, count in list(counts.items()):
+        family.add_metric((value,), count)
+    return family
+
+
+def _histogram(name: str, words: str, durations: Durations) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(f"draftgate_{name}", words)
+    counts, total, buckets = list(durations.counts), 0, []
+    for bound, count in zip((*map(str, durations.buckets_s), "+Inf"), counts, strict=True):
+        total += count
+        buckets.append((bound, total))
+    family.add_metric((), buckets, durations.sum_s)
+    return family
