@@ -99,7 +99,7 @@ def running_servers() -> Iterator[Callable[..., Server]]:
         )
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://[0-9.:]+", line)
+        found = re.search(r"https?://[0-9.:]+", line)
         if found is None:
             pytest.fail(f"no address in {line!r}; stderr: {process.communicate()[1]}")
         servers.append(Server(found.group(), process))
