@@ -86,7 +86,7 @@ def measure(bodies: list[bytes], coding: str, batch: int, senders: int) -> Measu
         server = subprocess.Popen(  # noqa: S603  # our own command
             [
                 *(sys.executable, "-c", "from collector.cli import app; app()", "serve"),
-                *("--database", f"sqlite:///{file}", "--port", "0"),
+                *("--database", f"sqlite:///{file}", "--port", "0", "--capture-content"),
             ],
             stdout=subprocess.PIPE,
             text=True,

@@ -8,9 +8,13 @@ from anyio import CapacityLimiter
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
+from collector.access import Authority, LastUsed
+from collector.access.http import AccessMiddleware
 from collector.api import (
+    about,
     generations,
     health,
+    metrics,
     otlp_http,
     pairs,
     problems,
@@ -20,32 +24,46 @@ from collector.api import (
     traces,
     verdicts,
 )
+from collector.api.request_log import RequestLogMiddleware
 from collector.api.state import State
+from collector.api_key import ApiKey
 from collector.counters import Counters
 from collector.export import Exporter
 from collector.ingest import Ingest
-from collector.settings import Settings
-from collector.store import Store
+from collector.settings import Settings, policy_of
+from collector.store import Store, keys
 
 _DECODERS = 4
 
 
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its lifespan opens the store, starts the writer, and drains it."""
+    content = policy_of(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         store = await run_in_threadpool(
             Store.open, settings.database_url, busy_timeout_s=settings.busy_timeout_s
         )
-        ingest = Ingest(store, max_queue_bytes=settings.max_queue_bytes)
+        counters = Counters()
+        ingest = Ingest(store, max_queue_bytes=settings.max_queue_bytes, counters=counters)
+        authority = Authority(
+            lambda id_: _stored_key(store, id_),
+            required=settings.require_keys,
+            default_rate_per_s=settings.key_rate_per_s,
+        )
+        last_used = LastUsed(authority, store)
         ingest.start()
-        decoders, counters = CapacityLimiter(_DECODERS), Counters()
-        exporter = Exporter(ingest, decoders, counters)
-        app.state.collector = State(settings, store, ingest, decoders, exporter, counters)
+        last_used.start()
+        decoders = CapacityLimiter(_DECODERS)
+        exporter = Exporter(ingest, decoders, counters, content)
+        app.state.collector = State(
+            settings, store, ingest, decoders, exporter, content, authority, counters
+        )
         try:
             yield
         finally:
+            await run_in_threadpool(last_used.stop)
             await run_in_threadpool(ingest.stop)
             await run_in_threadpool(store.close)
 
@@ -65,10 +83,19 @@ def create_app(settings: Settings) -> FastAPI:
         samples,
         verdicts,
         health,
+        about,
+        metrics,
     ):
         app.include_router(subject.router)
     problems.install(app)
+    app.add_middleware(AccessMiddleware)
+    app.add_middleware(RequestLogMiddleware)  # the last one added stands outermost
     return app
+
+
+def _stored_key(store: Store, id_: str) -> ApiKey | None:
+    with store.read() as connection:
+        return keys.by_id(connection, id_)
 
 
 def _version() -> str:

@@ -1,40 +1,30 @@
 """`draftgate serve` and `draftgate db`."""
 
-import ipaddress
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from collector import server
-from collector.errors import CollectorError, SettingsError
-from collector.settings import MIB, Settings, from_environment
-from collector.store import Store, sizes
+from collector import exposure, keys_cli, logs, server
+from collector.command_line import Database, one_line_errors, open_store
+from collector.errors import SettingsError
+from collector.logs import LogFormat, LogLevel
+from collector.settings import MIB, Settings, of_options, policy_of
+from collector.store import sizes
 
 app = typer.Typer(no_args_is_help=True, help="The collector: OTLP in, SQL behind.")
 db = typer.Typer(no_args_is_help=True, help="Look after the database.")
 app.add_typer(db, name="db")
-
-_UNUSABLE = 2
-
-Database = Annotated[
-    str | None,
-    typer.Option(
-        help="Database URL (env DRAFTGATE_DATABASE_URL; default sqlite:///draftgate.db).",
-        show_default=False,
-    ),
-]
+app.add_typer(keys_cli.app, name="keys")
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913  # one parameter an option
     database: Database = None,
     host: Annotated[
         str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")
@@ -50,24 +40,62 @@ def serve(
     ] = None,
     *,
     no_grpc: Annotated[bool, typer.Option("--no-grpc", help="Serve no gRPC.")] = False,
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Need an API key on this machine too.")
+    ] = False,
+    no_keys: Annotated[
+        bool, typer.Option("--no-keys", help="Let in whoever can reach the address.")
+    ] = False,
+    capture_content: Annotated[
+        bool, typer.Option("--capture-content", help="Keep prompts and answers, redacted.")
+    ] = False,
+    redaction: Annotated[
+        Path | None, typer.Option(help="File of what to replace in kept content.")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
+    log_format: Annotated[
+        LogFormat | None, typer.Option(help="How log lines are written (default text).")
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="The least that is logged (default info).")
+    ] = None,
 ) -> None:
     """Receive OTLP and serve the API, until interrupted.
 
     Example: draftgate serve --database sqlite:///draftgate.db --port 4318
     """
-    with _one_line_errors():
-        settings = _settings(database, host=host, port=port, grpc_port=grpc_port)
+    with one_line_errors():
+        settings = of_options(
+            database_url=database,
+            host=host,
+            port=port,
+            grpc_port=grpc_port,
+            require_keys=require_keys or None,
+            capture_content=capture_content or None,
+            redaction=redaction,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            log_format=log_format,
+            log_level=log_level,
+        )
         if no_grpc:
             settings = replace(settings, grpc_port=None)
+        needed = exposure.needs_keys(settings.host, require=settings.require_keys, no_keys=no_keys)
+        settings = replace(settings, require_keys=needed)
+        server.check_tls(settings)
+        policy_of(settings)
         listeners = server.listen_all(settings)
         # Opened once beforehand: a database that cannot be used is one line, not a traceback.
-        store = Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s)
-        try:
+        with open_store(settings) as store:
             store.check_writable()
-        finally:
-            store.close()
-    _warn_if_exposed(settings.host)
-    server.run(settings, listeners, lambda: _announce(listeners))
+            if settings.require_keys:
+                exposure.check_keys(store, settings.host)
+    _warn_if_exposed(settings)
+    logs.configure(settings.log_format, settings.log_level)
+    server.run(settings, listeners, lambda: _announce(listeners, settings))
 
 
 @db.command()
@@ -76,9 +104,10 @@ def upgrade(database: Database = None) -> None:
 
     Example: draftgate db upgrade --database sqlite:///draftgate.db
     """
-    with _one_line_errors():
-        settings = _settings(database)
-        Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s).close()
+    with one_line_errors():
+        settings = of_options(database_url=database)
+        with open_store(settings):
+            pass
     typer.echo(f"{settings.database_url} is at the newest schema")
 
 
@@ -92,48 +121,47 @@ def stats(
 
     Example: draftgate db stats --json
     """
-    with _one_line_errors():
-        settings = _settings(database)
+    with one_line_errors():
+        settings = of_options(database_url=database)
         _require_existing(settings.database_url)
-        store = Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s)
-        try:
+        with open_store(settings) as store:
             with store.read() as connection:
                 rows = sizes.row_counts(connection)
             size_bytes = store.size_bytes()
-        finally:
-            store.close()
     if as_json:
         typer.echo(json.dumps({"rows": rows, "size_bytes": size_bytes}, indent=2))
     else:
         _print_stats(rows, size_bytes)
 
 
-def _settings(database: str | None, **options: str | int | None) -> Settings:
-    given = {"database_url": database, **options}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return replace(from_environment(), **chosen)  # type: ignore[arg-type]  # each has its type
-
-
-def _announce(listeners: server.Listeners) -> None:
+def _announce(listeners: server.Listeners, settings: Settings) -> None:
+    scheme = "https" if settings.tls_cert is not None else "http"
     host, port = listeners.http.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
-    url = f"http://{host}:{port}"
+    url = f"{scheme}://{host}:{port}"
     typer.echo(f"OTLP over HTTP at {url}/v1/traces")
     if listeners.grpc is not None:
         typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.port}")
     typer.echo(f"API described at {url}/docs")
+    typer.echo(f"Keys: {'required' if settings.require_keys else 'not required'}")
+    content = "kept, redacted" if settings.capture_content else "dropped, numbers alone are kept"
+    typer.echo(f"Prompts and answers: {content}")
     sys.stdout.flush()  # whoever waits for the address may read from a pipe
 
 
-def _warn_if_exposed(host: str) -> None:
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback:
+def _warn_if_exposed(settings: Settings) -> None:
+    if exposure.is_loopback(settings.host):
+        return
+    if not settings.require_keys:
         typer.echo(
-            f"warning: listening on {host}, and requests carry no key: whoever can reach this "
-            "port can read and write everything stored",
+            f"warning: listening on {settings.host}, and requests carry no key: whoever can reach "
+            "this port can read and write everything stored",
+            err=True,
+        )
+    elif settings.tls_cert is None:
+        typer.echo(
+            f"warning: listening on {settings.host} without TLS: keys and spans can be read on the "
+            "way; pass --tls-cert and --tls-key, or stand a proxy with TLS in front",
             err=True,
         )
 
@@ -154,16 +182,3 @@ def _print_stats(rows: dict[str, int], size_bytes: int) -> None:
     for name, count in rows.items():
         table.add_row(name, f"{count:,}")
     Console().print(table)
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except CollectorError as exc:
-        _fail(str(exc))
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(_UNUSABLE)

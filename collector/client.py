@@ -1,9 +1,12 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
 import json
+import os
+import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import quote
@@ -31,7 +34,7 @@ from collector.contract import (
 from collector.errors import ClientError, StoreError
 from collector.span_json import span_from_document
 
-__all__ = ["Client", "ClientError", "PairPage"]
+__all__ = ["About", "Client", "ClientError", "PairPage"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _PROTOBUF = "application/x-protobuf"
@@ -48,6 +51,14 @@ class PairPage(NamedTuple):
     """What to pass as `after` for the next page; None on the last."""
 
 
+class About(NamedTuple):
+    """How a collector is deployed."""
+
+    captures_content: bool
+    """Whether prompts and answers are kept."""
+    requires_keys: bool
+
+
 class Client:
     """Reads and writes what a collector stores; a context manager.
 
@@ -56,26 +67,46 @@ class Client:
     """
 
     def __init__(
-        self, url: str, *, timeout_s: float = 30.0, transport: httpx.BaseTransport | None = None
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        ca_file: str | Path | None = None,
+        timeout_s: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
+        """Ask the collector at `url` with an API key; trust `ca_file` instead of the system."""
         self._url = url.rstrip("/")
         try:
-            self._http = httpx.Client(base_url=self._url, timeout=timeout_s, transport=transport)
+            self._http = httpx.Client(
+                base_url=self._url,
+                timeout=timeout_s,
+                transport=transport,
+                headers={"Authorization": f"Bearer {key}"} if key else None,
+                verify=_trusting(ca_file) if ca_file else True,
+            )
         except httpx.InvalidURL as exc:
             raise ClientError(f"{url}: is no URL ({exc}); try http://localhost:4318") from exc
 
     @classmethod
-    def local(cls, database_url: str) -> "Client":
+    def from_environment(cls, url: str, *, timeout_s: float = 30.0) -> "Client":
+        """Ask with the key of DRAFTGATE_API_KEY and the certificates of DRAFTGATE_CA_FILE."""
+        key, ca_file = os.environ.get("DRAFTGATE_API_KEY"), os.environ.get("DRAFTGATE_CA_FILE")
+        return cls(url, key=key or None, ca_file=ca_file or None, timeout_s=timeout_s)
+
+    @classmethod
+    def local(cls, database_url: str, *, capture_content: bool = False) -> "Client":
         """Serve a database in this process, creating it or bringing it to the newest schema.
 
-        The same application, without a server. Raises `ClientError` where it cannot be opened.
+        The same application, without a server and without keys. `capture_content` says whether
+        text that is posted is kept. Raises `ClientError` where the database cannot be opened.
         """
         # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.app import create_app  # noqa: PLC0415
         from collector.asgi_transport import InProcessTransport  # noqa: PLC0415
         from collector.settings import Settings  # noqa: PLC0415
 
-        app = create_app(Settings(database_url=database_url))
+        app = create_app(Settings(database_url=database_url, capture_content=capture_content))
         try:
             transport = InProcessTransport(app, app.router.lifespan_context(app))
         except StoreError as exc:
@@ -103,6 +134,14 @@ class Client:
             return bool(self._get("/healthz") == {"status": "ok"})
         except ClientError:
             return False
+
+    def about(self) -> About:
+        """Say how the collector is deployed."""
+        body = self._get("/api/v1/collector")
+        try:
+            return About(bool(body["captures_content"]), bool(body["requires_keys"]))
+        except (KeyError, TypeError) as exc:
+            raise self._alien(exc) from exc
 
     def post_traces(
         self, body: bytes, *, content_type: str = _PROTOBUF, gzipped: bool = False
@@ -293,6 +332,16 @@ class Client:
             f"{self._url}: answered what a collector of this version does not ({exc}); "
             "check the URL, and that both are the same version"
         )
+
+
+def _trusting(ca_file: str | Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as exc:
+        raise ClientError(
+            f"{ca_file}: cannot be used as CA certificates ({exc.strerror or exc}); "
+            "wanted a PEM file"
+        ) from exc
 
 
 def _refusal(response: httpx.Response) -> str:

@@ -3,6 +3,10 @@
 CollectorError                     one line: what was seen, what was wanted, what to do
 ├── SettingsError                  a DRAFTGATE_* variable or an option is unusable
 ├── OtlpError                      an OTLP body cannot be decoded at all
+├── AccessError                    a request is not allowed
+│   ├── UnauthenticatedError       it carries no key, or one that is not valid
+│   ├── ForbiddenError             its key lacks a scope
+│   └── RateLimitError             its key was used too often; send again later
 ├── RequestError                   an API request is unusable
 │   ├── BodyTooLargeError          its body is larger than the collector accepts
 │   ├── MediaTypeError             its body is of a type, or in a coding, that is not read
@@ -27,6 +31,30 @@ class SettingsError(CollectorError):
 
 class OtlpError(CollectorError):
     """An OTLP body cannot be decoded at all."""
+
+
+class AccessError(CollectorError):
+    """A request is not allowed."""
+
+
+class UnauthenticatedError(AccessError):
+    """A request carries no key, or one that is not valid."""
+
+
+class ForbiddenError(AccessError):
+    """A request's key lacks a scope."""
+
+    def __init__(self, message: str, *, lacking: str) -> None:
+        super().__init__(message)
+        self.lacking = lacking
+
+
+class RateLimitError(AccessError):
+    """A request's key was used too often."""
+
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class RequestError(CollectorError):

@@ -20,12 +20,16 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from collector.content import ContentPolicy
 from collector.counters import Counters, SignalCounts
 from collector.errors import (
     RETRY_AFTER_S,
+    AccessError,
     BodyTooLargeError,
     CollectorError,
+    ForbiddenError,
     QueueFullError,
+    RateLimitError,
     StoreError,
 )
 from collector.ingest import Ingest
@@ -47,13 +51,18 @@ class Decoded(NamedTuple):
     rejected: tuple[str, ...]
     """For each item that cannot be stored, the reason."""
 
+    @property
+    def flags(self) -> Iterator[str]:
+        """The quality flags of the generations."""
+        return (flag for rows in self.batch.spans for flag in rows.quality)
+
 
 class Signal(NamedTuple):
     """One of OTLP's signals."""
 
     service: str
     """Full name of its gRPC service."""
-    decode: Callable[[bytes, Encoding], Decoded]
+    decode: Callable[[bytes, Encoding, ContentPolicy], Decoded]
     answer: Callable[[int, str], Message]
     """Makes the response of a partial success, from the number rejected and the reasons."""
     counts: Callable[[Counters], SignalCounts]
@@ -66,7 +75,14 @@ class Exporter:
     stored then.
     """
 
-    def __init__(self, ingest: Ingest, decoders: CapacityLimiter, counters: Counters) -> None:
+    def __init__(
+        self,
+        ingest: Ingest,
+        decoders: CapacityLimiter,
+        counters: Counters,
+        content: ContentPolicy,
+    ) -> None:
+        self._content = content
         self._ingest = ingest
         self._decoders = decoders
         self._counters = counters
@@ -75,7 +91,7 @@ class Exporter:
         """Store a body and return the response; for the event loop."""
         with self._ingest.room(len(body)):
             decoded = await to_thread.run_sync(
-                signal.decode, body, encoding, limiter=self._decoders
+                signal.decode, body, encoding, self._content, limiter=self._decoders
             )
             if decoded.stored:
                 await self._ingest.write(decoded.batch)
@@ -84,7 +100,7 @@ class Exporter:
     def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for a thread that may wait."""
         with self._ingest.room(len(body)):
-            decoded = signal.decode(body, encoding)
+            decoded = signal.decode(body, encoding, self._content)
             if decoded.stored:
                 self._ingest.submit(decoded.batch).result()
         return self._answer(signal, decoded)
@@ -106,21 +122,32 @@ class Exporter:
             received=decoded.stored + decoded.ignored + len(rejected),
             ignored=decoded.ignored,
             rejected=rejected,
+            flags=decoded.flags,
         )
         return signal.answer(len(rejected), _reasons(rejected))
 
 
 def status_of(error: CollectorError) -> Status:
     """Return the status that an error is answered with; it says when to come again, if at all."""
+    if isinstance(error, RateLimitError):
+        return _later(Code.RESOURCE_EXHAUSTED, error, error.retry_after_s)
     if isinstance(error, QueueFullError | StoreError):
-        status = Status(code=Code.UNAVAILABLE, message=str(error))
-        retry = RetryInfo()
-        retry.retry_delay.seconds = RETRY_AFTER_S
-        status.details.add().Pack(retry)
-        return status
+        return _later(Code.UNAVAILABLE, error, RETRY_AFTER_S)
+    if isinstance(error, AccessError):
+        known = isinstance(error, ForbiddenError)
+        code = Code.PERMISSION_DENIED if known else Code.UNAUTHENTICATED
+        return Status(code=code, message=str(error))
     too_large = isinstance(error, BodyTooLargeError)
     code = Code.RESOURCE_EXHAUSTED if too_large else Code.INVALID_ARGUMENT
     return Status(code=code, message=str(error))
+
+
+def _later(code: int, error: CollectorError, after_s: int) -> Status:
+    status = Status(code=code, message=str(error))
+    retry = RetryInfo()
+    retry.retry_delay.seconds = after_s
+    status.details.add().Pack(retry)
+    return status
 
 
 def _reasons(rejected: Sequence[str]) -> str:
@@ -128,20 +155,20 @@ def _reasons(rejected: Sequence[str]) -> str:
     return "; ".join(f"{count} × {reason}" for reason, count in reasons)
 
 
-def _decode_traces(body: bytes, encoding: Encoding) -> Decoded:
+def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_traces(body, encoding)
-    batch = Batch(spans=prepare(received.received))
+    batch = Batch(spans=prepare(received.received, content))
     return Decoded(batch, len(received.received), 0, received.rejected)
 
 
-def _decode_logs(body: bytes, encoding: Encoding) -> Decoded:
+def _decode_logs(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
     received = decode_logs(body, encoding)
     return Decoded(
         Batch(scores=received.scores), len(received.scores), received.ignored, received.rejected
     )
 
 
-def _decode_metrics(body: bytes, encoding: Encoding) -> Decoded:
+def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
     received = decode_metrics(body, encoding)
     return Decoded(
         Batch(samples=received.samples), len(received.samples), received.ignored, received.rejected
@@ -177,18 +204,18 @@ TRACES = Signal(
     f"{_SERVICES}.trace.v1.TraceService",
     _decode_traces,
     _traces_answer,
-    lambda counters: counters.traces,
+    lambda counters: counters.spans,
 )
 LOGS = Signal(
     f"{_SERVICES}.logs.v1.LogsService",
     _decode_logs,
     _logs_answer,
-    lambda counters: counters.logs,
+    lambda counters: counters.log_records,
 )
 METRICS = Signal(
     f"{_SERVICES}.metrics.v1.MetricsService",
     _decode_metrics,
     _metrics_answer,
-    lambda counters: counters.metrics,
+    lambda counters: counters.metric_points,
 )
 SIGNALS = (TRACES, LOGS, METRICS)

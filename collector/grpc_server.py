@@ -15,6 +15,9 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from collector import export
+from collector.access import Authority
+from collector.access.credentials import key_text
+from collector.api_key import Scope
 from collector.errors import CollectorError, SettingsError
 from collector.export import SIGNALS, Exporter, Signal
 from collector.otlp_body import Encoding
@@ -47,16 +50,22 @@ class GrpcServer:
         )
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{settings.grpc_port}")
+            self.port = self._bind(f"{host}:{settings.grpc_port}", settings)
         except RuntimeError as exc:
             raise SettingsError(
                 f"cannot listen on {settings.host} port {settings.grpc_port}; {REMEDY}"
             ) from exc
 
-    def start(self, exporter: Exporter) -> None:
+    def _bind(self, address: str, settings: Settings) -> int:
+        if settings.tls_cert is None or settings.tls_key is None:
+            return self._server.add_insecure_port(address)
+        pair = (settings.tls_key.read_bytes(), settings.tls_cert.read_bytes())
+        return self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+
+    def start(self, exporter: Exporter, authority: Authority) -> None:
         """Answer exports from now on."""
         self._server.add_generic_rpc_handlers(
-            [_handlers(signal, partial(_export, exporter, signal)) for signal in SIGNALS]
+            [_handlers(signal, partial(_export, exporter, authority, signal)) for signal in SIGNALS]
         )
         self._server.start()
 
@@ -74,10 +83,15 @@ def _handlers(
 
 
 def _export(
-    exporter: Exporter, signal: Signal, body: bytes, context: grpc.ServicerContext
+    exporter: Exporter,
+    authority: Authority,
+    signal: Signal,
+    body: bytes,
+    context: grpc.ServicerContext,
 ) -> bytes:
     try:
         with exporter.counting_refusals(signal):
+            authority.authorize(key_text(_texts(context)), Scope.INGEST)
             answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF)
     except CollectorError as exc:
         return _refuse(context, export.status_of(exc))
@@ -86,6 +100,11 @@ def _export(
         _log.exception("unexpected error")
         context.abort(grpc.StatusCode.INTERNAL, _BUG)
     return _to_bytes(answer)
+
+
+def _texts(context: grpc.ServicerContext) -> dict[str, str]:
+    """Return the request's metadata, as `key_text` reads it."""
+    return {key: text for key, text in context.invocation_metadata() if isinstance(text, str)}
 
 
 def _refuse(context: grpc.ServicerContext, status: Status) -> bytes:

@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from time import perf_counter
 from typing import NamedTuple
 
+from collector.counters import Counters
 from collector.errors import QueueFullError, StoreUnavailableError
 from collector.store import Batch, Store, merge
 
@@ -27,8 +29,12 @@ class _Pending(NamedTuple):
 class Ingest:
     """The queue in front of the store, and the thread that empties it."""
 
-    def __init__(self, store: Store, *, max_queue_bytes: int) -> None:
+    def __init__(
+        self, store: Store, *, max_queue_bytes: int, counters: Counters | None = None
+    ) -> None:
         self._store = store
+        self._counters = counters if counters is not None else Counters()
+        self._failing = False
         self._max_queue_bytes = max_queue_bytes
         self._admitted_bytes = 0
         self._pending: deque[_Pending] = deque()
@@ -47,6 +53,11 @@ class Ingest:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the bodies that hold room now."""
+        return self._admitted_bytes
 
     @contextmanager
     def room(self, size_bytes: int) -> Iterator[None]:
@@ -100,10 +111,13 @@ class Ingest:
             self._write([item for item in taken if item.written.set_running_or_notify_cancel()])
 
     def _write(self, items: Sequence[_Pending]) -> None:
+        batch = merge(item.batch for item in items)
+        started_s = perf_counter()
         try:
-            self._store.write(merge(item.batch for item in items))
+            stored = self._store.write(batch)
         except StoreUnavailableError as exc:
-            _log.warning("%d requests not stored: %s", len(items), exc)
+            self._counters.commits_failed += 1
+            self._note_failing(exc)
             _fail(items, exc)
         except Exception as exc:
             # Whatever it is, the thread must survive it, and one request must not take the
@@ -115,8 +129,21 @@ class Ingest:
                 _log.exception("a request could not be stored")
                 _fail(items, exc)
         else:
+            self._counters.committed(len(batch.spans), stored, perf_counter() - started_s)
+            self._note_working()
             for item in items:
                 item.written.set_result(None)
+
+    def _note_failing(self, exc: StoreUnavailableError) -> None:
+        """Log that storing fails, once until it works again: senders try many times."""
+        if not self._failing:
+            _log.warning("storing fails, senders are told to come again: %s", exc)
+        self._failing = True
+
+    def _note_working(self) -> None:
+        if self._failing:
+            _log.info("storing works again")
+        self._failing = False
 
 
 def _fail(items: Sequence[_Pending], exc: Exception) -> None:

@@ -7,6 +7,7 @@ hexadecimal, not base64; they are rewritten before the message is built.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -18,6 +19,8 @@ from collector.errors import OtlpError
 
 JsonObject = dict[str, Any]  # Any: JSON, as sent
 M = TypeVar("M", bound=Message)
+_FIELD = re.compile(r"Failed to parse (\w+) field: ")
+_FIELDS = re.compile(f"(?:{_FIELD.pattern})*")
 
 
 class Encoding(StrEnum):
@@ -90,6 +93,11 @@ def _parse_json(body: bytes, message: Message, from_json: Callable[[JsonObject],
 
 
 def _reason(exc: Exception) -> str:
-    """Return the end of the message, where the innermost field and its fault are named."""
-    words = str(exc).encode(errors="replace").decode().split()
-    return " ".join(words).rpartition("Failed to parse ")[2][-200:]
+    """Say where the fault is, without the value that was found: it may be a prompt."""
+    if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
+        return str(exc)
+    path = _FIELDS.match(str(exc))
+    fields = _FIELD.findall(path.group())[-3:] if path else []
+    if "Message too deep" in str(exc):
+        return "it is nested too deeply"
+    return f"{'.'.join(fields) or 'a field'}: a value of the wrong type or form"

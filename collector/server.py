@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import ssl
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
@@ -75,6 +76,29 @@ def _listen_grpc(settings: Settings) -> "GrpcServer | None":
     return GrpcServer(settings)
 
 
+def check_tls(settings: Settings) -> None:
+    """Raise `SettingsError` unless certificate and key are both usable, or neither is given."""
+    cert, key = settings.tls_cert, settings.tls_key
+    if cert is None and key is None:
+        return
+    if cert is None or key is None:
+        raise SettingsError("HTTPS needs --tls-cert and --tls-key; give both, or neither")
+    for option, path in (("--tls-cert", cert), ("--tls-key", key)):
+        try:
+            path.read_bytes()
+        except OSError as exc:
+            raise SettingsError(f"{option} {path}: cannot be read: {exc.strerror}") from exc
+    try:
+        # A key with a passphrase would otherwise be asked for on the terminal.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+    except (ssl.SSLError, ValueError) as exc:
+        reason = getattr(exc, "reason", None) or exc
+        raise SettingsError(
+            f"--tls-cert {cert}, --tls-key {key}: cannot be used ({reason}); "
+            "wanted a PEM certificate chain and its own key without a passphrase"
+        ) from exc
+
+
 def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was sent, store it, and return.
 
@@ -83,7 +107,10 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
     app = create_app(settings)
     config = uvicorn.Config(
         app,
+        log_config=None,  # uvicorn's lines go where all others go
         log_level="warning",
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_S,
     )
@@ -121,7 +148,7 @@ class _Server(uvicorn.Server):
             return
         if self._grpc is not None:
             collector: State = self._app.state.collector
-            self._grpc.start(collector.exporter)
+            self._grpc.start(collector.exporter, collector.authority)
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

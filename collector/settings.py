@@ -2,15 +2,22 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
 
+from collector.content import DROP, ContentPolicy, Redactor, redaction_file, shipped
 from collector.errors import SettingsError
+from collector.logs import LogFormat, LogLevel
 
 DEFAULT_DATABASE_URL = "sqlite:///draftgate.db"
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 4318
 DEFAULT_GRPC_PORT = 4317
 MIB = 1024 * 1024
+_FLAGS = {"": False, "0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +35,18 @@ class Settings:
     """Inflated bodies that may wait for the writer, together, before senders are told to wait."""
     busy_timeout_s: float = 5.0
     """How long a write waits for another process that holds the database's lock."""
+    require_keys: bool = False
+    """Whether requests need an API key."""
+    key_rate_per_s: float | None = None
+    """Requests a second that a key may send which has no rate of its own."""
+    capture_content: bool = False
+    """Whether prompts, answers, passages and references are kept."""
+    redaction: Path | None = None
+    """File of the patterns that are replaced in content; None: the shipped ones."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    log_format: LogFormat = LogFormat.TEXT
+    log_level: LogLevel = LogLevel.INFO
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
@@ -47,6 +66,15 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         busy_timeout_s=_number(
             env, "DRAFTGATE_BUSY_TIMEOUT_S", default.busy_timeout_s, fraction=True
         ),
+        require_keys=_flag(env, "DRAFTGATE_REQUIRE_KEYS"),
+        # 0 asks for no limit.
+        key_rate_per_s=_number(env, "DRAFTGATE_KEY_RATE", 0, fraction=True) or None,
+        capture_content=_flag(env, "DRAFTGATE_CAPTURE_CONTENT"),
+        redaction=_path(env, "DRAFTGATE_REDACTION"),
+        tls_cert=_path(env, "DRAFTGATE_TLS_CERT"),
+        tls_key=_path(env, "DRAFTGATE_TLS_KEY"),
+        log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),
+        log_level=_choice(env, "DRAFTGATE_LOG_LEVEL", default.log_level),
     )
 
 
@@ -54,6 +82,40 @@ def _grpc_port(env: Mapping[str, str]) -> int | None:
     if env.get("DRAFTGATE_GRPC_PORT") == "off":
         return None
     return int(_number(env, "DRAFTGATE_GRPC_PORT", DEFAULT_GRPC_PORT, highest=65535))
+
+
+def of_options(**given: Any) -> Settings:  # Any: each is of its setting's type, or None
+    """Return the environment's settings with the options that were given in their place."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return replace(from_environment(), **chosen)
+
+
+def policy_of(settings: Settings) -> ContentPolicy:
+    """Return what is kept of text; raises `SettingsError` for an unusable redaction file."""
+    if not settings.capture_content:
+        return DROP
+    chosen = settings.redaction
+    return ContentPolicy(Redactor(shipped() if chosen is None else redaction_file.read(chosen)))
+
+
+def _flag(env: Mapping[str, str], name: str) -> bool:
+    text = env.get(name, "").lower()
+    if text not in _FLAGS:
+        raise SettingsError(f"{name}={env[name]!r}: wanted 1 or 0; fix or unset it")
+    return _FLAGS[text]
+
+
+def _path(env: Mapping[str, str], name: str) -> Path | None:
+    return Path(env[name]) if env.get(name) else None
+
+
+def _choice(env: Mapping[str, str], name: str, default: E) -> E:
+    text = env.get(name)
+    try:
+        return type(default)(text.lower()) if text else default
+    except ValueError as exc:
+        known = ", ".join(type(default))
+        raise SettingsError(f"{name}={text!r}: wanted one of {known}; fix or unset it") from exc
 
 
 def _number(

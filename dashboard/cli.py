@@ -78,7 +78,7 @@ def _warn_if_silent(where: source.Source, console: Console) -> None:
     if where.collector_url is None:
         return
     try:
-        with Client(where.collector_url, timeout_s=3.0) as client:
+        with Client.from_environment(where.collector_url, timeout_s=3.0) as client:
             healthy = client.health()
     except ClientError:
         healthy = False

@@ -37,5 +37,5 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Source:
 def client(source: Source) -> Client:
     """Return the one client of this process for the source; it is shared by all viewers."""
     if source.collector_url is not None:
-        return Client(source.collector_url)
+        return Client.from_environment(source.collector_url)
     return Client.local(source.database_url)

@@ -1,5 +1,6 @@
 """A collector in a process of its own, as a team would run one."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,9 +21,12 @@ class CollectorStartError(Exception):
 def running(database: Path, log: Path) -> Iterator[str]:
     """Serve the database file on a free port; yield the URL, and drain and stop at the end."""
     command = [sys.executable, "-m", "draftgate", "serve", "--port", "0", "--no-grpc"]
-    command += ["--database", f"sqlite:///{database}"]
+    command += ["--database", f"sqlite:///{database}", "--capture-content"]
+    environment = os.environ | {"DRAFTGATE_REQUIRE_KEYS": "0"}  # nobody else reaches this one
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
         try:
             yield _address(process, log)
         finally:

@@ -6,17 +6,22 @@ and sent again at the end where the collector did not take them: a run that lose
 
 import random
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import httpx
+from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import Status as SpanOutcome
 
 from collector.contract import Generation, SpanStatus, encode
 from collector.contract.attributes import SCHEMA_URL
+from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import TelemetryError
 
 _QUEUE = 1 << 16
@@ -36,9 +41,24 @@ def new_span_id() -> str:
 class SpanSender:
     """Sends generations as spans, from one thread; `close` waits until all are delivered."""
 
-    def __init__(self, collector_url: str, *, exporter: SpanExporter | None = None) -> None:
+    def __init__(
+        self,
+        collector_url: str,
+        *,
+        access: CollectorAccess | None = None,
+        exporter: SpanExporter | None = None,
+    ) -> None:
+        """Send to a collector, with what the environment says that it needs by default."""
         self._url = f"{collector_url.rstrip('/')}/v1/traces"
-        self._delivery = _Delivery(exporter or OTLPSpanExporter(endpoint=self._url))
+        self._access = access or CollectorAccess.from_environment()
+        self._delivery = _Delivery(
+            exporter
+            or OTLPSpanExporter(
+                endpoint=self._url,
+                headers=self._access.headers,
+                certificate_file=self._access.ca_file,
+            )
+        )
         self._processor = BatchSpanProcessor(
             self._delivery, max_queue_size=_QUEUE, max_export_batch_size=_BATCH
         )
@@ -49,13 +69,21 @@ class SpanSender:
         """Raise `TelemetryError` unless the collector takes an empty export now."""
         try:
             answer = httpx.post(
-                self._url, content=b"", headers={"content-type": "application/x-protobuf"}
+                self._url,
+                content=b"",
+                headers={**self._access.headers, "content-type": "application/x-protobuf"},
+                verify=self._access.tls(),
             )
         except httpx.HTTPError as exc:
             raise TelemetryError(
                 f"{self._url}: no collector answers ({exc}); start one with `draftgate serve`, "
                 "or name another with --collector"
             ) from exc
+        if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise TelemetryError(
+                f"{self._url}: refused ({answer.status_code}): {_words(answer)}; "
+                "put a key with the scope ingest into DRAFTGATE_API_KEY"
+            )
         if not answer.is_success:
             raise TelemetryError(
                 f"{self._url}: answered {answer.status_code} to an empty export; "
@@ -76,7 +104,7 @@ class SpanSender:
             start_time=span.start_unix_ns,
         )
         if span.status is SpanStatus.ERROR:
-            open_span.set_status(Status(StatusCode.ERROR, generation.error_type))
+            open_span.set_status(SpanOutcome(StatusCode.ERROR, generation.error_type))
         open_span.end(end_time=span.end_unix_ns)
 
     def close(self) -> None:
@@ -102,6 +130,14 @@ class SpanSender:
             provider.add_span_processor(self._processor)
             self._providers[resource] = provider
         return self._providers[resource]
+
+
+def _words(answer: httpx.Response) -> str:
+    """Return what a refusal says, where it is written as OTLP has it."""
+    try:
+        return str(Status.FromString(answer.content).message) or answer.reason_phrase
+    except DecodeError:
+        return answer.reason_phrase
 
 
 class _RecordIds(IdGenerator):

@@ -67,11 +67,14 @@ def evaluate(
     """
     with _usable(), _open(collector, database) as client:
         counts = _evaluate_with_bar(client, rollout)
+        captures = client.about().captures_content if collector else None
     typer.echo(
         f"{rollout}: {counts.generations} answers, {counts.scored} scores posted, "
         f"{counts.unscored} could not be judged, {counts.kept} already scored, "
         f"{counts.failed} answers had failed"
     )
+    if counts.without_text:
+        typer.echo(f"note: {_why_no_text(counts, captures=captures)}", err=True)
 
 
 @app.command()
@@ -122,7 +125,22 @@ def _usable() -> Iterator[None]:
 
 
 def _open(collector: str | None, database: str) -> Client:
-    return Client(collector) if collector else Client.local(database)
+    return Client.from_environment(collector) if collector else Client.local(database)
+
+
+def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
+    """Say what keeps answers from being judged; `captures` is None without a running collector."""
+    missing = f"{counts.without_text} of {counts.generations} answers have no text to judge"
+    again = "then run again under a new rollout name"
+    if captures is False:
+        return (
+            f"{missing}: the collector does not keep content; "
+            f"start it with `draftgate serve --capture-content`, {again}"
+        )
+    return (
+        f"{missing}: their spans carried none, or the collector did not keep content when they "
+        f"arrived; send it, to `draftgate serve --capture-content`, {again}"
+    )
 
 
 def _policy(name: str) -> policies.Policy:

@@ -32,6 +32,8 @@ class EvaluationCounts:
     kept: int
     """Scores that were already there."""
     not_applicable: int
+    without_text: int
+    """Generations that did not fail and of which the collector holds no text."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class _Tally:
     unscored: int = 0
     kept: int = 0
     not_applicable: int = 0
+    without_text: int = 0
 
     def counts(self) -> EvaluationCounts:
         """Freeze the tally."""
@@ -109,6 +112,7 @@ def _new_scores(
     if generation.error_type is not None:
         tally.failed += 1
         return []
+    tally.without_text += generation.content is None
     scores = []
     for e in evaluators:
         if (generation.trace_id, generation.span_id, e.metric, e.name, e.version) in known:

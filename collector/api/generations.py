@@ -21,14 +21,14 @@ class Generations(BaseModel):
     next: str | None
 
 
-@router.get("", response_model=Generations, responses=responses(400, 404, 422, 503))
+@router.get("", response_model=Generations, responses=responses(400, 401, 403, 404, 422, 429, 503))
 def list_generations(
     collector: Collector,
     rollout: Rollout,
     arm: Arm | None = None,
     cohort: str | None = None,
     *,
-    content: Text = False,
+    content: Text,
     limit: Limit = 200,
     after: After = None,
 ) -> JSONResponse:

@@ -2,13 +2,29 @@
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query, Request
+
+from collector.access.http import require_content
 
 Rollout = Annotated[str, Query(description="Name of the rollout.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most items on the page.")]
 After = Annotated[
     str | None, Query(description="The `next` of the page before; absent for the first page.")
 ]
-Text = Annotated[
-    bool, Query(alias="content", description="Send prompts, answers, passages and references too.")
+_Content = Annotated[
+    bool,
+    Query(
+        alias="content",
+        description="Send prompts, answers, passages and references too; needs the scope content.",
+    ),
 ]
+
+
+def _text(request: Request, *, content: _Content = False) -> bool:
+    """Return whether text is asked for; raises `ForbiddenError` where the key does not allow it."""
+    if content:
+        require_content(request)
+    return content
+
+
+Text = Annotated[bool, Depends(_text)]

@@ -29,7 +29,7 @@ class Pairs(BaseModel):
     response_model=Pairs,
     responses={
         200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}},
-        **responses(400, 404, 422, 503),
+        **responses(400, 401, 403, 404, 422, 429, 503),
     },
 )
 def list_pairs(
@@ -37,7 +37,7 @@ def list_pairs(
     rollout: Rollout,
     cohort: str | None = None,
     *,
-    content: Text = False,
+    content: Text,
     limit: Limit = 100,
     after: After = None,
     accept: Annotated[str | None, Header()] = None,

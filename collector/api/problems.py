@@ -12,16 +12,25 @@ from starlette.exceptions import HTTPException
 
 from collector.errors import (
     RETRY_AFTER_S,
+    AccessError,
     BodyTooLargeError,
     CollectorError,
+    ForbiddenError,
     MediaTypeError,
     NotFoundError,
     QueueFullError,
+    RateLimitError,
     StoreError,
+    UnauthenticatedError,
 )
 
 MEDIA_TYPE = "application/problem+json"
 
+_ACCESS_STATUSES: dict[type[AccessError], HTTPStatus] = {
+    UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    ForbiddenError: HTTPStatus.FORBIDDEN,
+    RateLimitError: HTTPStatus.TOO_MANY_REQUESTS,
+}
 _log = logging.getLogger(__name__)
 
 
@@ -42,6 +51,8 @@ def status_of(error: CollectorError) -> HTTPStatus:
         return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     if isinstance(error, MediaTypeError):
         return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if isinstance(error, AccessError):
+        return _ACCESS_STATUSES[type(error)]
     if isinstance(error, QueueFullError | StoreError):
         return HTTPStatus.SERVICE_UNAVAILABLE
     return HTTPStatus.BAD_REQUEST
@@ -50,6 +61,18 @@ def status_of(error: CollectorError) -> HTTPStatus:
 def retry_headers(status: int) -> dict[str, str]:
     """Return the headers that tell a sender when to come again, where it should."""
     return {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+
+
+def error_headers(error: CollectorError) -> dict[str, str]:
+    """Return the headers that an error is answered with; RFC 6750 has those of a missing key."""
+    if isinstance(error, UnauthenticatedError):
+        return {"WWW-Authenticate": 'Bearer realm="draftgate"'}
+    if isinstance(error, ForbiddenError):
+        challenge = f'Bearer error="insufficient_scope", scope="{error.lacking}"'
+        return {"WWW-Authenticate": challenge}
+    if isinstance(error, RateLimitError):
+        return {"Retry-After": str(error.retry_after_s)}
+    return retry_headers(status_of(error))
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -80,7 +103,7 @@ def install(app: FastAPI) -> None:
 
     async def on_collector_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, CollectorError)  # noqa: S101  # registered for this type alone
-        return problem(status_of(exc), str(exc))
+        return problem(status_of(exc), str(exc), error_headers(exc))
 
     async def on_http_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, HTTPException)  # noqa: S101  # registered for this type alone

@@ -24,7 +24,7 @@ class Summary(BaseModel):
     summary: list[ArmSummary]
 
 
-@router.get("", response_model=Rollouts, responses=responses(503))
+@router.get("", response_model=Rollouts, responses=responses(401, 403, 429, 503))
 def list_rollouts(collector: Collector) -> JSONResponse:
     """List every rollout that has a generation."""
     with collector.store.read() as connection:
@@ -32,7 +32,9 @@ def list_rollouts(collector: Collector) -> JSONResponse:
     return JSONResponse({"rollouts": [to_document(overview) for overview in found]})
 
 
-@router.get("/{rollout:path}/summary", response_model=Summary, responses=responses(404, 503))
+@router.get(
+    "/{rollout:path}/summary", response_model=Summary, responses=responses(401, 403, 404, 429, 503)
+)
 def get_summary(rollout: str, collector: Collector) -> JSONResponse:
     """Give counts and sums of each arm in each cohort; ratios are the reader's to make."""
     with collector.store.read() as connection:

@@ -42,7 +42,7 @@ class Scores(BaseModel):
     "",
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
-    responses=responses(400, 413, 503),
+    responses=responses(400, 401, 403, 413, 429, 503),
     openapi_extra={"requestBody": _BODY},
 )
 async def post_scores(request: Request, collector: Collector) -> Response:
@@ -56,7 +56,7 @@ async def post_scores(request: Request, collector: Collector) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("", response_model=Scores, responses=responses(400, 404, 422, 503))
+@router.get("", response_model=Scores, responses=responses(400, 401, 403, 404, 422, 429, 503))
 def list_scores(
     collector: Collector,
     rollout: Rollout,

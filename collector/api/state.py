@@ -5,6 +5,8 @@ from typing import Annotated, NamedTuple, cast
 from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
+from collector.access import Authority
+from collector.content import ContentPolicy
 from collector.counters import Counters
 from collector.export import Exporter
 from collector.ingest import Ingest
@@ -21,6 +23,8 @@ class State(NamedTuple):
     decoders: CapacityLimiter
     """Threads that inflate and decode: few, for each may hold a whole body outside the queue."""
     exporter: Exporter
+    content: ContentPolicy
+    authority: Authority
     counters: Counters
 
 

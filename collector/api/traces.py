@@ -1,14 +1,18 @@
 """Whole traces."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from collector.access.http import may_read_content
 from collector.api.problems import responses
 from collector.api.state import Collector
-from collector.contract import SpanStatus
+from collector.contract import AttributeValue, Span, SpanStatus
+from collector.dialects import is_text
 from collector.span_json import span_to_document
 from collector.store import traces
 
@@ -59,14 +63,38 @@ class Trace(BaseModel):
     """A trace's spans by start."""
 
     spans: list[SpanBody]
+    content_withheld: bool = Field(
+        description="Whether text is left out because the key lacks the scope content."
+    )
 
 
 TraceId = Annotated[str, Path(pattern="^[0-9a-fA-F]{32}$", description="32 hexadecimal digits.")]
 
 
-@router.get("/{trace_id}", response_model=Trace, responses=responses(404, 422, 503))
-def get_trace(trace_id: TraceId, collector: Collector) -> JSONResponse:
-    """Give every stored span of a trace."""
+@router.get("/{trace_id}", response_model=Trace, responses=responses(401, 403, 404, 422, 429, 503))
+def get_trace(trace_id: TraceId, collector: Collector, request: Request) -> JSONResponse:
+    """Give every stored span of a trace; text only to a key that may read it."""
+    with_text = may_read_content(request)
     with collector.store.read() as connection:
         spans = traces.trace(connection, trace_id)
-    return JSONResponse({"spans": [span_to_document(span) for span in spans]})
+    shown = spans if with_text else map(_without_text, spans)
+    return JSONResponse(
+        {
+            "spans": [span_to_document(span) for span in shown],
+            "content_withheld": not with_text,
+        }
+    )
+
+
+def _without_text(span: Span) -> Span:
+    return replace(
+        span,
+        status_message=None,
+        attributes=_numbers(span.attributes),
+        events=tuple(replace(e, attributes=_numbers(e.attributes)) for e in span.events),
+        links=tuple(replace(link, attributes=_numbers(link.attributes)) for link in span.links),
+    )
+
+
+def _numbers(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    return {name: value for name, value in attributes.items() if not is_text(name)}

@@ -33,7 +33,7 @@ class Verdicts(BaseModel):
 @router.post(
     "",
     response_model=StoredVerdict,
-    responses=responses(400, 413, 503),
+    responses=responses(400, 401, 403, 413, 429, 503),
     openapi_extra={"requestBody": _BODY},
 )
 async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
@@ -51,7 +51,7 @@ async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
     return JSONResponse(to_document(stored))
 
 
-@router.get("", response_model=Verdicts, responses=responses(404, 422, 503))
+@router.get("", response_model=Verdicts, responses=responses(401, 403, 404, 422, 429, 503))
 def list_verdicts(
     collector: Collector,
     rollout: Annotated[str | None, Query(description="Absent: verdicts on any rollout.")] = None,

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from collector.contract import AttributeValue, Content, Decoded, Span
+from collector.dialects import conventional_text
 from collector.dialects.dialect import Dialect
 from collector.dialects.draftgate import DRAFTGATE, is_contract
 
@@ -44,8 +45,8 @@ def recognise(span: Span) -> Recognised | None:
 
 @lru_cache(maxsize=4096)
 def is_text(attribute: str) -> bool:
-    """Say whether any dialect keeps prompts, answers or passages in an attribute of this name."""
-    return any(dialect.is_text(attribute) for dialect in DIALECTS)
+    """Say whether any dialect or convention keeps text in an attribute of this name."""
+    return conventional_text.is_text(attribute) or any(d.is_text(attribute) for d in DIALECTS)
 
 
 def content(dialect_name: str, text: Mapping[str, AttributeValue]) -> Content | None:

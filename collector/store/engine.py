@@ -83,23 +83,25 @@ class Store:
         with _writing(self._engine, self._where) as connection:
             connection.execute(delete(tables.series).where(false()))
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch) -> int:
         """Write the batch in one transaction; on return it is durable.
+
+        Returns how many of its spans were new.
 
         Idempotent. Raises `StoreUnavailableError` where the database cannot be written now;
         nothing of the batch is stored then.
         """
-        with self.writing() as connection:
-            Writer(connection).write(batch)
+        with self.transaction() as connection:
+            return Writer(connection).write(batch)
 
     def fold(self, *, at_most: int) -> int:
         """Fold pending rollup deltas into minutes and hours, and return how many."""
-        with self.writing() as connection:
+        with self.transaction() as connection:
             return fold.fold(connection, at_most=at_most)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection in a transaction that excludes every other writer.
+    def transaction(self) -> Iterator[Connection]:
+        """Give a connection whose writes are durable on leaving; it excludes every other writer.
 
         Raises `StoreUnavailableError` where the database cannot be written now.
         """

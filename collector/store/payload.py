@@ -17,9 +17,11 @@ from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector import otlp_wire
+from collector.content import ContentPolicy
 from collector.contract import AttributeValue, SpanEvent, SpanLink
+from collector.dialects import is_text
 from collector.otlp import read_event, read_link
-from collector.otlp_values import read_attributes
+from collector.otlp_values import read_attributes, write_attribute
 
 _DICTIONARY: Final = Path(__file__).with_name("payload-1.zstd-dictionary")
 _LEVEL: Final = 1
@@ -41,20 +43,35 @@ class Payload(NamedTuple):
     links: tuple[SpanLink, ...]
 
 
-def pack(attributes: Sequence[bytes], message: Any) -> bytes:
+def pack(attributes: Sequence[bytes], message: Any, content: ContentPolicy) -> bytes:
     """Return the payload of a span; Any: `otlp_wire.Span`, whose attributes are not looked at.
 
-    `attributes` are `KeyValue` messages.
+    `attributes` are `KeyValue` messages. Raises `OtlpError` where an event or a link is garbled or
+    nested too deeply.
     """
     kept = otlp_wire.Span(attributes=attributes)
-    if message.events:
-        kept.events.extend(message.events)
-    if message.links:
-        kept.links.extend(message.links)
+    for event in message.events:
+        kept.events.append(_kept(event, trace_pb2.Span.Event, read_event(event), content))
+    for link in message.links:
+        kept.links.append(_kept(link, trace_pb2.Span.Link, read_link(link), content))
     for name in _UNTYPED:
         if value := getattr(message, name):
             setattr(kept, name, value)
     return _codecs().payload.compress(kept.SerializeToString())
+
+
+def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
+    """Return the event or link with what the policy keeps of its text; Any: its message's class."""
+    text = {name: value for name, value in part.attributes.items() if is_text(name)}
+    if not text:
+        return raw
+    kept = content.apply(text)
+    message = kind.FromString(raw)
+    del message.attributes[:]
+    for name, value in part.attributes.items():
+        if name not in text or name in kept:
+            message.attributes.append(write_attribute(name, kept.get(name, value)))
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def unpack(payload: bytes) -> Payload:

@@ -1,8 +1,9 @@
 """Spans to the rows that they are stored as, made before the writer's turn."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from collector.content import DROP, ContentPolicy
 from collector.contract import (
     AttributeValue,
     Fact,
@@ -11,7 +12,8 @@ from collector.contract import (
     interpret_resource,
 )
 from collector.dialects import DRAFTGATE, is_contract, recognise
-from collector.otlp import ReceivedSpan, Resource, read_event, read_link
+from collector.otlp import ReceivedSpan, Resource
+from collector.otlp_values import write_attribute
 from collector.store import attribute_facts, digests, generation_rows, payload
 
 COLUMNS = (
@@ -46,6 +48,8 @@ class SpanRows(NamedTuple):
     text: bytes | None
     """Text attributes; None where the span has none."""
     generation: generation_rows.Row | None
+    quality: tuple[str, ...]
+    """The flags of the generation."""
 
     @property
     def key(self) -> tuple[bytes, bytes]:
@@ -53,8 +57,10 @@ class SpanRows(NamedTuple):
         return self.span[:2]
 
 
-def prepare(received: Iterable[ReceivedSpan]) -> tuple[SpanRows, ...]:
-    """Return the rows of the spans.
+def prepare(
+    received: Iterable[ReceivedSpan], content: ContentPolicy = DROP
+) -> tuple[SpanRows, ...]:
+    """Return the rows of the spans, with what the policy keeps of their text.
 
     Raises `OtlpError` where an attribute, event or link is garbled or nested too deeply.
     """
@@ -64,7 +70,7 @@ def prepare(received: Iterable[ReceivedSpan]) -> tuple[SpanRows, ...]:
         sender = senders.get(id(item.resource))
         if sender is None:
             sender = senders[id(item.resource)] = _sender(item.resource)
-        rows.append(_rows(item, sender))
+        rows.append(_rows(item, sender, content))
     return tuple(rows)
 
 
@@ -80,32 +86,34 @@ def _sender(resource: Resource) -> _Sender:
     return _Sender(row, interpret_resource(resource.attributes))
 
 
-def _rows(received: ReceivedSpan, sender: _Sender) -> SpanRows:
+def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> SpanRows:
     message = received.message
     attributes: dict[str, AttributeValue] = {}
     rest: list[bytes] = []
-    text: list[bytes] = []
+    text: dict[str, bytes] = {}
     facts: list[Fact] = []
     for raw in message.attributes:
         key, value, is_text, fact = attribute_facts.of(raw)
         attributes[key] = value
-        (text if is_text else rest).append(raw)
+        if is_text:
+            text[key] = raw
+        else:
+            rest.append(raw)
         if fact is not None:
             facts.append(fact)
-    for event in message.events:
-        read_event(event)  # refused now, not when it is read
-    for link in message.links:
-        read_link(link)
     trace_id, span_id, status = message.trace_id, message.span_id, received.status
     start, end = message.start_time_unix_nano, message.end_time_unix_nano
     generation: generation_rows.Row | None = None
+    quality: tuple[str, ...] = ()
     if is_contract(attributes):
         # The short way to what `recognise` says of such a span.
         facts.extend(sender.facts)
         fields = {"start_unix_ns": start, "end_unix_ns": end}
         decoded = assemble(fields, facts, failed=status is SpanStatus.ERROR)
+        quality = decoded.fields.get("quality", ())
         generation = generation_rows.to_row(decoded.fields, DRAFTGATE.name)
     elif (recognised := recognise(received.span(attributes))) is not None:
+        quality = recognised.decoded.fields.get("quality", ())
         generation = generation_rows.to_row(recognised.decoded.fields, recognised.dialect)
     if generation is not None:
         generation["trace_id"], generation["span_id"] = trace_id, span_id
@@ -119,12 +127,28 @@ def _rows(received: ReceivedSpan, sender: _Sender) -> SpanRows:
             start,
             end,
             status.value,
-            message.status.message or None,
+            content.apply_message(message.status.message or None),
             received.scope_name,
             sender.row.id,
-            payload.pack(rest, message),
+            payload.pack(rest, message, content),
         ),
         resource=sender.row,
-        text=payload.pack_attributes(text) if text else None,
+        text=_kept_text(text, attributes, content),
         generation=generation,
+        quality=quality,
+    )
+
+
+def _kept_text(
+    text: Mapping[str, bytes], attributes: Mapping[str, AttributeValue], content: ContentPolicy
+) -> bytes | None:
+    """Return what is stored of text attributes: their own bytes where nothing was redacted."""
+    if not text or not content.captures:
+        return None
+    kept = content.apply({name: attributes[name] for name in text})
+    return payload.pack_attributes(
+        text[name]
+        if value is attributes[name] or value == attributes[name]
+        else write_attribute(name, value).SerializeToString()
+        for name, value in kept.items()
     )

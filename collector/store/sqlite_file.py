@@ -19,7 +19,12 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     Raises `StoreError` where the file is no SQLite database or cannot be one.
     """
     check(url)
-    engine = create_engine(url, pool_size=8, max_overflow=40)
+    engine = create_engine(
+        url,
+        pool_size=8,
+        max_overflow=40,
+        hide_parameters=True,  # an error's message would hold rows, and so text, in the log
+    )
 
     def on_connect(connection: sqlite3.Connection, _record: Any) -> None:  # Any: unused
         # The driver would begin transactions by itself, and too late for the lock that we need.

@@ -261,3 +261,18 @@ engine_sample = Table(
     Index(None, "metric", "service_name", "time_unix_ns", "series"),
     sqlite_with_rowid=False,
 )
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),  # of the secret, which is not kept
+    Column("scopes", Text, nullable=False),  # JSON
+    Column("project", Text),
+    Column("rate_per_s", Double),
+    Column("created_unix_ns", BigInteger, nullable=False),
+    Column("expires_unix_ns", BigInteger),
+    Column("revoked_unix_ns", BigInteger),
+    Column("last_used_unix_ns", BigInteger),
+)

@@ -36,18 +36,18 @@ class Writer:
         self._bulk = bulk.of(connection)
         self._insert = _INSERTS[connection.dialect.name]
 
-    def write(self, batch: Batch) -> None:
-        """Write the batch inside the connection's transaction."""
-        if batch.spans:
-            self._write_spans(batch.spans)
+    def write(self, batch: Batch) -> int:
+        """Write the batch inside the connection's transaction; return how many spans were new."""
+        inserted = self._write_spans(batch.spans) if batch.spans else 0
         if batch.scores:
             self._write_scores(batch.scores)
         if batch.verdicts:
             self._write_verdicts(batch.verdicts)
         if batch.samples:
             self._write_samples(batch.samples)
+        return inserted
 
-    def _write_spans(self, spans: Sequence[SpanRows]) -> None:
+    def _write_spans(self, spans: Sequence[SpanRows]) -> int:
         first_id = self._first_id()
         partitions.ensure(self._connection, first_id)
         once = {rows.key: rows for rows in reversed(spans)}  # of several with one key, the first
@@ -58,7 +58,7 @@ class Writer:
             kept = self._kept(keys)
             numbered = [(id_, rows) for id_, rows in numbered if id_ in kept]
         if not numbered:
-            return
+            return 0
         self._insert_resources(rows.resource for _, rows in numbered)
         self._bulk.insert(
             tables.span, span_rows.COLUMNS, [(id_, *rows.span) for id_, rows in numbered]
@@ -72,6 +72,7 @@ class Writer:
         if generations:
             self._bulk.insert_sparse(tables.generation, generations)
             self._add_to_rollups(deltas.of_rows(generations))
+        return len(numbered)
 
     def _first_id(self) -> int:
         """Return the next id: ids grow, even where the clock goes back."""

@@ -16,6 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1 import resource_pb2
 
 from collector import otlp_wire
+from collector.content import DROP
 from collector.otlp_values import write_attribute
 from collector.span_json import dump_attributes, load_attributes
 from collector.store import digests, partitions, payload
@@ -387,7 +388,7 @@ def _copy_up(connection: sa.Connection) -> None:
                 | {
                     "id": row["id"] + offset,
                     "resource_id": resource_id,
-                    "payload": payload.pack(_key_values(row["attributes"]), otlp_wire.Span()),
+                    "payload": payload.pack(_key_values(row["attributes"]), otlp_wire.Span(), DROP),
                 }
             )
             if row["text"] is not None:

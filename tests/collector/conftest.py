@@ -97,7 +97,7 @@ def running_servers() -> Iterator[Callable[..., Server]]:
         )
         assert process.stdout is not None
         lines = process.stdout.readline() + process.stdout.readline()
-        found = re.search(r"HTTP at (http://[0-9.:]+)/.*\nOTLP over gRPC at ([0-9.:]+)", lines)
+        found = re.search(r"HTTP at (https?://[0-9.:]+)/.*\nOTLP over gRPC at ([0-9.:]+)", lines)
         if found is None:
             pytest.fail(f"no addresses in {lines!r}; stderr: {process.communicate()[1]}")
         servers.append(Server(found[1], found[2], process))
@@ -196,7 +196,7 @@ def odd_span() -> Span:
 @pytest.fixture
 def http(database_url: str) -> Iterator[httpx.Client]:
     """Speak HTTP to the application in this process, on a database of its own."""
-    with in_process(Settings(database_url=database_url)) as client:
+    with in_process(Settings(database_url=database_url, capture_content=True)) as client:
         yield client
 
 

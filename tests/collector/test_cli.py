@@ -84,20 +84,41 @@ def test_an_unusable_option_is_one_line(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_listening_beyond_this_machine_is_warned_of(
+def test_listening_beyond_this_machine_needs_keys(command_of: CommandOf, database_url: str) -> None:
+    """Without a valid key nobody could be let in, so that is refused, with what to do."""
+    at = ("--database", database_url, "--port", "0", "--host", ANYWHERE)
+    done = run(command_of("serve", *at))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: --host {ANYWHERE}: requests need an API key, and the database holds none that is "
+        "valid; create one with `draftgate keys create NAME --scope ingest --scope read`, "
+        "or pass --no-keys to let in whoever can reach the port\n"
+    )
+    both = run(command_of("serve", *at, "--no-keys", "--require-keys"))
+    assert both.returncode == 2
+    assert both.stderr == (
+        "error: --no-keys: keys are required too, by --require-keys or DRAFTGATE_REQUIRE_KEYS; "
+        "give one of the two\n"
+    )
+
+
+def test_listening_beyond_this_machine_without_keys_is_warned_of(
     command_of: CommandOf, database_url: str
 ) -> None:
-    """Requests carry no key, so an exposed address says what that means."""
+    """The risk is taken knowingly, and named."""
+    at = ("--database", database_url, "--port", "0", "--host", ANYWHERE, "--no-keys")
     process = subprocess.Popen(
-        command_of(
-            "serve", "--database", database_url, "--port", "0", "--no-grpc", "--host", ANYWHERE
-        ),
+        command_of("serve", *at, "--no-grpc"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith(f"OTLP over HTTP at http://{ANYWHERE}:")
+    assert [process.stdout.readline() for _ in range(3)][1:] == [
+        "Keys: not required\n",
+        "Prompts and answers: dropped, numbers alone are kept\n",
+    ]
     process.terminate()
     _, errors = process.communicate(timeout=20)
     assert errors == (
@@ -121,6 +142,7 @@ def test_db_upgrade_creates_and_stats_counts(
     environment = {"DRAFTGATE_DATABASE_URL": database_url}
     counted = json.loads(run(command_of("db", "stats", "--json"), env=environment).stdout)
     assert counted["rows"] == {
+        "api_key": 0,
         "content": 0,
         "engine_sample": 0,
         "generation": 1,

@@ -94,8 +94,11 @@ def client(
 ) -> Iterator[Client]:
     """Open a client of a collector that holds the generations and scores."""
     url = f"sqlite:///{tmp_path_factory.mktemp(request.param) / 'draftgate.db'}"
-    opened = Client.local(url) if request.param == "local" else Client(module_serve(url).url)
-    with opened as client:
+    with (
+        Client.local(url, capture_content=True)
+        if request.param == "local"
+        else Client(module_serve(url, env={"DRAFTGATE_CAPTURE_CONTENT": "1"}).url)
+    ) as client:
         client.post_scores([replace(scores[1], value=0.5)])  # replaced below, and before its span
         client.post_traces(body_of(map(encode, generations.values())))
         client.post_scores(scores)

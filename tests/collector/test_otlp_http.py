@@ -106,7 +106,8 @@ def test_both_encodings_store_the_same_rows(
             (JSON | {"Content-Encoding": "zstd"}, zstd.compress(json_of(spans))),
         ]
     ):
-        with http_of(Settings(database_url=f"sqlite:///{tmp_path / str(number)}.db")) as http:
+        database_url = f"sqlite:///{tmp_path / str(number)}.db"
+        with http_of(Settings(database_url=database_url, capture_content=True)) as http:
             response = http.post("/v1/traces", content=body, headers=headers)
             assert response.status_code == 200
             assert response.headers["content-type"] == headers["Content-Type"].partition(";")[0]

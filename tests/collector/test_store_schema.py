@@ -15,6 +15,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
+from collector.content import ContentPolicy, Redactor
 from collector.contract import Content, Generation, Score, Span, encode
 from collector.errors import StoreError
 from collector.store import Batch, Store, generations, migrate, prepare, sizes, traces
@@ -22,7 +23,9 @@ from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
 
+KEEP = ContentPolicy(Redactor(()))
 EMPTY = {
+    "api_key": 0,
     "content": 0,
     "engine_sample": 0,
     "generation": 0,
@@ -67,7 +70,7 @@ def test_opening_again_keeps_what_is_stored(
     """A second opening finds the schema current and every row in place, whole."""
     generation = generation_of(1)
     with contextlib.closing(Store.open(database_url)) as store:
-        store.write(Batch(spans=prepare([encode(generation), odd_span])))
+        store.write(Batch(spans=prepare([encode(generation), odd_span], KEEP)))
     with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
         page = generations.page(
             connection, generations.Filter("k4"), content=True, limit=10, after=0
@@ -189,7 +192,7 @@ def test_text_can_be_deleted_while_numbers_stay(
     generation = generation_of(1, content=content)
     bare = generation_of(1)
     with contextlib.closing(Store.open(database_url)) as store:
-        store.write(Batch(spans=prepare([encode(generation)])))
+        store.write(Batch(spans=prepare([encode(generation)], KEEP)))
         with store.engine.begin() as connection:
             connection.execute(metadata.tables["content"].delete())
         with store.read() as connection:

@@ -406,7 +406,7 @@ def seed(client: Client) -> None:
 def seeded_database(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the URL of a SQLite file with three rollouts in it."""
     url = f"sqlite:///{tmp_path_factory.mktemp('seeded')}/seeded.db"
-    with Client.local(url) as client:
+    with Client.local(url, capture_content=True) as client:
         seed(client)
     return url
 
@@ -416,7 +416,7 @@ def undecided_database(tmp_path: Path) -> str:
     """Return the URL of a SQLite file with one pair of one rollout, and no verdict."""
     url = f"sqlite:///{tmp_path}/undecided.db"
     pair = [generation(FATES[0], arm, "chat", 1, 0) for arm in Arm]
-    with Client.local(url) as client:
+    with Client.local(url, capture_content=True) as client:
         client.post_traces(export_request([encode(side) for side in pair]).SerializeToString())
     return url
 
@@ -426,7 +426,7 @@ def decide(undecided_database: str) -> Callable[[], None]:
     """Return what posts a verdict on the undecided rollout."""
 
     def post() -> None:
-        with Client.local(undecided_database) as client:
+        with Client.local(undecided_database, capture_content=True) as client:
             client.post_verdict(verdict(FATES[0]))
 
     return post

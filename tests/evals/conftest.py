@@ -101,7 +101,7 @@ def evidence_of() -> Callable[[Sequence[Row]], Evidence]:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     """Open a collector over a real SQLite file."""
-    with Client.local(f"sqlite:///{tmp_path / 'draftgate.db'}") as opened:
+    with Client.local(f"sqlite:///{tmp_path / 'draftgate.db'}", capture_content=True) as opened:
         yield opened
 
 

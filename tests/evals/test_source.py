@@ -100,7 +100,7 @@ def test_scores_what_is_unscored_once(client, stored) -> None:
     seen = []
     first = source.evaluate_rollout(client, "k4", lambda done, total: seen.append((done, total)))
     assert first == source.EvaluationCounts(
-        generations=40, failed=0, scored=60, unscored=0, kept=0, not_applicable=60
+        generations=40, failed=0, scored=60, unscored=0, kept=0, not_applicable=60, without_text=0
     )
     assert seen[0] == (1, 40)
     assert seen[-1] == (40, 40)
@@ -190,7 +190,7 @@ def saved(database, rollout, otlp_of):
     """Give a function that stores a rollout in the database and closes it."""
 
     def save(*args, **fields) -> None:
-        with Client.local(database) as opened:
+        with Client.local(database, capture_content=True) as opened:
             body = otlp_of(list(rollout(*args, **fields)))
             opened.post_traces(body, content_type="application/json")
 
@@ -202,7 +202,7 @@ def verdicts(database):
     """Give a function that reads the verdicts in the database."""
 
     def read():
-        with Client.local(database) as opened:
+        with Client.local(database, capture_content=True) as opened:
             return opened.verdicts()
 
     return read
@@ -295,9 +295,9 @@ def test_a_collector_that_is_not_there_is_exit_2() -> None:
 def test_two_clients_of_one_file(tmp_path, rollout, otlp_of) -> None:
     """What one process stored another evaluates and judges the same."""
     database = f"sqlite:///{tmp_path / 'shared.db'}"
-    with Client.local(database) as one:
+    with Client.local(database, capture_content=True) as one:
         one.post_traces(otlp_of(list(rollout(prompts=2))), content_type="application/json")
         source.evaluate_rollout(one, "k4")
         first = source.judge(one, "k4", policy.shipped("demo"))
-    with Client.local(database) as other:
+    with Client.local(database, capture_content=True) as other:
         assert source.judge(other, "k4", policy.shipped("demo")) == first

@@ -1,0 +1,6 @@
+"""Who may do what with a collector."""
+
+from collector.access.authority import Authority, Grant
+from collector.access.last_used import LastUsed
+
+__all__ = ["Authority", "Grant", "LastUsed"]

@@ -1,0 +1,131 @@
+"""Whether a key allows what is asked; knows nothing of HTTP or gRPC, so that both ask it."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from collector import api_key
+from collector.access.token_bucket import TokenBucket
+from collector.api_key import ApiKey, KeyText, Scope
+from collector.errors import ForbiddenError, RateLimitError, UnauthenticatedError
+
+CACHED_S = 2.0
+"""For how long a key is not read again: a revocation takes effect within this time."""
+_MOST_CACHED = 4096
+
+
+class Grant(NamedTuple):
+    """What a request may do."""
+
+    key_id: str | None
+    """None where no key was needed."""
+    scopes: frozenset[Scope]
+
+
+OPEN = Grant(None, frozenset(Scope))
+
+
+class _Cached(NamedTuple):
+    key: ApiKey | None
+    """None: there is no such key."""
+    until_s: float
+
+
+class Authority:
+    """Checks keys against the database, through a cache; safe for threads."""
+
+    def __init__(
+        self,
+        read: Callable[[str], ApiKey | None],
+        *,
+        required: bool,
+        default_rate_per_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`read` gives the stored key with an id; what it raises is raised by `authorize`."""
+        self.required = required
+        self._read = read
+        self._default_rate_per_s = default_rate_per_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._cache: dict[str, _Cached] = {}
+        self._buckets: dict[str, TokenBucket] = {}
+        self._used_unix_ns: dict[str, int] = {}
+
+    def is_quick(self, key_text: str | None) -> bool:
+        """Say whether `authorize` would answer without reading the database."""
+        parts = api_key.parse(key_text or "")
+        return not self.required or parts is None or self._cached(parts.id) is not None
+
+    def authorize(self, key_text: str | None, needed: Scope) -> Grant:
+        """Return what the key allows, at least `needed`; every call counts against its rate.
+
+        Where keys are not required, everything is allowed and the key is not looked at. Raises
+        `UnauthenticatedError`, `ForbiddenError` or `RateLimitError`.
+        """
+        if not self.required:
+            return OPEN
+        if not key_text:
+            raise UnauthenticatedError(
+                "no API key; send `Authorization: Bearer dgk_…`, made with `draftgate keys create`"
+            )
+        parts = api_key.parse(key_text)
+        key = self._key(parts) if parts is not None else None
+        now_unix_ns = time.time_ns()
+        # One message for whatever is wrong: it must not tell which ids exist.
+        if parts is None or key is None or not key.matches(parts.secret):
+            raise UnauthenticatedError("the API key is not known here; check it, or ask for one")
+        if not key.is_usable(now_unix_ns):
+            raise UnauthenticatedError(
+                f"the API key {key.id} was revoked or has expired; ask for a new one"
+            )
+        if needed not in key.scopes:
+            held = ", ".join(sorted(key.scopes))
+            raise ForbiddenError(
+                f"the API key {key.id} lacks the scope {needed}; it has {held}; "
+                f"make one with `draftgate keys create NAME --scope {needed}`",
+                lacking=needed,
+            )
+        with self._lock:
+            self._used_unix_ns[key.id] = now_unix_ns
+            self._take(key)
+        return Grant(key.id, key.scopes)
+
+    def drain_uses(self) -> dict[str, int]:
+        """Return when keys were used since the last call, by id."""
+        with self._lock:
+            used, self._used_unix_ns = self._used_unix_ns, {}
+        return used
+
+    def _key(self, parts: KeyText) -> ApiKey | None:
+        cached = self._cached(parts.id)
+        if cached is not None:
+            return cached.key
+        until_s = self._clock() + CACHED_S
+        key = self._read(parts.id)
+        with self._lock:
+            # Whoever sends made-up ids fills this with them; keys are read again then.
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            self._cache[parts.id] = _Cached(key, until_s)
+        return key
+
+    def _cached(self, id_: str) -> _Cached | None:
+        cached = self._cache.get(id_)
+        return cached if cached is not None and self._clock() < cached.until_s else None
+
+    def _take(self, key: ApiKey) -> None:
+        rate_per_s = key.rate_per_s or self._default_rate_per_s
+        if rate_per_s is None:
+            return
+        bucket = self._buckets.get(key.id)
+        if bucket is None or bucket.rate_per_s != rate_per_s:
+            bucket = self._buckets[key.id] = TokenBucket(rate_per_s, self._clock())
+        wait_s = bucket.take(self._clock())
+        if wait_s:
+            raise RateLimitError(
+                f"the API key {key.id} sent more than {rate_per_s:g} requests a second; "
+                f"send this again in {wait_s} s, in fewer and larger requests",
+                retry_after_s=wait_s,
+            )

@@ -1,0 +1,48 @@
+"""When keys were last used, written now and then, away from requests."""
+
+import logging
+import threading
+
+from collector.access.authority import Authority
+from collector.errors import StoreUnavailableError
+from collector.store import Store, keys
+
+_EVERY_S = 60.0
+_log = logging.getLogger(__name__)
+
+
+class LastUsed:
+    """A thread that stores the uses that an authority has seen, once a minute and at the end."""
+
+    def __init__(self, authority: Authority, store: Store, *, every_s: float = _EVERY_S) -> None:
+        self._authority = authority
+        self._store = store
+        self._every_s = every_s
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="draftgate-key-uses", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, where keys are required."""
+        if self._authority.required:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Store what is left and end the thread; does nothing where it was not started."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._every_s):
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        used = self._authority.drain_uses()
+        if not used:
+            return
+        try:
+            with self._store.transaction() as connection:
+                keys.note_use(connection, used)
+        except StoreUnavailableError as exc:
+            _log.warning("the last use of %d keys was not stored: %s", len(used), exc)

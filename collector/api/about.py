@@ -1,0 +1,28 @@
+"""What a client should know of a collector before it asks."""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from collector.api.problems import responses
+from collector.api.state import Collector
+
+router = APIRouter(prefix="/api/v1/collector", tags=["health"])
+
+
+class About(BaseModel):
+    """How the collector is deployed."""
+
+    captures_content: bool = Field(description="Whether prompts and answers are kept.")
+    requires_keys: bool
+
+
+@router.get("", response_model=About, responses=responses(401, 403, 429, 503))
+def about(collector: Collector) -> JSONResponse:
+    """Say whether text is kept and keys are needed."""
+    return JSONResponse(
+        {
+            "captures_content": collector.content.captures,
+            "requires_keys": collector.authority.required,
+        }
+    )

@@ -1,0 +1,47 @@
+"""What the collector's commands share: the database option, and errors as one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn
+
+import typer
+
+from collector.errors import CollectorError
+from collector.settings import Settings
+from collector.store import Store
+
+UNUSABLE = 2
+"""Exit code of a command whose input cannot be used."""
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Database URL (env DRAFTGATE_DATABASE_URL; default sqlite:///draftgate.db).",
+        show_default=False,
+    ),
+]
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn an error of the collector into one line and exit code 2."""
+    try:
+        yield
+    except CollectorError as exc:
+        fail(str(exc))
+
+
+def fail(message: str) -> NoReturn:
+    """Print the message as an error and exit."""
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(UNUSABLE)
+
+
+@contextmanager
+def open_store(settings: Settings) -> Iterator[Store]:
+    """Open the database, creating it or bringing it to the newest schema, and close it again."""
+    store = Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s)
+    try:
+        yield store
+    finally:
+        store.close()

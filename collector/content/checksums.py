@@ -1,0 +1,71 @@
+"""Numbers with a checksum or a length: which part of a match is one."""
+
+import re
+from collections.abc import Iterator
+
+_GROUP = re.compile(rb"[0-9]+")
+_CARD_DIGITS = range(13, 20)
+_CARD_GROUPS = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 5), (4, 4, 4, 4, 3)})
+_FIRST_DIGITS = b"23456"  # of the networks that issue cards
+_PHONE_DIGITS = range(8, 16)
+_LETTERS = {letter: str(number) for number, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 10)}
+_DOUBLED = bytes.maketrans(b"0123456789", bytes(sum(divmod(2 * d, 10)) for d in range(10)))
+_TO_DIGITS = str.maketrans(_LETTERS)
+_SPLIT_IBAN = re.compile(rb"[ ]?[0-9A-Z]+")
+_MOST_GROUPS = 5
+
+
+def luhn(digits: bytes) -> bool:
+    """Say whether the digits' last is their check digit (ISO/IEC 7812-1)."""
+    others = sum(digits[-1::-2]) - 48 * len(digits[-1::-2])
+    return (others + sum(digits[-2::-2].translate(_DOUBLED))) % 10 == 0
+
+
+def cards(run: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the payment card numbers in a run of digits, spaces and hyphens.
+
+    One group of 13 to 19 digits, or groups as printed on cards. A number beside others in the run
+    is found, for each group is tried as the first.
+    """
+    groups = [match.span() for match in _GROUP.finditer(run)]
+    at = 0
+    while at < len(groups):
+        count = _card_at(run, groups, at)
+        if count:
+            yield groups[at][0], groups[at + count - 1][1]
+        at += count or 1
+
+
+def _card_at(run: bytes, groups: list[tuple[int, int]], at: int) -> int:
+    """Return of how many groups the card number is that begins with this one; 0 for none."""
+    if run[groups[at][0]] not in _FIRST_DIGITS:
+        return 0
+    ahead = groups[at : at + _MOST_GROUPS]
+    lengths = tuple(end - start for start, end in ahead)
+    if lengths[0] in _CARD_DIGITS:
+        return int(luhn(run[slice(*ahead[0])]))
+    for count in range(_MOST_GROUPS, 2, -1):
+        fits = lengths[:count] in _CARD_GROUPS
+        if fits and luhn(b"".join(run[start:end] for start, end in ahead[:count])):
+            return min(count, len(ahead))
+    return 0
+
+
+def ibans(match: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the IBAN that a match begins with, without what follows it in capitals."""
+    ends = [found.end() for found in _SPLIT_IBAN.finditer(match)]
+    for end in reversed(ends):
+        account = match[:end].replace(b" ", b"").decode()
+        if 15 <= len(account) <= 34 and _mod_97(account) == 1:
+            yield 0, end
+            return
+
+
+def _mod_97(account: str) -> int:
+    return int((account[4:] + account[:4]).translate(_TO_DIGITS)) % 97
+
+
+def phones(match: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the match where it has as many digits as a telephone number."""
+    if sum(48 <= byte <= 57 for byte in match) in _PHONE_DIGITS:
+        yield 0, len(match)

@@ -1,0 +1,36 @@
+"""The one decision on text: drop it, or keep it redacted."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from collector.content.redaction import Redactor
+from collector.contract import AttributeValue
+
+
+class ContentPolicy:
+    """Says what is stored of text; applied before anything is queued, logged or written."""
+
+    def __init__(self, redactor: Redactor | None) -> None:
+        """Keep text as the redactor leaves it, or none at all without one."""
+        self._redactor = redactor
+
+    @property
+    def captures(self) -> bool:
+        """Whether text is kept."""
+        return self._redactor is not None
+
+    def apply(self, text: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Return what to store of a span's text attributes, of whatever type they are."""
+        if self._redactor is None:
+            return {}
+        return {name: self._redactor.value(value) for name, value in text.items()}
+
+    def apply_message(self, message: str | None) -> str | None:
+        """Return what to store of a status message: engines quote prompts in theirs."""
+        if self._redactor is None or message is None:
+            return None
+        return self._redactor.text(message)
+
+
+DROP: Final = ContentPolicy(None)
+"""Keeps no text."""

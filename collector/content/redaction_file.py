@@ -1,0 +1,96 @@
+"""The redaction file: which shipped patterns apply, and a team's own."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import re2
+import yaml
+
+from collector.content.redaction import Pattern, compiled
+from collector.content.shipped import SHIPPED, shipped
+from collector.errors import SettingsError
+
+_KEYS = ("shipped", "patterns")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def read(path: Path) -> tuple[Pattern, ...]:
+    """Return the patterns that a YAML or TOML file asks for, the team's own first.
+
+    Raises `SettingsError` with the file, the key and, for an expression, the place in it.
+    """
+    document = _load(path)
+    if not isinstance(document, Mapping):
+        raise SettingsError(f"{path}: wanted keys such as `patterns:`, got {_kind(document)}")
+    for key in document:
+        if key not in _KEYS:
+            raise SettingsError(f"{path}: {key}: unknown key; wanted {' or '.join(_KEYS)}")
+    own = document.get("patterns") or {}
+    if not isinstance(own, Mapping):
+        raise SettingsError(f"{path}: patterns: wanted names with expressions, got {_kind(own)}")
+    return (
+        *(_own(path, str(name), expression) for name, expression in own.items()),
+        *_chosen(path, document.get("shipped")),
+    )
+
+
+def _load(path: Path) -> Any:  # Any: what the file holds
+    try:
+        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+    except OSError as exc:
+        raise SettingsError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (UnicodeDecodeError, yaml.YAMLError, tomllib.TOMLDecodeError) as exc:
+        kind = "TOML" if path.suffix == ".toml" else "YAML"
+        raise SettingsError(f"{path}: is not {kind}: {' '.join(str(exc).split())}") from exc
+
+
+def _chosen(path: Path, names: object) -> tuple[Pattern, ...]:
+    if names is None:
+        return shipped()
+    known = {pattern.name: pattern for pattern in SHIPPED}
+    if not isinstance(names, list):
+        raise SettingsError(f"{path}: shipped: wanted a list of names, got {_kind(names)}")
+    for index, name in enumerate(names):
+        if name not in known:
+            raise SettingsError(
+                f"{path}: shipped[{index}]: no pattern {name!r}; wanted {', '.join(known)}"
+            )
+    return tuple(pattern for pattern in SHIPPED if pattern.name in names)
+
+
+def _own(path: Path, name: str, expression: object) -> Pattern:
+    at = f"{path}: patterns.{name}"
+    if not _NAME.fullmatch(name):
+        raise SettingsError(f"{at}: wanted a name of a-z, 0-9 and _, at most 40 characters")
+    if not isinstance(expression, str) or not expression:
+        raise SettingsError(f"{at}: wanted a regular expression, got {_kind(expression)}")
+    try:
+        matcher = compiled(expression)
+    except re2.error as exc:
+        raise SettingsError(f"{at}: {_fault(expression, exc)}") from exc
+    if matcher.search(b"") is not None:
+        raise SettingsError(f"{at}: matches nothing at all; wanted at least one character")
+    return Pattern(name, expression)
+
+
+def _fault(expression: str, error: Exception) -> str:
+    """Say what is wrong with the expression, and where; RE2 tells what, `re` tells where."""
+    words = error.args[0] if error.args else b""
+    what = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
+    try:
+        re.compile(expression)
+    except re.error as exc:
+        return f"is no regular expression: {exc.msg} at position {exc.pos}"
+    position = max(expression.find(what.partition(": ")[2]), 0)
+    return (
+        f"is not read by RE2 ({what} at position {position}); "
+        "write it without look-around and back-references"
+    )
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__

@@ -1,0 +1,157 @@
+"""`draftgate keys`."""
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from collector import api_key
+from collector.api_key import ApiKey, Scope
+from collector.command_line import Database, one_line_errors, open_store
+from collector.errors import SettingsError
+from collector.settings import of_options
+from collector.store import keys as stored_keys
+
+app = typer.Typer(no_args_is_help=True, help="Look after API keys.")
+
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_DURATION = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Who or what the key is for.")],
+    scope: Annotated[list[Scope], typer.Option(help="What it allows; may be given repeatedly.")],
+    project: Annotated[
+        str | None, typer.Option(help="A label for listings; it restricts nothing.")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="After how long it ends, such as 12h or 90d; default never.")
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Most requests a second; default: the collector's."),
+    ] = None,
+    database: Database = None,
+) -> None:
+    """Make a key and print it, this once: what is stored cannot be turned back into it.
+
+    Example: draftgate keys create ci --scope ingest --scope read --expires 90d
+    """
+    text = api_key.new_key_text()
+    now_unix_ns = time.time_ns()
+    with one_line_errors():
+        key = ApiKey(
+            id=text.id,
+            name=name,
+            digest=api_key.digest(text.secret),
+            scopes=frozenset(scope),
+            project=project,
+            rate_per_s=rate,
+            created_unix_ns=now_unix_ns,
+            expires_unix_ns=now_unix_ns + _duration_ns(expires) if expires else None,
+        )
+        with open_store(of_options(database_url=database)) as store, store.transaction() as to:
+            stored_keys.add(to, key)
+    typer.echo(
+        f"key {key.id} for {name}: {', '.join(sorted(key.scopes))}; "
+        f"{_until(key)}. It is shown this once:",
+        err=True,
+    )
+    typer.echo(str(text))
+
+
+@app.command("list")
+def list_(
+    database: Database = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the keys, newest first, the revoked and expired too; never their secrets.
+
+    Example: draftgate keys list --json
+    """
+    with (
+        one_line_errors(),
+        open_store(of_options(database_url=database)) as store,
+        store.read() as connection,
+    ):
+        found = stored_keys.newest_first(connection)
+    now_unix_ns = time.time_ns()
+    rows = [_document(key, now_unix_ns) for key in found]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("id", "name", "scopes", "project", "state", "rate", "created", "last used")
+    for row in rows:
+        shown = {**row, "scopes": ", ".join(row["scopes"])}
+        columns = ("id", "name", "scopes", "project", "state", "rate_per_s", "created", "last_used")
+        table.add_row(*("" if shown[c] is None else str(shown[c]) for c in columns))
+    Console().print(table)
+
+
+@app.command()
+def revoke(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The eight digits after dgk_.")],
+    database: Database = None,
+) -> None:
+    """End a key: running collectors refuse it within seconds.
+
+    Example: draftgate keys revoke 1f0c9a3e
+    """
+    with (
+        one_line_errors(),
+        open_store(of_options(database_url=database)) as store,
+        store.transaction() as connection,
+    ):
+        key = stored_keys.by_id(connection, id_)
+        if key is None:
+            raise SettingsError(f"{id_}: no key has this id; `draftgate keys list` shows them")
+        stored_keys.revoke(connection, id_, time.time_ns())
+    earlier = " already" if key.revoked_unix_ns is not None else ""
+    typer.echo(f"key {id_} ({key.name}) is revoked{earlier}")
+
+
+def _duration_ns(text: str) -> int:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise SettingsError(
+            f"--expires {text}: wanted a number with s, m, h, d or w, such as 12h or 90d"
+        )
+    return int(found[1]) * _UNITS_S[found[2]] * 1_000_000_000
+
+
+def _until(key: ApiKey) -> str:
+    return f"expires {_time(key.expires_unix_ns)}" if key.expires_unix_ns else "does not expire"
+
+
+def _document(key: ApiKey, now_unix_ns: int) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "project": key.project,
+        "state": _state(key, now_unix_ns),
+        "rate_per_s": key.rate_per_s,
+        "created": _time(key.created_unix_ns),
+        "expires": _time(key.expires_unix_ns),
+        "revoked": _time(key.revoked_unix_ns),
+        "last_used": _time(key.last_used_unix_ns),
+    }
+
+
+def _state(key: ApiKey, now_unix_ns: int) -> str:
+    if key.revoked_unix_ns is not None:
+        return "revoked"
+    return "usable" if key.is_usable(now_unix_ns) else "expired"
+
+
+def _time(unix_ns: int | None) -> str | None:
+    if unix_ns is None:
+        return None
+    return datetime.fromtimestamp(unix_ns / 1e9, UTC).isoformat(timespec="seconds")

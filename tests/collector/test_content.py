@@ -1,0 +1,222 @@
+"""What is kept of text: nothing, or what redaction leaves."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.content import DROP, ContentPolicy, Redactor, checksums, redaction_file, shipped
+from collector.contract import Content, Generation, Span, encode
+from collector.errors import SettingsError
+from collector.settings import Settings
+
+REDACTOR = Redactor(shipped())
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("write to bob.o'neil+x@mail.example.com, now", "write to bob.o'[redacted:email], now"),
+        ("jörg@exämple.de", "[redacted:email]"),
+        ("call +49 30 1234567.", "call [redacted:phone]."),
+        ("(415) 555-2671 or 415-555-2671", "[redacted:phone] or [redacted:phone]"),
+        ("paid with 4111 1111 1111 1111", "paid with [redacted:card]"),
+        ("order 1234 4111-1111-1111-1111 1", "order 1234 [redacted:card] 1"),
+        ("378282246310005", "[redacted:card]"),
+        ("4111 1111 1111 1112 has a wrong check digit", None),
+        ("at 1700000000000000000 ns, 2024-01-15 10:20:30", None),
+        ("IBAN DE89 3704 0044 0532 0130 00 BIC", "IBAN [redacted:iban] BIC"),
+        ("GB82WEST12345698765432", "[redacted:iban]"),
+        ("GB82WEST12345698765433", None),
+        ("key sk-proj-abcdefghijklmnopqrstuv", "key [redacted:api_key]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted:api_key]"),
+        ("ghp_" + "a1" * 18, "[redacted:api_key]"),
+        ("dgk_0123abcd_" + "0f" * 32, "[redacted:api_key]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.s-_x", "[redacted:jwt]"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", None),
+        ("10.0.0.1 is only an address", None),
+        ("risk-free task-list 12.5 % of 3.000.000", None),
+    ],
+)
+def test_what_is_shipped_finds(text: str, wanted: str | None) -> None:
+    """Each kind is replaced by its name; what fails its checksum, and plain numbers, stay."""
+    if "PRIVATE KEY" in text:
+        wanted = "[redacted:private_key]"
+    assert REDACTOR.value(text) == (text if wanted is None else wanted)
+
+
+def test_json_stays_json_and_hides_nothing() -> None:
+    """Escapes neither hide an address nor become part of one; keys and numbers count too."""
+    inner = json.dumps({"mail": "a@b.de"}, ensure_ascii=True).replace("@", "\\u0040")
+    message = [{"role": "user", "content": "hi\nbob@x.com", "arguments": inner}]
+    written = json.dumps([*message, {"a@b.de": 1, "c@d.de": 4111111111111111, "n": 1.5}])
+    redacted = REDACTOR.value(written.replace("bob@", "bob\\u0040"))
+    assert isinstance(redacted, str)
+    first, second = json.loads(redacted)
+    assert first["content"] == "hi\n[redacted:email]"
+    assert json.loads(first["arguments"]) == {"mail": "[redacted:email]"}
+    assert second == {"[redacted:email]": 1, "[redacted:email] 2": "[redacted:card]", "n": 1.5}
+
+
+def test_every_kind_of_value_is_looked_into() -> None:
+    """Lists, mappings, bytes and numbers of the wrong type hide nothing."""
+    assert REDACTOR.value(("a@b.de", {"k": b"\xff a@b.de"}, 4111111111111111, None, True)) == (
+        "[redacted:email]",
+        {"k": b"\xff [redacted:email]"},
+        "[redacted:card]",
+        None,
+        True,
+    )
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.none(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_redacted_json_is_json(document: object) -> None:
+    """Whatever is sent as JSON is stored as JSON, and redacting again changes nothing."""
+    once = REDACTOR.value(json.dumps(document))
+    assert isinstance(once, str)
+    once.encode()
+    if isinstance(document, list | dict):
+        json.loads(once)
+    assert REDACTOR.value(once) == once
+
+
+def test_the_work_grows_with_the_text_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the worst runs of digits, twice the text costs twice the checksums."""
+    calls = [0]
+    real = checksums.luhn
+
+    def counting(digits: bytes) -> bool:
+        calls[0] += 1
+        return real(digits)
+
+    monkeypatch.setattr(checksums, "luhn", counting)
+    costs = []
+    for groups in (20_000, 40_000):
+        calls[0] = 0
+        REDACTOR.text("5556 " * groups)
+        costs.append(calls[0])
+    assert costs[0] <= 20_000
+    assert costs[1] <= 2 * costs[0] + 8
+
+
+def test_patterns_that_stall_others_are_linear_here() -> None:
+    """A nested repetition on ten million characters ends: RE2 does not backtrack."""
+    redactor = Redactor((*shipped(), redaction_file.Pattern("stall", "(a+)+$b")))
+    text = "a" * 10_000_000
+    assert redactor.text(text) is text
+
+
+def test_without_capture_text_is_dropped_and_numbers_stay(
+    database_url: str,
+    http_of: Callable[..., "httpx.Client"],
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """By our names and by those of other conventions, of whatever type; the message goes too."""
+    span = encode(generation_of(1, content=Content(input_messages="PLANTED", reference="PLANTED")))
+    more = {
+        "gen_ai.prompt.0.content": "PLANTED",
+        "llm.input_messages.0.message.content": "PLANTED",
+        "input.value": ("PLANTED",),
+        "gen_ai.output.messages": {"odd": b"PLANTED"},
+        "exception.message": "PLANTED",
+        "my.label": "kept",
+    }
+    sent = Span(
+        **{
+            name: getattr(span, name)
+            for name in span.__slots__
+            if name not in ("attributes", "status_message")
+        },
+        attributes={**span.attributes, **more},
+        status_message="PLANTED",
+    )
+    with http_of(Settings(database_url=database_url)) as http:  # type: ignore[attr-defined]
+        assert http.get("/api/v1/collector").json()["captures_content"] is False
+        assert http.post("/v1/traces", content=body_of([sent]), headers=PROTOBUF).is_success
+        (stored,) = http.get(f"/api/v1/traces/{sent.trace_id}").json()["spans"]
+        (kept,) = http.get("/api/v1/generations?rollout=k4&content=true").json()["generations"]
+    assert "PLANTED" not in json.dumps([stored, kept])
+    assert stored["attributes"]["my.label"] == "kept"
+    assert (kept["output_tokens"], kept["content"]) == (11, None)
+    for suffix in ("", "-wal"):
+        file = Path(database_url.removeprefix("sqlite:///") + suffix)
+        assert not file.exists() or b"PLANTED" not in file.read_bytes()
+
+
+def test_captured_text_is_redacted_before_it_is_stored(
+    http: httpx.Client,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """What the API gives back names the kind in place of the value."""
+    content = Content(
+        output_messages='[{"content":"ask bob@x.com"}]', context=("call +49 30 1234567",)
+    )
+    body = body_of([encode(generation_of(1, content=content))])
+    assert http.post("/v1/traces", content=body, headers=PROTOBUF).is_success
+    (kept,) = http.get("/api/v1/generations?rollout=k4&content=true").json()["generations"]
+    assert json.loads(kept["content"]["output_messages"]) == [{"content": "ask [redacted:email]"}]
+    assert kept["content"]["context"] == ["call [redacted:phone]"]
+
+
+def test_a_policy_without_capture_keeps_nothing() -> None:
+    """Neither attributes nor messages."""
+    assert DROP.apply({"a": "b"}) == {}
+    assert DROP.apply_message("x") is None
+    assert ContentPolicy(REDACTOR).apply_message("for a@b.de") == "for [redacted:email]"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        ("yaml", "shipped: [email, ip]\npatterns:\n  employee: 'E-[0-9]{6}'\n"),
+        ("toml", "shipped = ['email', 'ip']\n[patterns]\nemployee = 'E-[0-9]{6}'\n"),
+    ],
+)
+def test_a_redaction_file_chooses_and_adds(suffix: str, text: str, tmp_path: Path) -> None:
+    """YAML or TOML; a team's own pattern is named as it says."""
+    file = tmp_path / f"redaction.{suffix}"
+    file.write_text(text)
+    redactor = Redactor(redaction_file.read(file))
+    assert redactor.text("E-123456 at 10.0.0.1, a@b.de, +49 30 1234567") == (
+        "[redacted:employee] at [redacted:ip], [redacted:email], +49 30 1234567"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("patterns: {x: 'a(b'}", "patterns.x: is no regular expression: missing ), unterminated"),
+        ("patterns: {x: 'ab(?=c)'}", "patterns.x: is not read by RE2 (invalid perl operator: (?="),
+        ("patterns: {x: '(a)\\1'}", "patterns.x: is not read by RE2"),
+        ("patterns: {x: 'a*'}", "patterns.x: matches nothing at all"),
+        ("patterns: {x: 3}", "patterns.x: wanted a regular expression, got int"),
+        ("patterns: {'A B': 'x'}", "patterns.A B: wanted a name"),
+        ("shipped: [mail]", "shipped[0]: no pattern 'mail'; wanted private_key, jwt"),
+        ("pattern: {}", "pattern: unknown key; wanted shipped or patterns"),
+        ("- a", "wanted keys such as `patterns:`, got list"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_an_unusable_redaction_file_is_named_with_its_key(
+    text: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """File, key and place; the matcher's library prints nothing of its own."""
+    file = tmp_path / "r.yaml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        redaction_file.read(file)
+    assert str(caught.value).startswith(f"{file}: {words}")
+    if "RE2" in words or "is no regular" in words:
+        assert "position" in str(caught.value)
+    assert capfd.readouterr() == ("", "")
