@@ -43,6 +43,8 @@ def _time_violations(generation: Generation) -> Iterator[str]:
             "server_ttft_s",
             "tpot_s",
             "queue_s",
+            "prefill_s",
+            "decode_s",
             "stream_max_gap_s",
             "stream_p99_gap_s",
         )
