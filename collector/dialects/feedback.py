@@ -14,6 +14,8 @@ from collector.dialects.openinference import KIND
 
 _ANNOTATION, _EVALUATION = ("annotations", "annotation"), ("evaluations", "evaluation")
 
+_GROUPS = ("annotations.", "evaluations.")
+
 
 class _Target(NamedTuple):
     trace_id: str
@@ -28,6 +30,8 @@ def scores(span: Span) -> tuple[Score, ...]:
         and "annotations.0.annotation.name" not in sent
         and "evaluations.0.evaluation.name" not in sent
     ):
+        return ()
+    if not any(name.startswith(_GROUPS) for name in sent):
         return ()
     return (
         *_scores(span, *_ANNOTATION, target=_annotated(span)),
