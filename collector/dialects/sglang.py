@@ -28,7 +28,9 @@ _NAMES: Table = {
 def _recognise(span: Span) -> Decoded | None:
     if span.attributes.get("module") != "sglang::request" or _embedded(span):
         return None
-    return vllm.with_tpot(decode_translated(span, chain(renamed(span, _NAMES), _provider())))
+    return decode_translated(
+        span, chain(renamed(span, _NAMES), vllm.time_per_output_token(span), _provider())
+    )
 
 
 def _embedded(span: Span) -> bool:

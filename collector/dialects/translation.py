@@ -15,7 +15,6 @@ from collector.contract import (
     AttributeValue,
     Content,
     Decoded,
-    Generation,
     Span,
     SpanStatus,
     attributes,
@@ -106,14 +105,6 @@ def contract_content(
     # The contract decodes whole spans only, so the text travels in an otherwise empty one.
     bare = Span(trace_id="", span_id="", name="", start_unix_ns=0, end_unix_ns=0, attributes=filled)
     return decode(bare).generation.content
-
-
-def tpot_s(generation: Generation) -> float | None:
-    """Return (end − first token) / (output tokens − 1), from the engine's own decode time."""
-    tokens = generation.output_tokens
-    if generation.decode_s is None or tokens is None or tokens < 2:
-        return None
-    return generation.decode_s / (tokens - 1)
 
 
 def load_json(text: str) -> Any:  # Any: a JSON value

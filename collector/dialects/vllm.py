@@ -1,14 +1,14 @@
 """vLLM's own span of a request, sent by the server (`--otlp-traces-endpoint`)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 
 from collector.contract import Decoded, Span, attributes
 from collector.dialects.dialect import Dialect
-from collector.dialects.translation import Table, Translated, decode_translated, renamed, tpot_s
+from collector.dialects.translation import Table, Translated, decode_translated, renamed
 
 _REQUEST_ID = "gen_ai.request.id"
+_DECODE = attributes.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE
 _COMPLETION_TOKENS = "gen_ai.usage.completion_tokens"
 ENGINE_NAMES: Table = {
     "gen_ai.usage.prompt_tokens": attributes.GEN_AI_USAGE_INPUT_TOKENS,
@@ -18,19 +18,21 @@ ENGINE_NAMES: Table = {
 }
 
 
-def with_tpot(decoded: Decoded) -> Decoded:
-    """Add the time per output token, which follows from the engine's decode time and tokens."""
-    generation = decoded.generation
-    if generation.tpot_s is not None or (tpot := tpot_s(generation)) is None:
-        return decoded
-    return decoded._replace(generation=replace(generation, tpot_s=tpot))
+def time_per_output_token(span: Span) -> Iterator[Translated]:
+    """Make (end − first token) / (output tokens − 1) of the engine's own decode time and count."""
+    decode_s = span.attributes.get(_DECODE)
+    tokens = span.attributes.get(_COMPLETION_TOKENS)
+    if isinstance(decode_s, float) and isinstance(tokens, int) and tokens > 1:
+        tpot_s = decode_s / (tokens - 1)
+        yield Translated(attributes.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, tpot_s, _DECODE)
 
 
 def _recognise(span: Span) -> Decoded | None:
     if span.name != "llm_request" or _pooled(span):
         return None
-    return with_tpot(
-        decode_translated(span, chain(renamed(span, ENGINE_NAMES), _from_the_request(span)))
+    return decode_translated(
+        span,
+        chain(renamed(span, ENGINE_NAMES), time_per_output_token(span), _from_the_request(span)),
     )
 
 
