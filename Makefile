@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check lint format bench browser clean help
+.PHONY: demo test test-slow check lint format bench browser clients clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -45,5 +45,8 @@ bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
 browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)
 
+clients: $(READY)  ## Install the instrumentations that the tests use as clients
+	$(BIN)/python tests/client_environments.py
+
 clean:  ## Remove the environment and what builds left
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

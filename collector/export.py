@@ -157,7 +157,8 @@ def _reasons(rejected: Sequence[str]) -> str:
 
 def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_traces(body, encoding)
-    batch = Batch(spans=prepare(received.received, content))
+    rows = prepare(received.received, content)
+    batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
     return Decoded(batch, len(received.received), 0, received.rejected)
 
 

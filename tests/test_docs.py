@@ -92,7 +92,7 @@ def test_public_names_are_sorted_and_exist(package: str) -> None:
 def test_the_example_of_a_stock_sdk_is_stored(tmp_path: Path) -> None:
     """The code on the page of the wire contract runs, and its generation is there."""
     page = (ROOT / "docs" / "telemetry.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    code, _ = re.findall(r"```python\n(.*?)```", page, re.S)
     with running(tmp_path / "docs.db", tmp_path / "log") as url:
         exec(code.replace("http://localhost:4318", url), {})  # noqa: S102  # our own page
         with Client(url) as client:

@@ -94,10 +94,20 @@ def _passages(value: AttributeValue) -> tuple[str, ...]:
     if isinstance(value, str):
         try:
             loaded = json.loads(value)
-        except ValueError as exc:
+        except (ValueError, RecursionError) as exc:
             raise _UnreadableError from exc
         value = tuple(loaded) if isinstance(loaded, list) else None
     return _strings(value)
+
+
+def _messages(value: AttributeValue) -> str:
+    """Read messages: JSON in a string, or the list itself, which the convention allows too."""
+    if isinstance(value, tuple):
+        try:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as exc:
+            raise _UnreadableError from exc
+    return _string(value)
 
 
 Reader = Callable[[AttributeValue], Any]  # Any: the field's own type
@@ -123,6 +133,8 @@ _GENERATION: dict[str, tuple[str, Reader]] = {
     "server_ttft_s": (a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, _number),
     "tpot_s": (a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, _number),
     "queue_s": (a.GEN_AI_LATENCY_TIME_IN_QUEUE, _number),
+    "prefill_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_PREFILL, _number),
+    "decode_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE, _number),
     "stream_chunks": (a.DRAFTGATE_STREAM_CHUNKS, _integer),
     "stream_max_gap_s": (a.DRAFTGATE_STREAM_MAX_GAP, _number),
     "stream_p99_gap_s": (a.DRAFTGATE_STREAM_P99_GAP, _number),
@@ -151,8 +163,8 @@ _SPECULATION: dict[str, tuple[str, Reader]] = {
     "acceptance_histogram": (a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, _integers),
 }
 _CONTENT: dict[str, tuple[str, Reader]] = {
-    "input_messages": (a.GEN_AI_INPUT_MESSAGES, _string),
-    "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, _string),
+    "input_messages": (a.GEN_AI_INPUT_MESSAGES, _messages),
+    "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, _messages),
     "context": (a.DRAFTGATE_CONTEXT, _passages),
     "reference": (a.DRAFTGATE_REFERENCE, _string),
     "output_schema": (a.DRAFTGATE_OUTPUT_SCHEMA, _string),
@@ -237,7 +249,8 @@ def span_name(generation: Generation) -> str:
 
 def is_generation(span: Span) -> bool:
     """Say whether the span is one request answered by a model, in our own dialect."""
-    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in OPERATIONS
+    operation = span.attributes.get(a.GEN_AI_OPERATION_NAME)
+    return isinstance(operation, str) and operation in OPERATIONS
 
 
 def decode(span: Span) -> Decoded:

@@ -16,7 +16,16 @@ COUNTS = "counts"
 
 _ROUNDING_S = 1e-6
 """A time to first token is a double, a duration a difference of nanoseconds."""
-_TIMES = ("ttft_s", "server_ttft_s", "tpot_s", "queue_s", "stream_max_gap_s", "stream_p99_gap_s")
+_TIMES = (
+    "ttft_s",
+    "server_ttft_s",
+    "tpot_s",
+    "queue_s",
+    "prefill_s",
+    "decode_s",
+    "stream_max_gap_s",
+    "stream_p99_gap_s",
+)
 _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "retries", "stream_chunks")
 _COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
 _COUNT_LISTS = (

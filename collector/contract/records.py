@@ -174,6 +174,10 @@ class Generation:
     tpot_s: float | None = None
     """(end − first token) / (output tokens − 1)."""
     queue_s: float | None = None
+    prefill_s: float | None = None
+    """From scheduling to the first token, as the engine said it."""
+    decode_s: float | None = None
+    """From the first token to the last, as the engine said it."""
     stream_chunks: int | None = None
     stream_max_gap_s: float | None = None
     stream_p99_gap_s: float | None = None

@@ -12,6 +12,14 @@ from collector.contract import AttributeValue, Content, Decoded, Span
 from collector.dialects import conventional_text
 from collector.dialects.dialect import Dialect
 from collector.dialects.draftgate import DRAFTGATE, is_contract
+from collector.dialects.feedback import scores
+from collector.dialects.openinference import OPENINFERENCE
+from collector.dialects.openllmetry import OPENLLMETRY
+from collector.dialects.otel_genai import OTEL_GENAI
+from collector.dialects.sglang import SGLANG
+from collector.dialects.tgi import TGI
+from collector.dialects.traceai import TRACEAI
+from collector.dialects.vllm import VLLM
 
 __all__ = [
     "DIALECTS",
@@ -22,9 +30,22 @@ __all__ = [
     "is_contract",
     "is_text",
     "recognise",
+    "scores",
 ]
 
-DIALECTS: tuple[Dialect, ...] = (DRAFTGATE,)
+# The contract's own names first: whoever sends them beside others means them. Then what states its
+# kind of span, and last what is known by its shape alone.
+DIALECTS: tuple[Dialect, ...] = (
+    DRAFTGATE,
+    OTEL_GENAI,
+    OPENINFERENCE,
+    VLLM,
+    SGLANG,
+    TRACEAI,
+    OPENLLMETRY,
+    TGI,
+)
+_BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 
 class Recognised(NamedTuple):
@@ -32,6 +53,11 @@ class Recognised(NamedTuple):
 
     dialect: str
     decoded: Decoded
+    server_side: bool
+    """The span is the engine's side of a request."""
+    enriches: bool
+    """The engine was called within a trace: this adds to the client's generation in that trace
+    (queue, prefill, decode, time to first token) and is no generation of its own."""
 
 
 def recognise(span: Span) -> Recognised | None:
@@ -39,7 +65,9 @@ def recognise(span: Span) -> Recognised | None:
     for dialect in DIALECTS:
         decoded = dialect.recognise(span)
         if decoded is not None:
-            return Recognised(dialect.name, decoded)
+            server_side = dialect.server_side
+            enriches = server_side and span.parent_span_id is not None
+            return Recognised(dialect.name, decoded, server_side, enriches)
     return None
 
 
@@ -51,7 +79,5 @@ def is_text(attribute: str) -> bool:
 
 def content(dialect_name: str, text: Mapping[str, AttributeValue]) -> Content | None:
     """Return the content that a generation of this dialect has in its text attributes."""
-    for dialect in DIALECTS:
-        if dialect.name == dialect_name:
-            return dialect.content(text)
-    return None
+    dialect = _BY_NAME.get(dialect_name)
+    return None if dialect is None else dialect.content(text)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from collector.contract import AttributeValue, Content, Decoded, Span
+from collector.dialects.translation import contract_content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +14,10 @@ class Dialect:
     name: str
     """Stored with each generation, so never renamed."""
     recognise: Callable[[Span], Decoded | None]
-    """Read a span, or say that it is not of this dialect."""
-    is_text: Callable[[str], bool]
+    """Read a span, or say that it is not of this dialect; messages are left to `content`."""
+    is_text: Callable[[str], bool] = frozenset[str]().__contains__
     """Say whether an attribute holds prompts, answers or passages, by its name."""
-    content: Callable[[Mapping[str, AttributeValue]], Content | None]
+    content: Callable[[Mapping[str, AttributeValue]], Content | None] = contract_content
     """Read the text out of text attributes alone."""
+    server_side: bool = False
+    """Its spans are the engine's side of a request, which may have a client's span too."""

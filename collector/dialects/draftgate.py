@@ -1,17 +1,14 @@
-"""Our own dialect: the wire contract, of which OTel GenAI 1.41 client spans are a part."""
+"""Our own dialect: the wire contract.
+
+OTel GenAI client spans from schema 1.37 on are a part of it, and so are those of the conventions'
+new home: `gen_ai.client.inference` is what they call the span's type, which is not on the wire.
+"""
 
 from collections.abc import Mapping
 
-from collector.contract import (
-    AttributeValue,
-    Content,
-    Decoded,
-    Span,
-    attributes,
-    decode,
-    is_generation,
-)
+from collector.contract import AttributeValue, Decoded, Span, attributes, decode
 from collector.contract.codec import OPERATIONS
+from collector.dialects import otel_genai
 from collector.dialects.dialect import Dialect
 
 _TEXT = frozenset(
@@ -28,19 +25,20 @@ _TEXT = frozenset(
 def is_contract(span_attributes: Mapping[str, AttributeValue]) -> bool:
     """Say whether a span with these attributes is a generation in our own dialect."""
     operation = span_attributes.get(attributes.GEN_AI_OPERATION_NAME)
-    return isinstance(operation, str) and operation in OPERATIONS
+    return (
+        isinstance(operation, str)
+        and operation in OPERATIONS
+        and otel_genai.SYSTEM not in span_attributes
+    )
 
 
 def _recognise(span: Span) -> Decoded | None:
-    return decode(span) if is_generation(span) else None
-
-
-def _content(text: Mapping[str, AttributeValue]) -> Content | None:
-    # The contract decodes whole spans only, so the text travels in an otherwise empty one.
-    bare = Span(trace_id="", span_id="", name="", start_unix_ns=0, end_unix_ns=0, attributes=text)
-    return decode(bare).generation.content
+    return decode(span) if is_contract(span.attributes) else None
 
 
 DRAFTGATE = Dialect(
-    name="draftgate", recognise=_recognise, is_text=_TEXT.__contains__, content=_content
+    name="draftgate",
+    recognise=_recognise,
+    is_text=_TEXT.__contains__,
+    content=otel_genai.content,
 )

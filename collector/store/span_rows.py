@@ -7,11 +7,12 @@ from collector.content import DROP, ContentPolicy
 from collector.contract import (
     AttributeValue,
     Fact,
+    Score,
     SpanStatus,
     assemble,
     interpret_resource,
 )
-from collector.dialects import DRAFTGATE, is_contract, recognise
+from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp import ReceivedSpan, Resource
 from collector.otlp_values import write_attribute
 from collector.store import attribute_facts, digests, generation_rows, payload
@@ -48,6 +49,9 @@ class SpanRows(NamedTuple):
     text: bytes | None
     """Text attributes; None where the span has none."""
     generation: generation_rows.Row | None
+    enriches: bool
+    """The generation is the engine's side of one whose client may send a span too."""
+    scores: tuple[Score, ...]
     quality: tuple[str, ...]
     """The flags of the generation."""
 
@@ -105,6 +109,7 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
     start, end = message.start_time_unix_nano, message.end_time_unix_nano
     generation: generation_rows.Row | None = None
     quality: tuple[str, ...] = ()
+    enriches, judged = False, tuple[Score, ...]()
     if is_contract(attributes):
         # The short way to what `recognise` says of such a span.
         facts.extend(sender.facts)
@@ -112,9 +117,13 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
         decoded = assemble(fields, facts, failed=status is SpanStatus.ERROR)
         quality = decoded.fields.get("quality", ())
         generation = generation_rows.to_row(decoded.fields, DRAFTGATE.name)
-    elif (recognised := recognise(received.span(attributes))) is not None:
-        quality = recognised.decoded.fields.get("quality", ())
-        generation = generation_rows.to_row(recognised.decoded.fields, recognised.dialect)
+    else:
+        span = received.span(attributes)
+        judged = scores(span)
+        if (recognised := recognise(span)) is not None:
+            enriches = recognised.enriches
+            quality = recognised.decoded.fields.get("quality", ())
+            generation = generation_rows.to_row(recognised.decoded.fields, recognised.dialect)
     if generation is not None:
         generation["trace_id"], generation["span_id"] = trace_id, span_id
     return SpanRows(
@@ -135,6 +144,8 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
         resource=sender.row,
         text=_kept_text(text, attributes, content),
         generation=generation,
+        enriches=enriches,
+        scores=judged,
         quality=quality,
     )
 

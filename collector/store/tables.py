@@ -148,11 +148,15 @@ generation = Table(
 engine_span = Table(
     "engine_span",
     metadata,
-    # What an engine said of a request whose client sent a span too: see `store.engine_spans`.
-    Column("trace_id", LargeBinary, primary_key=True),
-    Column("span_id", LargeBinary, primary_key=True),
+    # What waits for its client's generation: see `store.engine_spans`.
+    Column("id", _ID, primary_key=True, autoincrement=False),
+    Column("trace_id", LargeBinary, nullable=False),
+    Column("span_id", LargeBinary, nullable=False),
     Column("parent_span_id", LargeBinary, nullable=False),
+    Column("arrived_unix_s", BigInteger, nullable=False),
     Column("fields", Text, nullable=False),  # JSON
+    Index(None, "trace_id"),
+    Index(None, "arrived_unix_s"),
 )
 
 series = Table(

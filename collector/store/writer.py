@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from collector.contract import EngineSample, Score, StoredVerdict, to_document
-from collector.store import bulk, partitions, samples, span_rows, tables
+from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables
 from collector.store.batch import Batch
+from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.rollups.state import Packed
 from collector.store.span_rows import SpanRows
@@ -67,12 +68,31 @@ class Writer:
         if texts:
             self._bulk.insert(tables.content, ("id", "attributes"), texts)
         generations = [
-            {"id": id_, **rows.generation} for id_, rows in numbered if rows.generation is not None
+            {"id": id_, **rows.generation}
+            for id_, rows in numbered
+            if rows.generation is not None and not rows.enriches
         ]
         if generations:
-            self._bulk.insert_sparse(tables.generation, generations)
-            self._add_to_rollups(deltas.of_rows(generations))
+            self.write_generations(generations)
+        self._join_engine_spans(numbered)
         return len(numbered)
+
+    def write_generations(self, generations: Sequence[Row]) -> None:
+        """Write generations whose spans are stored, and count them."""
+        self._bulk.insert_sparse(tables.generation, generations)
+        self._add_to_rollups(deltas.of_rows(generations))
+
+    def _join_engine_spans(self, numbered: Sequence[tuple[int, SpanRows]]) -> None:
+        now_unix_s = int(time.time())
+        arrived = [
+            engine_spans.to_row(id_, rows.span, rows.generation, now_unix_s)
+            for id_, rows in numbered
+            if rows.enriches and rows.generation is not None
+        ]
+        if arrived:
+            self._connection.execute(insert(tables.engine_span), arrived)
+        joined = engine_spans.join(self._connection, (rows.key[0] for _, rows in numbered))
+        self._add_to_rollups(deltas.of_joined(joined))
 
     def _first_id(self) -> int:
         """Return the next id: ids grow, even where the clock goes back."""

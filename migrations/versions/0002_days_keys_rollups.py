@@ -29,8 +29,16 @@ depends_on = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _OLD = ("span_payload", "content", "generation", "span")
-_NEW = ("generation", "content", "span", "span_key", "resource", "engine_span", "series")
-_ROLLUPS = ("rollup_delta", "rollup_minute", "rollup_hour", "pair_count", "progress")
+_NEW = ("generation", "content", "span", "span_key", "resource")
+_ROLLUPS = (
+    "engine_span",
+    "series",
+    "rollup_delta",
+    "rollup_minute",
+    "rollup_hour",
+    "pair_count",
+    "progress",
+)
 _ROWS_AT_ONCE = 1000
 
 
@@ -50,7 +58,6 @@ def downgrade() -> None:
         (
             "ix_generation_rollout_id",
             "ix_generation_rollout_prompt_id_repeat_arm",
-            "ix_series_rollout",
         ),
     )
     _create_old()
@@ -124,12 +131,16 @@ def _create_new() -> None:
     _create_generation()
     op.create_table(
         "engine_span",
+        sa.Column("id", _ID, autoincrement=False, nullable=False),
         sa.Column("trace_id", sa.LargeBinary(), nullable=False),
         sa.Column("span_id", sa.LargeBinary(), nullable=False),
         sa.Column("parent_span_id", sa.LargeBinary(), nullable=False),
+        sa.Column("arrived_unix_s", sa.BigInteger(), nullable=False),
         sa.Column("fields", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("trace_id", "span_id", name="pk_engine_span"),
+        sa.PrimaryKeyConstraint("id", name="pk_engine_span"),
     )
+    op.create_index("ix_engine_span_trace_id", "engine_span", ["trace_id"])
+    op.create_index("ix_engine_span_arrived_unix_s", "engine_span", ["arrived_unix_s"])
     op.create_table(
         "series",
         sa.Column("id", _ID, autoincrement=False, nullable=False),

@@ -56,6 +56,10 @@ def test_each_broken_law_of_counts_is_named(broken: Speculation, flags: tuple[st
     [
         ({"end_unix_ns": -1}, ("times:end_before_start",)),
         ({"ttft_s": -0.1}, ("times:negative_ttft_s",)),
+        (
+            {"prefill_s": -0.1, "decode_s": -1.0},
+            ("times:negative_prefill_s", "times:negative_decode_s"),
+        ),
         ({"ttft_s": 1.5}, ("times:ttft_exceeds_duration",)),
         ({"output_tokens": -1}, ("tokens:negative_output_tokens",)),
     ],

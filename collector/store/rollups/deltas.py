@@ -10,11 +10,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from collector.store import digests
+from collector.store.engine_spans import Joined
 from collector.store.generation_rows import Row
 from collector.store.rollups import state
+from collector.store.rollups.state import COUNTS, METRICS
 
 MINUTE_S = 60
 _NS = 1_000_000_000
+_NO_COUNTS = (0,) * len(COUNTS)
 
 
 class Series(NamedTuple):
@@ -43,21 +46,40 @@ class _Group(NamedTuple):
     start_unix_s: int
 
 
+class _Observed(NamedTuple):
+    row: Row
+    """Of which series it is, and of what time."""
+    counts: tuple[int, ...]
+    """As `state.COUNTS`."""
+    measured: tuple[float, ...]
+    """As `state.METRICS`, NaN where nothing was measured."""
+
+
 def of_rows(rows: Iterable[Row]) -> list[Delta]:
     """Return what the generations add; those of no rollout add nothing."""
+    return _sum(_Observed(row, _counts(row), _measured(row)) for row in rows if "rollout" in row)
+
+
+def of_joined(joined: Iterable[Joined]) -> list[Delta]:
+    """Return what generations add that were counted already, and were given further times."""
+    return _sum(
+        _Observed(generation, _NO_COUNTS, tuple(added.get(name, math.nan) for name in METRICS))
+        for generation, added in joined
+        if "rollout" in generation and "error_type" not in generation and added
+    )
+
+
+def _sum(observations: Iterable["_Observed"]) -> list[Delta]:
     numbers: dict[_Group, int] = {}
     groups: list[int] = []
     counts: list[tuple[int, ...]] = []
     measured: list[tuple[float, ...]] = []
     first: list[int] = []
     last: list[int] = []
-    for row in rows:
-        rollout = row.get("rollout")
-        if rollout is None:
-            continue
+    for row, row_counts, row_measured in observations:
         start, end = row["start_unix_ns"], row["end_unix_ns"]
         group = _Group(
-            Series(rollout, row.get("arm"), row.get("cohort")),
+            Series(row["rollout"], row.get("arm"), row.get("cohort")),
             start // _NS // MINUTE_S * MINUTE_S,
         )
         number = numbers.setdefault(group, len(numbers))
@@ -67,8 +89,8 @@ def of_rows(rows: Iterable[Row]) -> list[Delta]:
         else:
             first[number], last[number] = min(first[number], start), max(last[number], end)
         groups.append(number)
-        counts.append(_counts(row))
-        measured.append(_measured(row))
+        counts.append(row_counts)
+        measured.append(row_measured)
     if not groups:
         return []
     packed = state.observe(groups, counts, measured)

@@ -1,0 +1,106 @@
+"""Judgements that OpenInference puts on spans: annotations and evaluations.
+
+An annotation is of the span that carries it. An evaluation is of the one span that its carrier
+links to, or of the carrier itself where that is a generation without links. Parents say nothing of
+what was judged.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from collector.contract import AttributeValue, Score, Span, is_generation
+from collector.dialects.messages import Tree, flattened, subtree
+from collector.dialects.openinference import KIND
+
+_ANNOTATION, _EVALUATION = ("annotations", "annotation"), ("evaluations", "evaluation")
+
+_GROUPS = ("annotations.", "evaluations.")
+
+
+class _Target(NamedTuple):
+    trace_id: str
+    span_id: str
+
+
+def scores(span: Span) -> tuple[Score, ...]:
+    """Return the scores that the span carries; of what cannot be told, or has no name, none."""
+    sent = span.attributes
+    if (
+        KIND not in sent
+        and "annotations.0.annotation.name" not in sent
+        and "evaluations.0.evaluation.name" not in sent
+    ):
+        return ()
+    if not any(name.startswith(_GROUPS) for name in sent):
+        return ()
+    return (
+        *_scores(span, *_ANNOTATION, target=_annotated(span)),
+        *_scores(span, *_EVALUATION, target=_evaluated(span)),
+    )
+
+
+def _annotated(span: Span) -> _Target | None:
+    if KIND in span.attributes or is_generation(span):
+        return _Target(span.trace_id, span.span_id)
+    return _linked(span)  # a carrier that is no operation of its own
+
+
+def _evaluated(span: Span) -> _Target | None:
+    if not span.links and (span.attributes.get(KIND) == "LLM" or is_generation(span)):
+        return _Target(span.trace_id, span.span_id)
+    return _linked(span)
+
+
+def _linked(span: Span) -> _Target | None:
+    if len(span.links) != 1:
+        return None
+    return _Target(span.links[0].trace_id, span.links[0].span_id)
+
+
+def _scores(span: Span, group: str, item: str, *, target: _Target | None) -> Iterator[Score]:
+    if target is None:
+        return
+    for tree in flattened(span.attributes, group):
+        feedback = subtree(tree, item)
+        metric = _text(feedback, "name")
+        if metric is not None:
+            yield _score(metric, feedback, target)
+
+
+def _score(metric: str, feedback: Tree, target: _Target) -> Score:
+    sent = feedback.get("score")
+    value = _value(sent)
+    return Score(
+        trace_id=target.trace_id,
+        span_id=target.span_id,
+        metric=metric,
+        evaluator=_text(feedback, "identifier") or _annotator(feedback),
+        version="",  # the conventions have none
+        value=value,
+        label=_text(feedback, "label"),
+        explanation=_text(feedback, "explanation"),
+        unscored_reason=_unscored_reason(sent) if value is None else None,
+    )
+
+
+def _annotator(feedback: Tree) -> str:
+    return (_text(feedback, "annotator_kind") or "openinference").lower()
+
+
+def _value(sent: AttributeValue) -> float | None:
+    if isinstance(sent, bool) or not isinstance(sent, int | float) or not 0 <= sent <= 1:
+        return None
+    return float(sent)
+
+
+def _unscored_reason(sent: AttributeValue) -> str:
+    if sent is None:
+        return "no score was sent; wanted a number in [0, 1]"
+    if isinstance(sent, bool) or not isinstance(sent, int | float):
+        return f"the score sent is of type {type(sent).__name__}; wanted a number in [0, 1]"
+    return f"the score sent is {sent:g}; wanted a number in [0, 1], so scale it before sending"
+
+
+def _text(feedback: Tree, name: str) -> str | None:
+    value = feedback.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,118 @@
+"""The engine's side of a request, joined to the client's generation in the same trace.
+
+Client and engine export apart, so either may arrive first: an engine's span waits here until its
+client's generation is there. One whose trace has no generation after `PATIENCE_S` (a gateway sent
+the trace on, and no client was instrumented) is a generation by itself.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, delete, select, update
+
+from collector.store.generation_rows import Row
+from collector.store.tables import engine_span as e
+from collector.store.tables import generation as g
+from collector.store.tables import span as s
+from collector.store.tables import span_key as k
+
+PATIENCE_S: Final = 600
+ADDED: Final = ("server_ttft_s", "queue_s", "prefill_s", "decode_s")
+"""What an engine's span adds to the client's generation, where that does not say it itself."""
+
+_MOST_ANCESTORS: Final = 32
+_KEYS_A_QUERY: Final = 500
+
+
+class Joined(NamedTuple):
+    """What a generation was given."""
+
+    generation: Row
+    """Its rollout, arm, cohort and times."""
+    added: dict[str, float]
+
+
+def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> dict[str, Any]:
+    """Return the row of an engine's span; Any: `span_rows.COLUMNS` but the id."""
+    trace_id, span_id, parent_span_id = span[:3]
+    kept = {name: value for name, value in fields.items() if not isinstance(value, bytes)}
+    return {
+        "id": id_,
+        "trace_id": trace_id,
+        "span_id": span_id,
+        "parent_span_id": parent_span_id,
+        "arrived_unix_s": arrived_unix_s,
+        "fields": json.dumps(kept, ensure_ascii=False),
+    }
+
+
+def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
+    """Join the engine's spans that wait in these traces to their generations, where those are."""
+    if connection.scalar(select(e.c.id).limit(1)) is None:
+        return []  # most collectors never see one
+    wanted = list(dict.fromkeys(trace_ids))
+    joined = []
+    for at in range(0, len(wanted), _KEYS_A_QUERY):
+        waiting = connection.execute(
+            select(e).where(e.c.trace_id.in_(wanted[at : at + _KEYS_A_QUERY])).order_by(e.c.id)
+        ).all()
+        for row in waiting:
+            client_id = _client_of(connection, row.trace_id, row.parent_span_id)
+            if client_id is not None:
+                joined.append(_add(connection, client_id, json.loads(row.fields)))
+                connection.execute(delete(e).where(e.c.id == row.id))
+    return joined
+
+
+def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) -> list[Row]:
+    """Return the engine's spans that waited in vain as generations' rows, and forget them."""
+    rows = connection.execute(
+        select(e)
+        .where(e.c.arrived_unix_s < before_unix_s)
+        .order_by(e.c.arrived_unix_s)
+        .limit(at_most)
+    ).all()
+    if rows:
+        connection.execute(delete(e).where(e.c.id.in_([row.id for row in rows])))
+    return [
+        {"id": row.id, "trace_id": row.trace_id, "span_id": row.span_id, **json.loads(row.fields)}
+        for row in rows
+    ]
+
+
+def _client_of(connection: Connection, trace_id: bytes, parent_span_id: bytes) -> int | None:
+    """Return the id of the nearest generation above the engine's span.
+
+    Where the spans between were not sent, the trace's only generation will do.
+    """
+    spans = connection.execute(
+        select(s.c.id, s.c.span_id, s.c.parent_span_id, g.c.id.label("generation_id"))
+        .join_from(k, s, s.c.id == k.c.id)
+        .outerjoin(g, g.c.id == s.c.id)
+        .where(k.c.trace_id == trace_id)
+    ).all()
+    by_id = {row.span_id: row for row in spans}
+    above: bytes | None = parent_span_id
+    for _ in range(_MOST_ANCESTORS):
+        row = by_id.get(above) if above is not None else None
+        if row is None:
+            break
+        if row.generation_id is not None:
+            return int(row.generation_id)
+        above = row.parent_span_id
+    generations = [row.generation_id for row in spans if row.generation_id is not None]
+    return int(generations[0]) if len(generations) == 1 else None
+
+
+def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> Joined:
+    columns = ("rollout", "arm", "cohort", "start_unix_ns", "end_unix_ns", "error_type", *ADDED)
+    row = (
+        connection.execute(select(*(g.c[name] for name in columns)).where(g.c.id == generation_id))
+        .mappings()
+        .one()
+    )
+    added = {name: fields[name] for name in ADDED if name in fields and row[name] is None}
+    if added:
+        connection.execute(update(g).where(g.c.id == generation_id).values(**added))
+    return Joined({name: row[name] for name in columns if row[name] is not None}, added)

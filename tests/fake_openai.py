@@ -1,0 +1,81 @@
+"""A server that speaks the OpenAI API and always answers that Paris it is."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ANSWER = ("Paris", " it", " is")
+USAGE = {
+    "prompt_tokens": 7,
+    "completion_tokens": 3,
+    "total_tokens": 10,
+    "prompt_tokens_details": {"cached_tokens": 4},
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers chat completions, whole or as a stream; the model `missing` is not there."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_POST(self) -> None:
+        """Answer one request."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if body["model"] == "missing":
+            self.answer(404, {"error": {"message": "no such model", "type": "NotFoundError"}})
+        elif body.get("stream"):
+            self.stream()
+        else:
+            message = {"role": "assistant", "content": "".join(ANSWER)}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            self.answer(200, completion("chat.completion", [choice]) | {"usage": USAGE})
+
+    def answer(self, status: int, document: dict[str, Any]) -> None:
+        """Send a JSON document."""
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def stream(self) -> None:
+        """Send the answer as server-sent events, its usage last."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        deltas += [{"content": token} for token in ANSWER]
+        choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
+        choices.append([{"index": 0, "delta": {}, "finish_reason": "stop"}])
+        events = [completion("chat.completion.chunk", choice) for choice in choices]
+        events.append(completion("chat.completion.chunk", []) | {"usage": USAGE})
+        for event in events:
+            self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+
+def completion(kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a completion or a chunk of one."""
+    return {
+        "id": "chatcmpl-1",
+        "created": 1,
+        "model": "tiny-served",
+        "object": kind,
+        "choices": choices,
+    }
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Serve on a free port and yield the server's URL."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
