@@ -184,7 +184,9 @@ def span_name(generation: Generation) -> str:
 
 def is_generation(span: Span) -> bool:
     """Say whether the span is one request answered by a model, in our own dialect."""
-    return span.attributes.get(a.GEN_AI_OPERATION_NAME) in OPERATIONS
+    operation = span.attributes.get(a.GEN_AI_OPERATION_NAME)
+    # Any attribute may be a list or a mapping, which no set can be asked for.
+    return isinstance(operation, str) and operation in OPERATIONS
 
 
 def decode(span: Span) -> Decoded:
