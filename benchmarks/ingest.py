@@ -78,6 +78,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batches", type=int, default=40, help="requests a repetition")
     parser.add_argument("--senders", type=int, default=2, help="connections at once")
     parser.add_argument("--spans-a-trace", type=int, default=1)
+    parser.add_argument("--gzip", action="store_true", help="compress bodies, as exporters may")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--prefill", type=int, default=0, help="spans stored before measuring")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
@@ -159,6 +160,7 @@ def plan_of(
         batches=batches,
         senders=options.senders,
         seed=seed,
+        gzipped=options.gzip,
         spans_a_trace=options.spans_a_trace,
         first_start_unix_ns=time.time_ns() - spans * NS_BETWEEN_STARTS,
     )

@@ -50,6 +50,9 @@ class Offered:
     """Refusals that did not say when to come again."""
     unanswered: int = 0
     """Requests that ended without an answer: the connection failed or timed out."""
+    begun_s: float = 0.0
+    answered_s: float = 0.0
+    """When the last request was answered, some time after the last was begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ class Overload:
 
     sustainable_requests_per_s: float
     offered_requests_per_s: float
-    """Begun a second, whatever became of them."""
+    """Begun a second; fewer than wanted where every connection waits for an answer."""
     accepted_requests_per_s: float
     statuses: dict[int, int]
     refused_without_retry_after: int
@@ -86,15 +89,14 @@ def overload(
         first_start_unix_ns=time.time_ns(),
     )
     with Memory(lambda: list(target.processes["server"]())) as memory:
-        begun_s = time.perf_counter()
         offered = offer(plan, rate=factor * sustainable, seconds=seconds)
-        ended_s = time.perf_counter()
         first_s, again_s = recover(target.url, batch, 2 * normal_s)
     lost = offered.acknowledged - shown(target.url, offered.acknowledged)
-    took_s = ended_s - begun_s
+    ended_s = offered.begun_s + seconds
+    took_s = offered.answered_s - offered.begun_s
     return Overload(
         sustainable_requests_per_s=sustainable,
-        offered_requests_per_s=(sum(offered.statuses.values()) + offered.unanswered) / took_s,
+        offered_requests_per_s=(sum(offered.statuses.values()) + offered.unanswered) / seconds,
         accepted_requests_per_s=offered.statuses[200] / took_s,
         statuses=dict(offered.statuses),
         refused_without_retry_after=offered.without_retry_after,
@@ -177,8 +179,9 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
     bodies = spans.many(plan.batch, 10**9, distinct=distinct)
     # The texts are made before the load begins, not while it runs.
     ready = [next(bodies) for _ in range(distinct)]
-    offered, lock = Offered(), threading.Lock()
+    lock = threading.Lock()
     begun_s = time.perf_counter()
+    offered = Offered(begun_s=begun_s)
     turns = iter(range(int(rate * seconds)))
 
     queue = deque(ready)
@@ -208,6 +211,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
         thread.start()
     for thread in threads:
         thread.join()
+    offered.answered_s = time.perf_counter()
     connection.send(offered)
 
 

@@ -4,6 +4,7 @@ What it costs is its own: the servers' CPU is read from the operating system, an
 not in it.
 """
 
+import gzip
 import http.client
 import multiprocessing
 import threading
@@ -32,6 +33,7 @@ class Plan:
     first_start_unix_ns: int
     senders: int = 2
     spans_a_trace: int = 1
+    gzipped: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -109,10 +111,11 @@ def _run(plan: Plan, connection: Connection, *, made_while_sending: bool) -> Non
         first_start_unix_ns=plan.first_start_unix_ns,
         spans_a_trace=plan.spans_a_trace,
     )
-    if made_while_sending:
-        bodies = spans.many(plan.batch, plan.batches)
-    else:
-        bodies = iter(list(spans.bodies(plan.batch, plan.batches)))
+    bodies = (spans.many if made_while_sending else spans.bodies)(plan.batch, plan.batches)
+    if plan.gzipped:
+        bodies = (body._replace(content=gzip.compress(body.content, 6)) for body in bodies)
+    if not made_while_sending:
+        bodies = iter(list(bodies))
     connection.send("ready")
     try:
         connection.recv()
@@ -124,6 +127,9 @@ def _run(plan: Plan, connection: Connection, *, made_while_sending: bool) -> Non
 
 
 def _send(plan: Plan, bodies: Iterator[Body], connection: Connection) -> Sent:
+    headers = PROTOBUF | dict(plan.headers)
+    if plan.gzipped:
+        headers["Content-Encoding"] = "gzip"
     lock = threading.Lock()
     statuses: dict[int, int] = {}
     last: dict[int, str] = {}
@@ -139,7 +145,7 @@ def _send(plan: Plan, bodies: Iterator[Body], connection: Connection) -> Sent:
                     body = next(bodies, None)
                 if body is None:
                     return
-                status = post(http_, path, body.content, PROTOBUF | dict(plan.headers))
+                status = post(http_, path, body.content, headers)
                 with lock:
                     statuses[status] = statuses.get(status, 0) + 1
                     last[number] = body.spans[-1].trace_id
