@@ -128,7 +128,7 @@ def command(
             env=_clean_environment() | given,
         )
     try:
-        wait_until(lambda: found(address.format(**places)), process, log)
+        wait_until(lambda: answers(address.format(**places)), process, log)
         yield running(address.format(**places), lambda: family(process.pid))
     finally:
         for member in reversed(family(process.pid)):
@@ -150,6 +150,14 @@ def found(url: str) -> bool:
     """Say whether the URL is answered with a 2xx."""
     try:
         return httpx.get(url, timeout=30).is_success
+    except httpx.TransportError:
+        return False
+
+
+def answers(url: str) -> bool:
+    """Say whether anything but an error of the server comes back."""
+    try:
+        return httpx.get(url, timeout=30).status_code < 500
     except httpx.TransportError:
         return False
 
