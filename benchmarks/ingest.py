@@ -1,217 +1,247 @@
-"""How many spans the collector stores a second, and what each costs it in CPU.
+"""What a stored span costs a server in CPU, and how many a second become queryable.
 
-A real server process on SQLite, OTLP over HTTP in protobuf, gzip as the stock exporter may send it.
-Bodies are made beforehand, so that the sender costs little; the server's CPU is read from the
-operating system. Plain and gzip alternate; figures are medians over the repetitions.
+Every repetition starts each server afresh, in turn, on an empty folder; bodies are made beforehand
+in a sender process of its own; a server's CPU, that of its children and of its database included,
+is read from the operating system. Spans a second are counted until the server's own API shows the
+last one. Figures are medians; the last thing printed is one JSON document.
 
-    python benchmarks/ingest.py --batches 40
+    python benchmarks/ingest.py --database postgresql --batches 40
+    python benchmarks/ingest.py --prefill 5000000
+    python benchmarks/ingest.py --spans-a-trace 8 --peer phoenix --peer mlflow --batches 8
+    python benchmarks/ingest.py --peer x=http://127.0.0.1:{port}/v1/traces --peer-start "x {port}"
 """
 
 import argparse
-import gzip
 import json
 import os
 import platform
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-import httpx
 import psutil
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector.contract import Arm, AttributeValue, Content, Generation, Speculation, encode
+from benchmarks.load import peers
+from benchmarks.load.processes import Memory, cpu_s
+from benchmarks.load.sender import Plan, Sent, sender
+from benchmarks.load.spans import NS_BETWEEN_STARTS
+from benchmarks.load.targets import Running, Target, TargetError, command, draftgate
 
-ROOT = Path(__file__).parents[1]
+_QUERYABLE_WITHIN_S = 900.0
 
 
-class Measured(NamedTuple):
-    """One repetition."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One repetition of one server."""
 
-    spans_per_s: float
-    cpu_us_per_span: float
+    answered_spans_per_s: float
+    queryable_spans_per_s: float | None
+    """None where the server cannot be asked."""
+    server_cpu_us_per_span: float
+    database_cpu_us_per_span: float | None
+    """Of a database server's processes; None where there is none."""
+    peak_memory_mib: float
     bytes_per_span: float
-    """Of the database, once closed."""
+    """In the server's files, those of its database included."""
+    body_bytes_per_span: float
 
 
 def main() -> None:
-    """Run the benchmark and print its document last."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the benchmark."""
+    options = arguments()
+    targets = chosen(options)
+    runs: dict[str, list[Measured]] = {name: [] for name in targets}
+    for repetition in range(options.repetitions):
+        for name, target in targets.items():
+            with tempfile.TemporaryDirectory(prefix="draftgate-", dir=options.folder) as folder:
+                runs[name].append(measure(target, Path(folder), options, seed=repetition))
+            print(f"{repetition + 1}: {name}: {runs[name][-1]}", file=sys.stderr, flush=True)
+    print(json.dumps(document(options, runs), indent=2))
+
+
+def arguments() -> argparse.Namespace:
+    """Return the command line's options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
     parser.add_argument("--batch", type=int, default=512, help="spans a request")
     parser.add_argument("--batches", type=int, default=40, help="requests a repetition")
     parser.add_argument("--senders", type=int, default=2, help="connections at once")
+    parser.add_argument("--spans-a-trace", type=int, default=1)
+    parser.add_argument("--gzip", action="store_true", help="compress bodies, as exporters may")
     parser.add_argument("--repetitions", type=int, default=3)
-    options = parser.parse_args()
-    runs: dict[str, list[Measured]] = {"identity": [], "gzip": []}
-    for repetition in range(options.repetitions):
-        for coding, measured in runs.items():
-            bodies = list(make_bodies(options.batch, options.batches, gzipped=coding == "gzip"))
-            measured.append(measure(bodies, coding, options.batch, options.senders))
-            print(f"{repetition + 1}: {coding}: {measured[-1]}", file=sys.stderr)
-    print(json.dumps(document(options, runs), indent=2))
+    parser.add_argument("--prefill", type=int, default=0, help="spans stored before measuring")
+    parser.add_argument("--folder", help="where databases are made (default: the system's)")
+    parser.add_argument("--peer", action="append", default=[], help="phoenix, mlflow or NAME=URL")
+    parser.add_argument("--peer-start", help="starts the peer that is named by its URL")
+    parser.add_argument("--peers-folder", type=Path, default=Path("~/.cache/draftgate-peers"))
+    return parser.parse_args()
+
+
+def chosen(options: argparse.Namespace) -> dict[str, Target]:
+    """Return the servers to measure, ours first."""
+    ours = partial(draftgate, database=options.database, user=options.as_user)
+    targets: dict[str, Target] = {f"draftgate-{options.database}": ours}
+    folder = options.peers_folder.expanduser().absolute()
+    for peer in options.peer:
+        name, _, url = peer.partition("=")
+        if url:
+            targets[name] = partial(stranger, url=url, line=options.peer_start or "sleep infinity")
+        elif name in peers.PACKAGES:
+            version = peers.installed_version(folder, peers.PACKAGES[name])
+            targets[f"{name}-{version}"] = peers.known(folder)[name]
+        else:
+            raise SystemExit(f"--peer {peer}: wanted {', '.join(peers.PACKAGES)} or NAME=URL")
+    return targets
+
+
+def stranger(folder: Path, *, url: str, line: str) -> AbstractContextManager[Running]:
+    """Start a server of which nothing is known but its command and where it takes traces."""
+    return command(
+        folder,
+        line,
+        address=url,
+        running=lambda address, processes: Running(
+            url=address,
+            processes={"server": processes},
+            stored=None,
+            shows=None,
+            size_bytes=lambda: sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()),
+            headers={},
+        ),
+    )
+
+
+def measure(target: Target, folder: Path, options: argparse.Namespace, *, seed: int) -> Measured:
+    """Start the server, fill it where that is asked for, and send it what is measured."""
+    spans = options.batch * options.batches
+    with target(folder) as server:
+        prefilled = prefill(server, options, seed=1000 + seed)
+        plan = plan_of(server, options, batches=options.batches, seed=seed, spans_before=0)
+        with sender(plan) as sending, Memory(lambda: processes(server)) as memory:
+            before = {name: cpu_s(list_()) for name, list_ in server.processes.items()}
+            sent = sending.send()
+            queryable_s = until_queryable(server, sent, prefilled + spans)
+            after = {name: cpu_s(list_()) for name, list_ in server.processes.items()}
+        check(server, sent, prefilled + spans)
+    # Once it has stopped: a log of recent writes is folded into the rest by then.
+    bytes_per_span = server.size_bytes() / (prefilled + spans)
+    used = {name: (after[name] - before[name]) / spans * 1e6 for name in after}
+    return Measured(
+        answered_spans_per_s=spans / (sent.ended_s - sent.begun_s),
+        queryable_spans_per_s=spans / (queryable_s - sent.begun_s) if queryable_s else None,
+        server_cpu_us_per_span=used.pop("server"),
+        database_cpu_us_per_span=sum(used.values()) if used else None,
+        peak_memory_mib=memory.peak_bytes / 2**20,
+        bytes_per_span=bytes_per_span,
+        body_bytes_per_span=sent.body_bytes / spans,
+    )
+
+
+def plan_of(
+    server: Running, options: argparse.Namespace, *, batches: int, seed: int, spans_before: int
+) -> Plan:
+    """Return what to send; starts end about now, the older ones `spans_before` spans earlier."""
+    spans = spans_before + batches * options.batch
+    return Plan(
+        url=server.url,
+        headers=server.headers,
+        batch=options.batch,
+        batches=batches,
+        senders=options.senders,
+        seed=seed,
+        gzipped=options.gzip,
+        spans_a_trace=options.spans_a_trace,
+        first_start_unix_ns=time.time_ns() - spans * NS_BETWEEN_STARTS,
+    )
+
+
+def prefill(server: Running, options: argparse.Namespace, *, seed: int) -> int:
+    """Store spans through the same door; return how many."""
+    batches = -(-options.prefill // options.batch)
+    if not batches:
+        return 0
+    before = options.batch * options.batches
+    plan = plan_of(server, options, batches=batches, seed=seed, spans_before=before)
+    columns = (TextColumn("prefill"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with (
+        Progress(*columns, console=Console(stderr=True)) as bar,
+        sender(plan, made_while_sending=True) as sending,
+    ):
+        task = bar.add_task("", total=batches)
+        check_statuses(sending.send(lambda requests: bar.update(task, completed=requests)))
+    return batches * options.batch
+
+
+def until_queryable(server: Running, sent: Sent, expected: int) -> float | None:
+    """Return when the server showed the last spans, and all of them where it stores later."""
+    if server.shows is None:
+        return None
+    deadline = time.perf_counter() + _QUERYABLE_WITHIN_S
+    while time.perf_counter() < deadline:
+        if all(server.shows(id_) for id_ in sent.last_trace_ids) and (
+            server.answers_once_stored or server.stored is None or server.stored() >= expected
+        ):
+            return time.perf_counter()
+        time.sleep(0.2)
+    raise TargetError(f"after {_QUERYABLE_WITHIN_S:.0f} s not all of {expected} spans are found")
+
+
+def check(server: Running, sent: Sent, expected: int) -> None:
+    """Raise `TargetError` unless everything was accepted and is there once."""
+    check_statuses(sent)
+    if server.stored is not None and (stored := server.stored()) != expected:
+        raise TargetError(f"{expected} spans were accepted, {stored} are stored")
+
+
+def check_statuses(sent: Sent) -> None:
+    """Raise `TargetError` where a request was refused."""
+    if set(sent.statuses) != {200}:
+        raise TargetError(f"requests by status: {dict(sent.statuses)}; wanted 200 alone")
+
+
+def processes(server: Running) -> Iterator[psutil.Process]:
+    """Yield the processes of the server and of its database."""
+    for list_ in server.processes.values():
+        yield from list_()
 
 
 def document(options: argparse.Namespace, runs: dict[str, list[Measured]]) -> dict[str, object]:
     """Return the medians with what they were measured on."""
     return {
         "benchmark": "ingest",
-        "options": vars(options),
+        "options": {name: value for name, value in vars(options).items() if name[:4] != "peer"},
         "machine": {
             "processor": platform.processor() or platform.machine(),
             "cores": os.cpu_count(),
+            "load_average": os.getloadavg()[0],
             "python": platform.python_version(),
         },
         "median": {
-            coding: {
-                name: round(statistics.median(getattr(run, name) for run in measured), 1)
-                for name in Measured._fields
-            }
-            for coding, measured in runs.items()
+            name: median([asdict(run) for run in measured]) for name, measured in runs.items()
         },
+        "runs": {name: [asdict(run) for run in measured] for name, measured in runs.items()},
     }
 
 
-def measure(bodies: list[bytes], coding: str, batch: int, senders: int) -> Measured:
-    """Send the bodies to a fresh server and return what that took."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "draftgate.db"
-        server = subprocess.Popen(  # noqa: S603  # our own command
-            [
-                *(sys.executable, "-c", "from collector.cli import app; app()", "serve"),
-                *("--database", f"sqlite:///{file}", "--port", "0", "--capture-content"),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        try:
-            assert server.stdout is not None
-            address = re.search(r"http://[0-9.:]+", server.stdout.readline())
-            assert address is not None
-            process = psutil.Process(server.pid)
-            before = process.cpu_times()
-            begun = time.perf_counter()
-            send(bodies, coding, f"{address.group()}/v1/traces", senders)
-            elapsed_s = time.perf_counter() - begun
-            after = process.cpu_times()
-        finally:
-            server.terminate()
-            server.wait()
-        spans = batch * len(bodies)
-        cpu_s = after.user + after.system - before.user - before.system
-        return Measured(spans / elapsed_s, cpu_s / spans * 1e6, file.stat().st_size / spans)
-
-
-def send(bodies: list[bytes], coding: str, url: str, senders: int) -> None:
-    """Post every body, over as many connections at once."""
-    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": coding}
-    failed: list[int] = []
-
-    def post(mine: list[bytes]) -> None:
-        with httpx.Client(timeout=60) as http:
-            for body in mine:
-                answer = http.post(url, content=body, headers=headers)
-                if answer.status_code != 200:
-                    failed.append(answer.status_code)
-
-    threads = [threading.Thread(target=post, args=(bodies[n::senders],)) for n in range(senders)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise SystemExit(f"{len(failed)} requests were refused: {sorted(set(failed))}")
-
-
-def make_bodies(batch: int, batches: int, *, gzipped: bool) -> Iterator[bytes]:
-    """Yield export requests with ids of their own."""
-    for number in range(batches):
-        request = ExportTraceServiceRequest()
-        scope_spans = request.resource_spans.add().scope_spans.add()
-        for index in range(number * batch, (number + 1) * batch):
-            span = encode(generation(index))
-            out = scope_spans.spans.add(
-                trace_id=bytes.fromhex(span.trace_id),
-                span_id=bytes.fromhex(span.span_id),
-                name=span.name,
-                kind=3,
-                start_time_unix_nano=span.start_unix_ns,
-                end_time_unix_nano=span.end_unix_ns,
-            )
-            for key, value in span.attributes.items():
-                fill(out.attributes.add(key=key).value, value)
-        body = request.SerializeToString()
-        yield gzip.compress(body, 6) if gzipped else body
-
-
-def generation(index: int) -> Generation:
-    """Return a generation as a replay of a rollout sends it: counts and a little text."""
-    return Generation(
-        trace_id=os.urandom(16).hex(),
-        span_id=os.urandom(8).hex(),
-        start_unix_ns=1_700_000_000_000_000_000 + index,
-        end_unix_ns=1_700_000_002_000_000_000 + index,
-        provider="vllm",
-        request_model="target",
-        response_model="target",
-        max_tokens=256,
-        temperature=0.0,
-        finish_reasons=("stop",),
-        input_tokens=500,
-        output_tokens=101,
-        ttft_s=0.1,
-        tpot_s=0.019,
-        stream_chunks=31,
-        stream_max_gap_s=0.2,
-        rollout="bench",
-        arm=Arm.BASELINE if index % 2 else Arm.CANDIDATE,
-        cohort=("chat", "code", "rag", "json")[index % 4],
-        prompt_id=f"p{index // 2}",
-        repeat=0,
-        retries=0,
-        fallback=False,
-        concurrency=4,
-        speculation=Speculation(
-            method="draft_model",
-            draft_model="draft",
-            num_speculative_tokens=4,
-            source="request",
-            steps=30,
-            draft_tokens=120,
-            accepted_tokens=70,
-            draft_tokens_per_pos=(30, 30, 30, 30),
-            accepted_tokens_per_pos=(25, 20, 15, 10),
-            acceptance_histogram=(5, 5, 5, 5, 10),
-        ),
-        content=Content(
-            input_messages=json.dumps([{"role": "user", "parts": [{"content": "why? " * 80}]}]),
-            output_messages=json.dumps([{"role": "assistant", "parts": [{"content": "so " * 99}]}]),
-        ),
-    )
-
-
-def fill(out: AnyValue, value: AttributeValue) -> None:
-    """Write an attribute value."""
-    if isinstance(value, bool):
-        out.bool_value = value
-    elif isinstance(value, int):
-        out.int_value = value
-    elif isinstance(value, float):
-        out.double_value = value
-    elif isinstance(value, str):
-        out.string_value = value
-    elif isinstance(value, tuple):
-        out.array_value.SetInParent()
-        for item in value:
-            fill(out.array_value.values.add(), item)
+def median(runs: list[dict[str, float | None]]) -> dict[str, float | None]:
+    """Return each figure's median; None where a run has none."""
+    medians: dict[str, float | None] = {}
+    for name in runs[0]:
+        values = [value for run in runs if (value := run[name]) is not None]
+        whole = len(values) == len(runs)
+        medians[name] = round(statistics.median(values), 1) if whole else None
+    return medians
 
 
 if __name__ == "__main__":

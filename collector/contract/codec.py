@@ -250,6 +250,7 @@ def span_name(generation: Generation) -> str:
 def is_generation(span: Span) -> bool:
     """Say whether the span is one request answered by a model, in our own dialect."""
     operation = span.attributes.get(a.GEN_AI_OPERATION_NAME)
+    # Any attribute may be a list or a mapping, which no set can be asked for.
     return isinstance(operation, str) and operation in OPERATIONS
 
 

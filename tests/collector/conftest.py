@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from otlp_bodies import export_request, json_document
+from postgres_cluster import Postgres, PostgresError, find_binaries, server
 
 from collector.app import create_app
 from collector.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Span, Speculation, encode
+from collector.errors import StoreError
 from collector.settings import Settings
+from collector.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +30,24 @@ ROOT = Path(__file__).parents[2]
 def database_url(tmp_path: Path) -> str:
     """Name a database that does not exist yet."""
     return f"sqlite:///{tmp_path / 'draftgate.db'}"
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[Postgres]:
+    """Start a durable PostgreSQL cluster of the test's own; skip where that cannot be."""
+    try:
+        Store.open("postgresql://127.0.0.1:1/none").close()
+    except StoreError as exc:
+        if "not a supported kind of database" in str(exc):
+            pytest.skip("the store does not support PostgreSQL")
+    try:
+        find_binaries()
+    except PostgresError as exc:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(exc))
+        pytest.skip(str(exc))
+    with server(tmp_path / "cluster", durable=True) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

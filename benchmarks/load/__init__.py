@@ -1,0 +1,1 @@
+"""Load: span bodies, who sends them, and the servers that take them."""

@@ -1,0 +1,215 @@
+"""A database that cannot be written: 503 until it can, then 200, with no restart in between.
+
+Real faults: a full file system, a folder that may not be written, another process's lock, a
+PostgreSQL server that is stopped or takes no writes.
+"""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from postgres_cluster import Postgres
+from sqlalchemy import create_engine, text
+
+from collector.contract import Generation, Span, encode
+
+BodyOf = Callable[[Iterable[Span]], bytes]
+GenerationOf = Callable[..., Generation]
+Serve = Callable[..., Any]
+
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+QUICK = {"DRAFTGATE_BUSY_TIMEOUT_S": "0.2"}
+RECOVERS_WITHIN_S = 60.0
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+HOLD_LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+"""
+
+
+class Sender:
+    """Posts requests of 100 spans, never the same twice, and knows which were acknowledged."""
+
+    def __init__(self, url: str, generation_of: GenerationOf, body_of: BodyOf) -> None:
+        self._http = httpx.Client(base_url=url, timeout=60)
+        self._generation_of = generation_of
+        self._body_of = body_of
+        self._sent = 0
+        self.acknowledged = 0
+
+    def post(self) -> httpx.Response:
+        """Post the next request."""
+        numbers = range(1 + self._sent, 101 + self._sent)
+        self._sent += 100
+        body = self._body_of([encode(self._generation_of(n)) for n in numbers])
+        answer = self._http.post("/v1/traces", content=body, headers=PROTOBUF)
+        self.acknowledged += 100 * (answer.status_code == 200)
+        return answer
+
+    def is_refused(self) -> None:
+        """Check that requests are told to come again, and that the process answers others."""
+        for answer in [self.post() for _ in range(3)]:
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
+        assert self._http.get("/healthz").status_code == 200
+
+    def recovers(self) -> None:
+        """Check that requests are accepted again, and that all acknowledged ones are there."""
+        deadline = time.monotonic() + RECOVERS_WITHIN_S
+        while self.post().status_code == 503:
+            assert time.monotonic() < deadline, "still refused after the fault was gone"
+            time.sleep(0.1)
+        assert self.post().status_code == 200
+        (rollout,) = self._http.get("/api/v1/rollouts").json()["rollouts"]
+        assert rollout["candidate_generations"] == self.acknowledged
+        self._http.close()
+
+
+@pytest.fixture
+def sender_of(generation_of: GenerationOf, body_of: BodyOf) -> Callable[[str], Sender]:
+    """Make a sender to a collector's URL."""
+    return lambda url: Sender(url, generation_of, body_of)
+
+
+def said(server: Any) -> list[str]:
+    """Stop the server and return the lines of its log that tell of requests not stored."""
+    server.process.terminate()
+    _, errors = server.process.communicate(timeout=30)
+    assert server.process.returncode == 0
+    assert "Traceback" not in errors
+    return [line for line in errors.splitlines() if "not stored" in line]
+
+
+def be_bound_by_permissions() -> None:
+    """Give up root's privilege to write anything, where this process has it."""
+    ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of 4 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("this process may not mount a file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_file_system(
+    small_disk: Path, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """With no block left requests are refused; once space is free they are stored."""
+    server = serve(f"sqlite:///{small_disk / 'draftgate.db'}")
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    filler = small_disk / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    deadline = time.monotonic() + RECOVERS_WITHIN_S
+    while sender.post().status_code == 200:  # the log may still have blocks of its own
+        assert time.monotonic() < deadline
+    sender.is_refused()
+    filler.unlink()
+    sender.recovers()
+    assert any("free some space" in line or "check disk" in line for line in said(server))
+
+
+def test_a_folder_made_read_only_under_a_running_collector(
+    tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """Files that are open stay so: each request is stored or refused for now, and none is lost."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    server = serve(f"sqlite:///{folder / 'draftgate.db'}", preexec_fn=be_bound_by_permissions)
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    paths = [*folder.iterdir(), folder]
+    for path in paths:
+        path.chmod(0o555)
+    assert {sender.post().status_code for _ in range(5)} <= {200, 503}
+    for path in paths:
+        path.chmod(0o755)
+    sender.recovers()
+    said(server)
+
+
+def test_a_lock_held_for_long(
+    database_url: str, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """Another process's lock, longer than the busy timeout, refuses requests until it is gone."""
+    server = serve(database_url, env=QUICK)
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD_LOCK, database_url.removeprefix("sqlite:///")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "locked\n"
+    sender.is_refused()
+    holder.communicate("let go\n", timeout=30)
+    sender.recovers()
+    assert any("another process is writing to it: try again" in line for line in said(server))
+
+
+def test_a_postgresql_server_that_is_stopped(
+    postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """While nothing listens requests are refused; the collector connects anew by itself."""
+    server = serve(postgres.url)
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    postgres.stop()
+    sender.is_refused()
+    postgres.start()
+    sender.recovers()
+    assert said(server) != []
+
+
+def test_a_postgresql_server_that_takes_no_writes(
+    postgres: Postgres, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """A server turned read-only, as a standby is, refuses until it is turned back."""
+    server = serve(postgres.url)
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    set_read_only(postgres, "on")
+    sender.is_refused()
+    set_read_only(postgres, "off")
+    sender.recovers()
+    assert said(server) != []
+
+
+def set_read_only(postgres: Postgres, value: str) -> None:
+    """Change the default of every session, open ones included, and wait until it holds."""
+    writes = "?options=-cdefault_transaction_read_only%3Doff"
+    engine = create_engine(postgres.url + writes, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"ALTER SYSTEM SET default_transaction_read_only = {value}"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    engine.dispose()
+    deadline = time.monotonic() + RECOVERS_WITHIN_S
+    engine = create_engine(postgres.url)
+    while True:
+        with engine.connect() as connection:
+            if connection.scalar(text("SHOW default_transaction_read_only")) == value:
+                break
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    engine.dispose()
