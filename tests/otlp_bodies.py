@@ -12,6 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from collector.contract import AttributeValue, Span
+from collector.otlp import ReceivedSpan, decode_traces
+from collector.otlp_body import Encoding
 
 KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 STATUSES = {"unset": 0, "ok": 1, "error": 2}
@@ -37,6 +39,12 @@ def export_request(spans: Iterable[Span]) -> ExportTraceServiceRequest:
         out.status.message = span.status_message or ""
         fill_attributes(out.attributes, span.attributes)
     return request
+
+
+def received(spans: Iterable[Span]) -> tuple[ReceivedSpan, ...]:
+    """Return the spans as the collector has them once their body is decoded."""
+    body: bytes = export_request(spans).SerializeToString()
+    return decode_traces(body, Encoding.PROTOBUF).received
 
 
 def json_document(spans: Iterable[Span]) -> dict[str, Any]:

@@ -112,7 +112,9 @@ def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> 
         .mappings()
         .one()
     )
-    added = {name: fields[name] for name in ADDED if name in fields and row[name] is None}
+    added: dict[str, float] = {
+        name: fields[name] for name in ADDED if name in fields and row[name] is None
+    }
     if added:
         connection.execute(update(g).where(g.c.id == generation_id).values(**added))
     return Joined({name: row[name] for name in columns if row[name] is not None}, added)

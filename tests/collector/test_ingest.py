@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
+from otlp_bodies import received
 
 from collector.contract import Generation, Score, encode
 from collector.errors import QueueFullError, StoreUnavailableError
@@ -15,7 +16,7 @@ GenerationOf = Callable[..., Generation]
 
 
 def batch_of(generation: Generation) -> Batch:
-    return Batch(spans=prepare([encode(generation)]))
+    return Batch(spans=prepare(received([encode(generation)])))
 
 
 def spans_in(store: Store) -> int:

@@ -14,6 +14,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from otlp_bodies import received
 
 from collector.content import ContentPolicy, Redactor
 from collector.contract import Content, Generation, Score, Span, encode
@@ -46,7 +47,7 @@ def test_a_populated_database_goes_down_and_up_again(
     database_url: str, generation_of: GenerationOf
 ) -> None:
     """Downgrade leaves no table behind, upgrade makes them anew, and writing works again."""
-    batch = Batch(spans=prepare([encode(generation_of(1))]))
+    batch = Batch(spans=prepare(received([encode(generation_of(1))])))
     with contextlib.closing(Store.open(database_url)) as store:
         store.write(batch)
         for step, revision in ((command.downgrade, "base"), (command.upgrade, "head")):
@@ -70,7 +71,7 @@ def test_opening_again_keeps_what_is_stored(
     """A second opening finds the schema current and every row in place, whole."""
     generation = generation_of(1)
     with contextlib.closing(Store.open(database_url)) as store:
-        store.write(Batch(spans=prepare([encode(generation), odd_span], KEEP)))
+        store.write(Batch(spans=prepare(received([encode(generation), odd_span]), KEEP)))
     with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
         page = generations.page(
             connection, generations.Filter("k4"), content=True, limit=10, after=0
@@ -192,7 +193,7 @@ def test_text_can_be_deleted_while_numbers_stay(
     generation = generation_of(1, content=content)
     bare = generation_of(1)
     with contextlib.closing(Store.open(database_url)) as store:
-        store.write(Batch(spans=prepare([encode(generation)], KEEP)))
+        store.write(Batch(spans=prepare(received([encode(generation)]), KEEP)))
         with store.engine.begin() as connection:
             connection.execute(metadata.tables["content"].delete())
         with store.read() as connection:
@@ -205,7 +206,7 @@ def test_text_can_be_deleted_while_numbers_stay(
 
 def test_a_failed_batch_stores_nothing(database_url: str, generation_of: GenerationOf) -> None:
     """Spans and scores of one batch are stored together or not at all."""
-    spans = prepare([encode(generation_of(1))])
+    spans = prepare(received([encode(generation_of(1))]))
     impossible = Score(
         trace_id="1" * 32, span_id="2" * 16, metric="m", evaluator="e", version="\ud800", value=1.0
     )
