@@ -24,8 +24,6 @@ _NAMES = frozenset(
     }
 )
 _PREFIXES = (
-    "gen_ai.prompt.",
-    "gen_ai.completion.",
     "gen_ai.input.messages",
     "gen_ai.output.messages",
     "gen_ai.request.messages",

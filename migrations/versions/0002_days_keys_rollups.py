@@ -76,8 +76,8 @@ def _set_aside(names: Sequence[str], indexes: Sequence[str]) -> None:
         return
     constraints = op.get_bind().execute(
         sa.text(
-            "SELECT conrelid::regclass AS owner, conname AS name FROM pg_constraint "
-            "WHERE conrelid = ANY(ARRAY(SELECT unnest(:tables)::regclass)) AND contype <> 'n'"
+            "SELECT CAST(conrelid AS regclass) AS owner, conname AS name FROM pg_constraint "
+            "WHERE CAST(CAST(conrelid AS regclass) AS text) = ANY(:tables) AND contype <> 'n'"
         ),
         {"tables": [f"old_{name}" for name in names]},
     )

@@ -142,7 +142,8 @@ def test_summary(client: Client) -> None:
         ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
     )
     chat = {"rollout": "k4", "cohort": "chat", "errors": 0}
-    assert client.summary("k4") == (
+    summary = client.summary("k4")
+    assert tuple(replace(row, metrics=()) for row in summary) == (
         ArmSummary(
             rollout="k4",
             arm=Arm.BASELINE,
@@ -197,6 +198,23 @@ def test_summary(client: Client) -> None:
             **nothing,
         ),
     )
+
+
+def test_summary_of_metrics(client: Client) -> None:
+    """Each metric has its moments and its percentiles, which a sketch is at most 1 % off."""
+    chat = client.summary("k4")[2]
+    assert [metric.metric for metric in chat.metrics] == [
+        "ttft_s",
+        "tpot_s",
+        "e2e_s",
+        "output_tokens",
+    ]
+    ttft = chat.metrics[0]
+    assert (ttft.n, ttft.sum, ttft.mean, ttft.stdev, ttft.min, ttft.max) == (
+        *(2, 1.0, 0.5, 0.0),
+        *(0.5, 0.5),
+    )
+    assert [ttft.p50, ttft.p95, ttft.p99] == [0.5] * 3
 
 
 def test_generations(client: Client, generations: dict[str, Generation]) -> None:

@@ -264,7 +264,7 @@ def trace_ids(database_url: str) -> set[str]:
     file = database_url.removeprefix("sqlite:///")
     with contextlib.closing(sqlite3.connect(file)) as connection:
         ids = [row[0].hex() for row in connection.execute("SELECT trace_id FROM generation")]
-        for table in ("span", "span_payload"):
+        for table in ("span", "span_key"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (len(ids),)  # noqa: S608
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert len(set(ids)) == len(ids)

@@ -201,7 +201,7 @@ def test_an_attribute_nested_too_deeply_is_refused(depth: int) -> None:
     for _ in range(depth):
         out = out.array_value.values.add()
     with pytest.raises(OtlpError, match="nested"):
-        decode_traces(request.SerializeToString(), Encoding.PROTOBUF)
+        _ = decode_traces(request.SerializeToString(), Encoding.PROTOBUF).spans
 
 
 @settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])

@@ -83,12 +83,12 @@ def sender_of(generation_of: GenerationOf, body_of: BodyOf) -> Callable[[str], S
 
 
 def said(server: Any) -> list[str]:
-    """Stop the server and return the lines of its log that tell of requests not stored."""
+    """Stop the server and return the lines of its log that tell of storing."""
     server.process.terminate()
     _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 0
     assert "Traceback" not in errors
-    return [line for line in errors.splitlines() if "not stored" in line]
+    return [line for line in errors.splitlines() if "storing" in line]
 
 
 def be_bound_by_permissions() -> None:

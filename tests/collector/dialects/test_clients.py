@@ -45,7 +45,7 @@ def speak(
     """Run an instrumentation against the model server, then read the collector."""
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)[1]
     (tmp_path / "draftgate_attributes.py").write_text(code)
-    url = serve(database_url).url
+    url = serve(database_url, env={"DRAFTGATE_CAPTURE_CONTENT": "1"}).url
     with Client(url) as client:
 
         def run(instrumentation: str, *, python: Path | None = None) -> Client:
@@ -231,7 +231,7 @@ def test_the_javascript_sdk_is_read_whole(
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("no node and npm on the PATH (Debian: apt-get install npm)")
     folder = client_environments.javascript()
-    url = serve(database_url).url
+    url = serve(database_url, env={"DRAFTGATE_CAPTURE_CONTENT": "1"}).url
     run_client(["node", str(folder / "client.mjs"), encoding, model_server, url], env={})
     with Client(url) as client:
         (generation,) = client.generations("k4", content=True)

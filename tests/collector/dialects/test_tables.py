@@ -220,7 +220,7 @@ def test_a_span_becomes_the_whole_generation(case: str) -> None:
     found = recognise(span)
     assert found is not None
     assert found.dialect == case.partition(",")[0]
-    assert found.decoded == (wanted, ())
+    assert (found.decoded.generation, found.decoded.problems) == (wanted, ())
     assert found.server_side == (case in ("sglang", "tgi", "vllm"))
     assert not found.enriches
 
@@ -234,7 +234,7 @@ def test_recorded_vllm_spans_become_whole_generations() -> None:
     assert (within.dialect, within.server_side, within.enriches) == ("vllm", True, True)
     assert (alone.dialect, alone.server_side, alone.enriches) == ("vllm", True, False)
     assert within.decoded.generation.response_id == "chatcmpl-probe-req-1"
-    assert alone.decoded == (
+    assert (alone.decoded.generation, alone.decoded.problems) == (
         Generation(
             trace_id="bfd9cc6ccfb1e07910222c71bf2615fd",
             span_id=alone.decoded.generation.span_id,
