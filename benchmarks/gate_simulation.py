@@ -100,7 +100,7 @@ def quantile_rollout(
                 candidate,
                 baseline,
                 q=q,
-                clusters=n,
+                draws=(n, n),
                 margin=margin,
                 bound="max",
                 confidence=CONFIDENCE,

@@ -77,7 +77,7 @@ def _latency_limits(
         candidate,
         baseline,
         q=quantile_of(rule.stat),
-        clusters=len(np.unique(prompts)),
+        draws=(len(np.unique(prompts)),) * 2,
         margin=rule.margin,
         bound=rule.bound,
         confidence=confidence,
