@@ -21,8 +21,7 @@ def used_in(evidence: Evidence, metric: str) -> BoolColumn:
     none = np.full(len(evidence), np.nan)
     sides = [side.scores.get(metric, none) for side in (evidence.baseline, evidence.candidate)]
     scored = ~np.isnan(sides[0]) | ~np.isnan(sides[1])
-    cohorts = {c for c, row in zip(evidence.cohort_of, scored, strict=True) if row}
-    return np.array([c in cohorts for c in evidence.cohort_of], dtype=np.bool_)
+    return evidence.in_cohorts_of(scored)
 
 
 def _of(evidence: Evidence, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:

@@ -6,10 +6,11 @@ from time import perf_counter
 
 from collector.client import Client
 from collector.contract import Generation, Score, Verdict
-from evals import evidence as pairs
 from evals.errors import SourceError
 from evals.evaluators import Evaluator, shipped
+from evals.evidence import Evidence
 from evals.gate import decide
+from evals.pairs_table import from_table
 from evals.policy import Policy
 
 BATCH = 200
@@ -78,10 +79,10 @@ def evaluate_rollout(
     return tally.counts()
 
 
-def load_evidence(client: Client, rollout: str) -> pairs.Evidence:
+def load_evidence(client: Client, rollout: str) -> Evidence:
     """Return the rollout's pairs; raises `SourceError` where the collector does not know it."""
     _generations_of(client, rollout)
-    return pairs.from_table(client.pairs_table(rollout))
+    return from_table(client.pairs_table(rollout))
 
 
 def judge(client: Client, rollout: str, policy: Policy) -> Verdict:

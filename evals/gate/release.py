@@ -19,7 +19,7 @@ from evals.quality import quality
 from evals.stats import Interval
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "1"
+GATE_VERSION = "2"
 
 
 def decide(evidence: Evidence, policy: Policy, *, rollout: str) -> Verdict:

@@ -20,9 +20,9 @@ def hazard_ratio(
     """Return (x_c/t_c)/(x_b/t_b) for (events, exposure), with exact conditional limits.
 
     Unpaired. Given the total x, the candidate's events are binomial with share
-    π = θt_c/(θt_c + t_b); limits are Clopper–Pearson's for π, each one-sided at `confidence`, turned
-    into θ. No event at all or no exposure is `Insufficient`; without a candidate's event the lower
-    limit is 0, without a baseline's there is neither an estimate nor an upper limit.
+    π = θt_c/(θt_c + t_b); limits are Clopper–Pearson's for π, turned into θ, each one-sided at
+    `confidence`. No event at all or no exposure is `Insufficient`; without a candidate's event the
+    lower limit is 0, without a baseline's there is neither an estimate nor an upper limit.
 
     Source: J. Przyborowski and H. Wilenski, Biometrika 31 (1940) 313–323; the same as
     `statsmodels.stats.rates.test_poisson_2indep(method="exact-cond")`.

@@ -11,7 +11,7 @@ import pytest
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, encode
-from evals import evidence
+from evals import pairs_table
 from evals.evidence import Evidence
 
 SIDE_TYPES: Mapping[str, pa.DataType] = {
@@ -77,7 +77,7 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
 
 def make_evidence(rows: Sequence[Row]) -> Evidence:
     """Return the evidence of `make_table`."""
-    return evidence.from_table(make_table(rows))
+    return pairs_table.from_table(make_table(rows))
 
 
 @pytest.fixture(scope="session")
