@@ -116,7 +116,7 @@ class Evidence:
     """All pairs of a rollout, in the order of (prompt id, repeat)."""
 
     prompts: NDArray[np.int64]
-    """Number of the prompt of each pair: repeats of one prompt share it and are one cluster."""
+    """Number of the prompt of each pair, ascending: repeats of one prompt are one cluster."""
     cohort_of: Counts
     """Index into `cohorts` of each pair; −1 where it has none, and is in the pool alone."""
     cohorts: tuple[str, ...]
@@ -149,6 +149,8 @@ class Evidence:
 
     def take(self, rows: BoolColumn) -> "Evidence":
         """Return some pairs alone, under the whole rollout's cohorts, metrics and hash."""
+        if rows.all():
+            return self
         return replace(
             self,
             prompts=self.prompts[rows],

@@ -13,16 +13,20 @@ def latency(evidence: Evidence) -> tuple[ArmLatency, ...]:
     Over the generations of complete pairs that succeeded; errors are counted beside them, never
     inside. Unknown and contract-breaking times are left out, and n says how many remain.
     """
+    seconds = {arm: [evidence.side(arm).latency_s(m) for m in LATENCIES] for arm in Arm}
+    complete = evidence.complete
     return tuple(
-        _of(evidence.side(arm), evidence.complete & evidence.scope(cohort), arm, cohort)
+        _of(evidence.side(arm), seconds[arm], complete & evidence.scope(cohort), arm, cohort)
         for cohort in (None, *evidence.cohorts)
         for arm in Arm
     )
 
 
-def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> ArmLatency:
+def _of(
+    side: Side, seconds: list[FloatColumn], scope: BoolColumn, arm: Arm, cohort: str | None
+) -> ArmLatency:
     answered = scope & side.answered
-    ttft_s, tpot_s, e2e_s = (percentiles(side.latency_s(m)[answered]) for m in LATENCIES)
+    ttft_s, tpot_s, e2e_s = (percentiles(values[answered]) for values in seconds)
     return ArmLatency(
         cohort=cohort,
         arm=arm,

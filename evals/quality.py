@@ -3,17 +3,17 @@
 import numpy as np
 
 from collector.contract import QualityCounts
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence import BoolColumn, Evidence, Scores
 
 
 def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
     """Return the counts of each metric: the pool first, then each cohort that has a score."""
-    return tuple(
-        _of(evidence, metric, cohort, scope)
-        for metric in evidence.metrics
-        for cohort in (None, *evidence.cohorts)
-        if (scope := used_in(evidence, metric) & evidence.scope(cohort)).any()
-    )
+    found: list[QualityCounts] = []
+    for metric in evidence.metrics:
+        used, scores = used_in(evidence, metric), evidence.scores(metric)
+        scopes = {c: used & evidence.scope(c) for c in (None, *evidence.cohorts)}
+        found += [_of(scores, metric, c, scope) for c, scope in scopes.items() if scope.any()]
+    return tuple(found)
 
 
 def used_in(evidence: Evidence, metric: str) -> BoolColumn:
@@ -24,8 +24,7 @@ def used_in(evidence: Evidence, metric: str) -> BoolColumn:
     return evidence.in_cohorts_of(scored)
 
 
-def _of(evidence: Evidence, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:
-    scores = evidence.scores(metric)
+def _of(scores: Scores, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:
     both = scope & scores.applicable & ~np.isnan(scores.baseline) & ~np.isnan(scores.candidate)
     baseline, candidate = scores.baseline[both], scores.candidate[both]
     return QualityCounts(

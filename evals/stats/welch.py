@@ -1,6 +1,7 @@
 """Welch's t for a difference of two independent means."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from scipy.stats import t as student
 from evals.stats.interval import Bound, Insufficient, Interval
 
 METHOD = "welch-1947/1"
+METHOD_RATIO = "welch-log-ratio/1"
 
 
 def mean_difference(
@@ -51,6 +53,36 @@ def mean_difference(
         n=math.floor(min(n)),
         method=METHOD,
     )
+
+
+def geometric_mean_ratio(
+    candidate: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    *,
+    draws: tuple[float, float],
+    weights: tuple[NDArray[np.float64], NDArray[np.float64]],
+    margin: float,
+    bound: Bound,
+    confidence: float,
+) -> Interval | Insufficient:
+    """Return the ratio of geometric means: the exponential of the difference of mean logarithms.
+
+    Unpaired; values are > 0 and finite; otherwise as `mean_difference`.
+    """
+    logs = mean_difference(
+        np.log(candidate),
+        np.log(baseline),
+        draws=draws,
+        weights=weights,
+        margin=math.log(margin),
+        bound=bound,
+        confidence=confidence,
+    )
+    if isinstance(logs, Insufficient):
+        return logs
+    limits = (None if x is None else math.exp(x) for x in (logs.estimate, logs.lower, logs.upper))
+    estimate, lower, upper = limits
+    return replace(logs, estimate=estimate, lower=lower, upper=upper, method=METHOD_RATIO)
 
 
 def _moments(
