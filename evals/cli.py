@@ -75,7 +75,7 @@ def evaluate(
 
 
 @app.command()
-def gate(
+def gate(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
     policy: PolicyFile = "default",
@@ -83,6 +83,10 @@ def gate(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
     ] = False,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", help="A/A rollout, in which no difference may be found."),
+    ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
     ] = True,
@@ -101,7 +105,8 @@ def gate(
                 for cell in plan(evidence, chosen):
                     typer.echo(hypothesis(cell))
                 return
-            verdict = decide(evidence, chosen, rollout=rollout)
+            equal = None if control is None else load_evidence(client, control)
+            verdict = decide(evidence, chosen, rollout=rollout, control=equal)
             if post:
                 client.post_verdict(verdict)
     if as_json:

@@ -8,11 +8,11 @@ def adjusted(
 ) -> list[float | None]:
     """Return the p values adjusted for the whole family, in the order given.
 
-    p̃₍ᵢ₎ = max over j ≤ i of m₍ⱼ₎·p₍ⱼ₎, at most 1; rejecting where p̃ ≤ α keeps the chance of any false
-    rejection below α under any dependence. m₍ⱼ₎ counts the chains with a hypothesis at j or later,
-    and without `chains` every hypothesis is one. A chain's hypotheses are nested, as are several
-    margins of one statistic: where the tightest true one is not rejected, no true one is, so that
-    a chain spends its level once. `None` is a hypothesis without evidence: it counts as p = 1 and
+    p̃₍ᵢ₎ = max over j ≤ i of m₍ⱼ₎·p₍ⱼ₎, at most 1; rejecting where p̃ ≤ α keeps the chance of any
+    false rejection below α under any dependence. m₍ⱼ₎ counts the chains with a hypothesis at j or
+    later, and without `chains` every hypothesis is one. A chain's hypotheses are nested, as several
+    margins of one statistic are: where the tightest true one is not rejected, no true one is, so
+    that a chain spends its level once. `None` is a hypothesis without evidence: it counts as p = 1 and
     stays `None`. An empty family is an empty list; with m = 1 nothing changes.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6 (1979) 65–70; for hypotheses that imply

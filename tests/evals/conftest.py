@@ -34,6 +34,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "spec_accepted_tokens_per_pos": pa.list_(pa.int64()),
     "quality": pa.list_(pa.string()),
     "duplicates": pa.int64(),
+    "client_lag_s": pa.float64(),
 }
 
 Side = Mapping[str, Any]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
 from evals.stats.design_effect import block_design_effect
-from evals.stats.drift import candidate_later, drift_p
+from evals.stats.drift import candidate_later, drift_p, interaction_p
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 
@@ -135,3 +135,30 @@ def test_which_arm_ran_later() -> None:
     rng = np.random.default_rng(1)
     c, b = rng.integers(0, 50, 40), rng.integers(0, 60, 30)
     assert candidate_later(c, b) == pytest.approx(mannwhitneyu(c, b).statistic / 1200)
+
+
+def arm(outcomes, strata=None):
+    n = len(outcomes)
+    strata = np.zeros(n, dtype=np.int64) if strata is None else np.asarray(strata)
+    return np.asarray(outcomes, dtype=float), np.arange(n), strata
+
+
+def test_a_trend_that_both_arms_share_is_no_drift() -> None:
+    """A machine that slows down for both is fine; one arm alone that does is not."""
+    rng = np.random.default_rng(4)
+    slow, other = (np.arange(300) / 100 + rng.normal(size=300) for _ in range(2))
+    assert interaction_p(arm(slow), arm(other)) > 0.01
+    assert interaction_p(arm(slow), arm(rng.normal(size=300))) < 1e-6
+    assert interaction_p(arm([]), arm(slow)) is None
+    assert interaction_p(arm([1.0]), arm(slow)) is None
+
+
+def test_interaction_holds_its_level() -> None:
+    """Without a trend, one in a hundred tests is below .01."""
+    rng = np.random.default_rng(5)
+    strata = np.arange(120) % 3
+    found = [
+        interaction_p(arm(rng.normal(size=120), strata), arm(rng.exponential(size=120), strata))
+        for _ in range(2_000)
+    ]
+    assert np.mean(np.array(found) < 0.01) < 0.01 + 3 * np.sqrt(0.01 * 0.99 / 2_000)
