@@ -12,8 +12,8 @@ def adjusted(
     false rejection below α under any dependence. m₍ⱼ₎ counts the chains with a hypothesis at j or
     later, and without `chains` every hypothesis is one. A chain's hypotheses are nested, as several
     margins of one statistic are: where the tightest true one is not rejected, no true one is, so
-    that a chain spends its level once. `None` is a hypothesis without evidence: it counts as p = 1 and
-    stays `None`. An empty family is an empty list; with m = 1 nothing changes.
+    that a chain spends its level once. `None` is a hypothesis without evidence: it counts as p = 1
+    and stays `None`. An empty family is an empty list; with m = 1 nothing changes.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6 (1979) 65–70; for hypotheses that imply
     each other, J. Shaffer, Journal of the American Statistical Association 81 (1986) 826–831.
