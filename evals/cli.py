@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,10 +16,21 @@ from collector.contract import Outcome
 from evals import policy as policies
 from evals.errors import EvalsError
 from evals.gate import decide, hypothesis, plan
-from evals.report import print_verdict, to_json
+from evals.report import print_verdict
+from evals.report_formats import FORMATS
 from evals.source import EvaluationCounts, evaluate_rollout, load_evidence
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+class Format(StrEnum):
+    """How a verdict is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    GITHUB = "github"
 
 
 class ExitCode(IntEnum):
@@ -79,7 +90,12 @@ def gate(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
     policy: PolicyFile = "default",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict as JSON: --format json.")
+    ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="How to print the verdict.")
+    ] = Format.TEXT,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
     ] = False,
@@ -110,9 +126,11 @@ def gate(  # noqa: PLR0913  # one argument an option
             if post:
                 client.post_verdict(verdict)
     if as_json:
-        typer.echo(to_json(verdict))
-    else:
+        form = Format.JSON
+    if form is Format.TEXT:
         print_verdict(Console(), verdict)
+    else:
+        typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(_EXIT[verdict.outcome])
 
 

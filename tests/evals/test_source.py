@@ -301,3 +301,32 @@ def test_two_clients_of_one_file(tmp_path, rollout, otlp_of) -> None:
         first = source.judge(one, "k4", policy.shipped("demo"))
     with Client.local(database) as other:
         assert source.judge(other, "k4", policy.shipped("demo")) == first
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [
+        ("text", "╭"),
+        ("json", "{"),
+        ("markdown", "## ✅ pass"),
+        ("junit", "<?xml version='1.0' encoding='utf-8'?>"),
+        ("github", "::notice title=pass::k4 passes on 160 pairs"),
+    ],
+)
+def test_prints_in_the_format_asked_for(run, saved, form, beginning) -> None:
+    """Each format is what the reader expects, with the same exit code."""
+    saved()
+    run("evaluate", "k4")
+    judged = run("gate", "k4", "--policy", "demo", "--no-post", "--format", form)
+    assert judged.exit_code == 0
+    assert judged.stdout.startswith(beginning)
+
+
+def test_a_rollout_is_its_own_loud_control(run, saved) -> None:
+    """`--control` names a rollout: one that differs holds the verdict up."""
+    saved()
+    run("evaluate", "k4")
+    loud = run("gate", "k4", "--policy", "demo", "--no-post", "--json", "--control", "k4")
+    assert loud.exit_code == 3
+    assert '"reason": "aa"' in loud.stdout
+    assert run("gate", "k4", "--policy", "demo", "--control", "k9").exit_code == 2
