@@ -39,7 +39,7 @@ def to_junit(verdict: Verdict) -> str:
     suite = ET.Element("testsuite", attributes)
     suite.extend(cases)
     ET.indent(suite)
-    return ET.tostring(suite, encoding="utf-8", xml_declaration=True).decode()
+    return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)).decode()
 
 
 def to_github(verdict: Verdict) -> str:
