@@ -13,12 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from collector.client import Client, ClientError
 from collector.contract import Outcome
+from evals import bundle as bundles
 from evals import policy as policies
 from evals.errors import EvalsError
-from evals.gate import decide, hypothesis, plan
+from evals.gate import hypothesis, plan
+from evals.pairs_table import from_table
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
-from evals.source import EvaluationCounts, evaluate_rollout, load_evidence
+from evals.source import EvaluationCounts, evaluate_rollout, load_pairs
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -103,6 +105,10 @@ def gate(  # noqa: PLR0913  # one argument an option
         str | None,
         typer.Option("--control", help="A/A rollout, in which no difference may be found."),
     ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
+    ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
     ] = True,
@@ -114,15 +120,19 @@ def gate(  # noqa: PLR0913  # one argument an option
     Example: draftgate gate support-k4 --policy policy.yaml
     """
     with _usable():
-        chosen = _policy(policy)
+        text = _policy_text(policy)
+        chosen = policies.parse(text, policy)
         with _open(collector, database) as client:
-            evidence = load_evidence(client, rollout)
+            table = load_pairs(client, rollout)
             if explain:
-                for cell in plan(evidence, chosen):
+                for cell in plan(from_table(table), chosen):
                     typer.echo(hypothesis(cell))
                 return
-            equal = None if control is None else load_evidence(client, control)
-            verdict = decide(evidence, chosen, rollout=rollout, control=equal)
+            equal = None if control is None else load_pairs(client, control)
+            inputs = bundles.Inputs(rollout, text, table, equal)
+            verdict = bundles.judge(inputs, policy)
+            if bundle is not None:
+                bundles.write(bundle, inputs, verdict)
             if post:
                 client.post_verdict(verdict)
     if as_json:
@@ -132,6 +142,24 @@ def gate(  # noqa: PLR0913  # one argument an option
     else:
         typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(_EXIT[verdict.outcome])
+
+
+@app.command()
+def verify(
+    bundle: Annotated[Path, typer.Argument(help="Zip that `gate --bundle` wrote.")],
+) -> None:
+    """Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.
+
+    Example: draftgate verify support-k4.zip
+    """
+    with _usable():
+        differing = bundles.verify(bundle)
+    for line in differing:
+        typer.echo(line)
+    if differing:
+        typer.echo(f"error: {bundle}: judged again, the verdict differs", err=True)
+        raise typer.Exit(ExitCode.FAIL)
+    typer.echo(f"{bundle}: the same verdict, byte for byte")
 
 
 @contextmanager
@@ -148,9 +176,11 @@ def _open(collector: str | None, database: str) -> Client:
     return Client(collector) if collector else Client.local(database)
 
 
-def _policy(name: str) -> policies.Policy:
+def _policy_text(name: str) -> str:
     path = Path(name)
-    return policies.load(path) if path.suffix or path.is_file() else policies.shipped(name)
+    if path.suffix or path.is_file():
+        return policies.text_of(path)
+    return policies.shipped_text(name)
 
 
 def _evaluate_with_bar(client: Client, rollout: str) -> EvaluationCounts:

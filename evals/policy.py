@@ -117,20 +117,29 @@ class Policy:
 
 def load(path: Path) -> Policy:
     """Read and validate a policy file; raises `PolicyError` naming file, key and value."""
+    return parse(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """Return a policy file's text; raises `PolicyError` where it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise PolicyError(f"{path}: cannot be read ({exc}); wanted a YAML policy file") from exc
-    return parse(text, str(path))
 
 
 def shipped(name: str) -> Policy:
     """Return a policy that Draftgate ships: `default` (production) or `demo` (160 pairs)."""
+    return parse(shipped_text(name), f"{name}.yaml")
+
+
+def shipped_text(name: str) -> str:
+    """Return the text of a policy that Draftgate ships."""
     folder = resources.files("evals") / "policies"
     names = sorted(f.name.removesuffix(".yaml") for f in folder.iterdir())
     if name not in names:
         raise PolicyError(f"{name}: no such shipped policy; wanted one of {', '.join(names)}")
-    return parse((folder / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    return (folder / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 _SECTIONS = ("version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices")

@@ -4,6 +4,7 @@ import numpy as np
 
 from collector.contract import QualityCounts
 from evals.evidence import BoolColumn, Evidence, Scores
+from evals.significant import significant
 
 
 def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
@@ -32,8 +33,8 @@ def _of(scores: Scores, metric: str, cohort: str | None, scope: BoolColumn) -> Q
         cohort=cohort,
         n=int(both.sum()),
         unscored=int((scope & ~both).sum()),
-        baseline_mean=float(baseline.mean()) if both.any() else None,
-        candidate_mean=float(candidate.mean()) if both.any() else None,
+        baseline_mean=significant(float(baseline.mean())) if both.any() else None,
+        candidate_mean=significant(float(candidate.mean())) if both.any() else None,
         wins=int((candidate > baseline).sum()),
         losses=int((candidate < baseline).sum()),
         ties=int((candidate == baseline).sum()),

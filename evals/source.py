@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
+import pyarrow as pa
+
 from collector.client import Client
 from collector.contract import Generation, Score, Verdict
 from evals.errors import SourceError
@@ -81,8 +83,13 @@ def evaluate_rollout(
 
 def load_evidence(client: Client, rollout: str) -> Evidence:
     """Return the rollout's pairs; raises `SourceError` where the collector does not know it."""
+    return from_table(load_pairs(client, rollout))
+
+
+def load_pairs(client: Client, rollout: str) -> pa.Table:
+    """Return the rollout's table of pairs; raises as `load_evidence`."""
     _generations_of(client, rollout)
-    return from_table(client.pairs_table(rollout))
+    return client.pairs_table(rollout)
 
 
 def judge(client: Client, rollout: str, policy: Policy) -> Verdict:

@@ -48,7 +48,7 @@ def pairs_to_decide(measured: Measurement, alpha_pass: float, alpha_fail: float)
         return None
     needed = norm.isf(alpha_pass if towards_pass else alpha_fail) / norm.isf(p_seen)
     total = measured.n * float(needed) ** 2
-    return max(1, int(np.ceil(total)) - measured.n) if total <= _MOST_PAIRS else None
+    return max(1, int(np.ceil(round(total, 6))) - measured.n) if total <= _MOST_PAIRS else None
 
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:

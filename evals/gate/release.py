@@ -22,6 +22,7 @@ from evals.gate.wording import finding_message, reason_words, too_close
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
+from evals.significant import significant
 from evals.stats import Interval
 from evals.stats.holm import adjusted
 
@@ -166,10 +167,10 @@ def _finding(
         confidence=1 - policy.alpha_pass,
         n=measured.n,
         n_needed=None if obstacle is None else obstacle.n_needed,
-        estimate=None if interval is None else interval.estimate,
-        lower=None if interval is None else interval.lower,
-        upper=None if interval is None else interval.upper,
-        p_fail=None if interval is None else interval.p_fail,
+        estimate=None if interval is None else significant(interval.estimate),
+        lower=None if interval is None else significant(interval.lower),
+        upper=None if interval is None else significant(interval.upper),
+        p_fail=None if interval is None else significant(interval.p_fail, 6),
         method=cell.method if interval is None else interval.method,
         message=finding_message(cell, measured, outcome, because),
     )

@@ -1,6 +1,7 @@
 """From stored spans to a verdict: scoring, judging, and the two commands, over a real database."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -330,3 +331,16 @@ def test_a_rollout_is_its_own_loud_control(run, saved) -> None:
     assert loud.exit_code == 3
     assert '"reason": "aa"' in loud.stdout
     assert run("gate", "k4", "--policy", "demo", "--control", "k9").exit_code == 2
+
+
+def test_gate_writes_a_bundle_that_verifies(run, saved, tmp_path) -> None:
+    """What the gate printed is what the bundle holds, and what verifying it gives."""
+    saved()
+    run("evaluate", "k4")
+    path = tmp_path / "k4.zip"
+    args = ("gate", "k4", "--policy", "demo", "--no-post", "--json", "--bundle", str(path))
+    judged = run(*args)
+    assert judged.exit_code == 0
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("verdict.json").decode() + "\n" == judged.stdout
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 0
