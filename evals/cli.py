@@ -120,7 +120,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     Example: draftgate gate support-k4 --policy policy.yaml
     """
     with _usable():
-        text = _policy_text(policy)
+        text = policies.named_text(policy)
         chosen = policies.parse(text, policy)
         with _open(collector, database) as client:
             table = load_pairs(client, rollout)
@@ -174,13 +174,6 @@ def _usable() -> Iterator[None]:
 
 def _open(collector: str | None, database: str) -> Client:
     return Client(collector) if collector else Client.local(database)
-
-
-def _policy_text(name: str) -> str:
-    path = Path(name)
-    if path.suffix or path.is_file():
-        return policies.text_of(path)
-    return policies.shipped_text(name)
 
 
 def _evaluate_with_bar(client: Client, rollout: str) -> EvaluationCounts:

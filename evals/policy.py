@@ -120,6 +120,17 @@ def load(path: Path) -> Policy:
     return parse(text_of(path), str(path))
 
 
+def named(name: str) -> Policy:
+    """Return the policy of a file, or a shipped one by its name."""
+    return parse(named_text(name), name)
+
+
+def named_text(name: str) -> str:
+    """Return the text of a policy file, or of a shipped policy by its name."""
+    path = Path(name)
+    return text_of(path) if path.suffix or path.is_file() else shipped_text(name)
+
+
 def text_of(path: Path) -> str:
     """Return a policy file's text; raises `PolicyError` where it cannot be read."""
     try:

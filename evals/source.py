@@ -92,9 +92,10 @@ def load_pairs(client: Client, rollout: str) -> pa.Table:
     return client.pairs_table(rollout)
 
 
-def judge(client: Client, rollout: str, policy: Policy) -> Verdict:
+def judge(client: Client, rollout: str, policy: Policy, *, control: str | None = None) -> Verdict:
     """Decide on a rollout from what the collector holds; posts nothing."""
-    return decide(load_evidence(client, rollout), policy, rollout=rollout)
+    equal = None if control is None else load_evidence(client, control)
+    return decide(load_evidence(client, rollout), policy, rollout=rollout, control=equal)
 
 
 def _generations_of(client: Client, rollout: str) -> int:
