@@ -40,19 +40,25 @@ def decide(
     evidence = after_warmup(evidence, policy.sampling.warmup_drop)
     findings = judge_cells(evidence, policy, control)
     outcome = release_outcome(findings)
-    complete = evidence.complete
+    arrived = evidence.baseline.present | evidence.candidate.present
+    complete = evidence.complete if policy.paired else arrived
     failed = evidence.baseline.failed | evidence.candidate.failed
     return Verdict(
         rollout=rollout,
         outcome=outcome,
-        summary=_summary(rollout, outcome, findings, len(evidence)),
+        summary=_summary(
+            rollout,
+            outcome,
+            findings,
+            f"{len(evidence)} {'pairs' if policy.paired else 'requests'}",
+        ),
         reasons=_reasons(outcome, findings),
         pairs=len(evidence),
         incomplete_pairs=int((~complete).sum()),
         failed_pairs=int(failed.sum()),
         duplicates=evidence.baseline.duplicates + evidence.candidate.duplicates,
         findings=findings,
-        latency=latency(evidence),
+        latency=latency(evidence, paired=policy.paired),
         acceptance=acceptance(evidence),
         quality=quality(evidence),
         policy_name=policy.name,
@@ -197,17 +203,16 @@ def _reasons(outcome: Outcome, findings: tuple[Finding, ...]) -> tuple[str, ...]
     return tuple(f.message for f in ranked)
 
 
-def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], pairs: int) -> str:
+def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], seen: str) -> str:
     proofs = [f for f in findings if f.role is Role.PROVE]
     failed = sum(f.outcome is Outcome.FAIL for f in findings if f.role is not Role.REPORT)
     passed = sum(f.outcome is Outcome.PASS for f in proofs)
     if outcome is Outcome.FAIL:
-        return f"{rollout} fails on {pairs} pairs: {failed} {_cells(failed)} beyond the margin."
+        return f"{rollout} fails on {seen}: {failed} {_cells(failed)} beyond the margin."
     if outcome is Outcome.PASS:
-        return f"{rollout} passes on {pairs} pairs: all {passed} required cells are within margin."
+        return f"{rollout} passes on {seen}: all {passed} required cells are within margin."
     return (
-        f"{rollout} is inconclusive on {pairs} pairs: "
-        f"{passed} of {len(proofs)} required cells are proved."
+        f"{rollout} is inconclusive on {seen}: {passed} of {len(proofs)} required cells are proved."
     )
 
 

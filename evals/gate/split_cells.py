@@ -35,6 +35,8 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     n = int(min(known.sum() for known, _ in rows))
     prompts = min(clusters(evidence, known) for known, _ in rows)
     obstacle = _obstacle(cell, rows, policy) or too_few(cell, n, prompts)
+    if without_price(cell, policy) is not None:
+        return Measurement(n=n, prompts=prompts, obstacle=obstacle)
     if n == 0:
         words = "an arm has no answer that can be measured"
         return Measurement(

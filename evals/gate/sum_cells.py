@@ -29,8 +29,8 @@ def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Poli
         or unaccounted(lost, policy, "failed or incomplete pairs")
         or too_few(cell, n, prompts)
     )
-    if n == 0:
-        return Measurement(n=0, prompts=0, obstacle=obstacle)
+    if n == 0 or without_price(cell, policy) is not None:
+        return Measurement(n=n, prompts=prompts, obstacle=obstacle)
     return measured(_limits(cell, evidence, known, policy), n, prompts, obstacle)
 
 

@@ -65,6 +65,17 @@ def test_equal_arms_of_split_traffic_pass(split_of, evidence_of) -> None:
         "delta-log-ratio-of-sums/1",
     ]
     assert {f.n for f in verdict.findings} == {3_000, 1_500}
+    assert verdict.summary.startswith("r passes on 6000 requests")
+    assert verdict.incomplete_pairs == 0
+    assert [row.generations for row in verdict.latency[:2]] == [3_000, 3_000]
+
+
+def test_split_cost_without_a_price_has_no_number(split_of, evidence_of) -> None:
+    """Equal prices are not assumed."""
+    (finding,) = decide(
+        evidence_of(split_of(EVEN)), rules(COST, sections=SPLIT), rollout="r"
+    ).findings
+    assert (finding.reason, finding.estimate) == (Reason.MISSING, None)
 
 
 def test_a_bad_candidate_of_split_traffic_fails(split_of, evidence_of) -> None:
@@ -194,6 +205,7 @@ def test_cost_without_a_price_is_missing(pairs_of, evidence_of) -> None:
     (finding,) = decide(evidence_of(pairs_of()), rules(COST), rollout="r").findings
     assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.MISSING)
     assert "the policy gives no `prices`" in finding.message
+    assert (finding.n, finding.estimate, finding.upper) == (400, None, None)
 
 
 @pytest.mark.parametrize(("seconds", "outcome"), [(0.7, Outcome.PASS), (1.0, Outcome.FAIL)])
