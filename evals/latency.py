@@ -11,7 +11,8 @@ def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...
     """Return each arm's R-7 percentiles in seconds: the pool first, then each cohort.
 
     Over the generations that succeeded, of complete pairs where the arms are paired; errors are
-    counted beside them, never inside. Unknown and contract-breaking times are left out, and n says how many remain.
+    counted beside them, never inside. Unknown and contract-breaking times are left
+    out, and n says how many remain.
     """
     seconds = {arm: [evidence.side(arm).latency_s(m) for m in LATENCIES] for arm in Arm}
     counted = {arm: evidence.complete if paired else evidence.side(arm).present for arm in Arm}
