@@ -1,7 +1,5 @@
 """How many draft tokens the target accepted, from summed counts."""
 
-import numpy as np
-
 from collector.contract import Acceptance, Arm
 from evals.evidence import BoolColumn, Evidence, Side
 
@@ -56,20 +54,9 @@ def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> Acceptan
 
 def _per_position(side: Side, usable: BoolColumn) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Sum the per-position counts of the generations that have both lists, up to the last draft."""
-    drafts: list[int] = []
-    accepted: list[int] = []
-    for i in np.flatnonzero(usable):
-        proposed, kept = side.draft_tokens_per_pos[i], side.accepted_tokens_per_pos[i]
-        if proposed is None or kept is None:
-            continue
-        _add(drafts, proposed)
-        _add(accepted, kept)
-    drafted = [n for n in drafts if n > 0]
+    both = usable & side.draft_tokens_per_pos.given & side.accepted_tokens_per_pos.given
+    drafts = side.draft_tokens_per_pos.totals(both)
+    drafted = [int(n) for n in drafts if n > 0]
+    accepted = [int(n) for n in side.accepted_tokens_per_pos.totals(both)]
     accepted += [0] * (len(drafted) - len(accepted))
     return tuple(drafted), tuple(a / d for a, d in zip(accepted, drafted, strict=False))
-
-
-def _add(totals: list[int], counts: tuple[int, ...]) -> None:
-    totals += [0] * (len(counts) - len(totals))
-    for position, count in enumerate(counts):
-        totals[position] += count

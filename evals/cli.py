@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,13 +13,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from collector.client import Client, ClientError
 from collector.contract import Outcome
+from evals import bundle as bundles
 from evals import policy as policies
 from evals.errors import EvalsError
-from evals.gate import decide, hypothesis, plan
-from evals.report import print_verdict, to_json
-from evals.source import EvaluationCounts, evaluate_rollout, load_evidence
+from evals.gate import hypothesis, plan
+from evals.pairs_table import from_table
+from evals.report import print_verdict
+from evals.report_formats import FORMATS
+from evals.source import EvaluationCounts, evaluate_rollout, load_pairs
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+class Format(StrEnum):
+    """How a verdict is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    GITHUB = "github"
 
 
 class ExitCode(IntEnum):
@@ -78,14 +91,27 @@ def evaluate(
 
 
 @app.command()
-def gate(
+def gate(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
     policy: PolicyFile = "default",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict as JSON: --format json.")
+    ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="How to print the verdict.")
+    ] = Format.TEXT,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
     ] = False,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", help="A/A rollout, in which no difference may be found."),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
+    ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
     ] = True,
@@ -97,21 +123,46 @@ def gate(
     Example: draftgate gate support-k4 --policy policy.yaml
     """
     with _usable():
-        chosen = _policy(policy)
+        text = policies.named_text(policy)
+        chosen = policies.parse(text, policy)
         with _open(collector, database) as client:
-            evidence = load_evidence(client, rollout)
+            table = load_pairs(client, rollout)
             if explain:
-                for cell in plan(evidence, chosen):
+                for cell in plan(from_table(table), chosen):
                     typer.echo(hypothesis(cell))
                 return
-            verdict = decide(evidence, chosen, rollout=rollout)
+            equal = None if control is None else load_pairs(client, control)
+            inputs = bundles.Inputs(rollout, text, table, equal)
+            verdict = bundles.judge(inputs, policy)
+            if bundle is not None:
+                bundles.write(bundle, inputs, verdict)
             if post:
                 client.post_verdict(verdict)
     if as_json:
-        typer.echo(to_json(verdict))
-    else:
+        form = Format.JSON
+    if form is Format.TEXT:
         print_verdict(Console(), verdict)
+    else:
+        typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(_EXIT[verdict.outcome])
+
+
+@app.command()
+def verify(
+    bundle: Annotated[Path, typer.Argument(help="Zip that `gate --bundle` wrote.")],
+) -> None:
+    """Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.
+
+    Example: draftgate verify support-k4.zip
+    """
+    with _usable():
+        differing = bundles.verify(bundle)
+    for line in differing:
+        typer.echo(line)
+    if differing:
+        typer.echo(f"error: {bundle}: judged again, the verdict differs", err=True)
+        raise typer.Exit(ExitCode.FAIL)
+    typer.echo(f"{bundle}: the same verdict, byte for byte")
 
 
 @contextmanager
@@ -141,11 +192,6 @@ def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
         f"{missing}: their spans carried none, or the collector did not keep content when they "
         f"arrived; send it, to `draftgate serve --capture-content`, {again}"
     )
-
-
-def _policy(name: str) -> policies.Policy:
-    path = Path(name)
-    return policies.load(path) if path.suffix or path.is_file() else policies.shipped(name)
 
 
 def _evaluate_with_bar(client: Client, rollout: str) -> EvaluationCounts:

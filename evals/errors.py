@@ -3,6 +3,7 @@
 EvalsError
 ├── PolicyError     a policy file cannot be used: names file, key and what was wanted
 ├── EvidenceError   the pairs' table is not one the gate can read
+├── BundleError     a bundle cannot be written, or is not one
 └── SourceError     the collector holds nothing to judge under that name
 """
 
@@ -21,3 +22,7 @@ class EvidenceError(EvalsError):
 
 class SourceError(EvalsError):
     """Stored data that cannot be judged."""
+
+
+class BundleError(EvalsError):
+    """A verdict's bundle that cannot be used."""

@@ -7,22 +7,27 @@ from evals.evidence import LATENCIES, BoolColumn, Evidence, FloatColumn, Side
 from evals.stats.percentiles import percentile
 
 
-def latency(evidence: Evidence) -> tuple[ArmLatency, ...]:
+def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...]:
     """Return each arm's R-7 percentiles in seconds: the pool first, then each cohort.
 
-    Over the generations of complete pairs that succeeded; errors are counted beside them, never
-    inside. Unknown and contract-breaking times are left out, and n says how many remain.
+    Over the generations that succeeded, of complete pairs where the arms are paired; errors are
+    counted beside them, never inside. Unknown and contract-breaking times are left
+    out, and n says how many remain.
     """
+    seconds = {arm: [evidence.side(arm).latency_s(m) for m in LATENCIES] for arm in Arm}
+    counted = {arm: evidence.complete if paired else evidence.side(arm).present for arm in Arm}
     return tuple(
-        _of(evidence.side(arm), evidence.complete & evidence.scope(cohort), arm, cohort)
+        _of(evidence.side(arm), seconds[arm], counted[arm] & evidence.scope(cohort), arm, cohort)
         for cohort in (None, *evidence.cohorts)
         for arm in Arm
     )
 
 
-def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> ArmLatency:
+def _of(
+    side: Side, seconds: list[FloatColumn], scope: BoolColumn, arm: Arm, cohort: str | None
+) -> ArmLatency:
     answered = scope & side.answered
-    ttft_s, tpot_s, e2e_s = (percentiles(side.latency_s(m)[answered]) for m in LATENCIES)
+    ttft_s, tpot_s, e2e_s = (percentiles(values[answered]) for values in seconds)
     return ArmLatency(
         cohort=cohort,
         arm=arm,

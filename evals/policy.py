@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -11,12 +11,23 @@ from typing import Literal
 from collector.contract import Role
 from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
+from evals.policy_sections import (
+    Design,
+    Prices,
+    Sampling,
+    ValidityRules,
+    read_design,
+    read_prices,
+    read_sampling,
+    read_validity,
+)
 from evals.stats import Bound
 
-Kind = Literal["latency", "score", "failures"]
+Kind = Literal["latency", "score", "failures", "tokens", "cost"]
 Scope = Literal["pooled", "cohort"]
 
-RATIO_STATS = ("geomean_ratio", "p50_ratio", "p95_ratio", "p99_ratio")
+QUANTILE_STATS = ("p50_ratio", "p95_ratio", "p99_ratio")
+LATENCY_STATS = ("geomean_ratio", *QUANTILE_STATS)
 SCORE_STATS = ("diff", "mean_diff")
 
 
@@ -29,16 +40,24 @@ class Metric:
     stats: tuple[str, ...]
     bound: Bound
     """`max` where more is worse."""
+    either: bool = False
+    """A margin may stand on either side."""
 
 
 METRICS: Mapping[str, Metric] = {
-    "ttft": Metric("latency", "time to first token", RATIO_STATS, "max"),
-    "tpot": Metric("latency", "time per output token", RATIO_STATS, "max"),
-    "e2e": Metric("latency", "end-to-end latency", RATIO_STATS, "max"),
+    "ttft": Metric("latency", "time to first token", LATENCY_STATS, "max"),
+    "tpot": Metric("latency", "time per output token", LATENCY_STATS, "max"),
+    "e2e": Metric("latency", "end-to-end latency", LATENCY_STATS, "max"),
     "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
     "groundedness": Metric("score", "groundedness", SCORE_STATS, "min"),
     "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
     "failures": Metric("failures", "failed or missing answers", ("diff",), "max"),
+    "output_tokens": Metric(
+        "tokens", "output tokens", ("geomean_ratio", "mean_ratio"), "max", either=True
+    ),
+    "cost_per_1k_output_tokens": Metric(
+        "cost", "cost per 1,000 output tokens", ("mean_ratio",), "max"
+    ),
 }
 
 
@@ -71,6 +90,15 @@ class Policy:
     min_n: int
     """Pairs below which no cell of one cohort decides."""
     rules: tuple[Rule, ...]
+    design: Design = "paired_replay"
+    sampling: Sampling = field(default_factory=Sampling)
+    validity: ValidityRules = field(default_factory=ValidityRules)
+    prices: Prices | None = None
+
+    @property
+    def paired(self) -> bool:
+        """Say whether both arms answered the same requests."""
+        return self.design != "split"
 
     @property
     def proves_failures(self) -> bool:
@@ -89,32 +117,57 @@ class Policy:
 
 def load(path: Path) -> Policy:
     """Read and validate a policy file; raises `PolicyError` naming file, key and value."""
+    return parse(text_of(path), str(path))
+
+
+def named(name: str) -> Policy:
+    """Return the policy of a file, or a shipped one by its name."""
+    return parse(named_text(name), name)
+
+
+def named_text(name: str) -> str:
+    """Return the text of a policy file, or of a shipped policy by its name."""
+    path = Path(name)
+    return text_of(path) if path.suffix or path.is_file() else shipped_text(name)
+
+
+def text_of(path: Path) -> str:
+    """Return a policy file's text; raises `PolicyError` where it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise PolicyError(f"{path}: cannot be read ({exc}); wanted a YAML policy file") from exc
-    return parse(text, str(path))
 
 
 def shipped(name: str) -> Policy:
     """Return a policy that Draftgate ships: `default` (production) or `demo` (160 pairs)."""
+    return parse(shipped_text(name), f"{name}.yaml")
+
+
+def shipped_text(name: str) -> str:
+    """Return the text of a policy that Draftgate ships."""
     folder = resources.files("evals") / "policies"
     names = sorted(f.name.removesuffix(".yaml") for f in folder.iterdir())
     if name not in names:
         raise PolicyError(f"{name}: no such shipped policy; wanted one of {', '.join(names)}")
-    return parse((folder / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+    return (folder / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+_SECTIONS = ("version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices")
 
 
 def parse(text: str, source: str) -> Policy:
     """Validate a policy's text; `source` is the file name for messages."""
     root = Node(load_yaml(text, source), source, "")
-    root.only("version", "name", "alpha", "cohorts", "prove", "guard", "report")
+    root.only(*_SECTIONS, *Role)
     if root.required("version").integer() != 1:
         raise root.required("version").error("wanted 1, the only version that this gate reads")
     alpha = root.mapping("alpha")
     alpha.only("pass", "fail_family")
     cohorts = root.mapping("cohorts")
-    cohorts.only("min_n")
+    cohorts.only("min_n", "weights")
+    if (weights := cohorts.get("weights")) is not None:
+        weights.one_of(("baseline_traffic",))
     rules = [_rule(node, role) for role in Role for node in root.items(role.value)]
     if not any(rule.role is Role.PROVE for rule in rules):
         raise root.error("prove: wanted at least one rule; a gate that proves nothing cannot pass")
@@ -124,6 +177,10 @@ def parse(text: str, source: str) -> Policy:
         alpha_fail_family=_level(alpha, "fail_family"),
         min_n=_min_n(cohorts),
         rules=tuple(rules),
+        design=read_design(root),
+        sampling=read_sampling(root),
+        validity=read_validity(root),
+        prices=read_prices(root),
     )
 
 
@@ -150,13 +207,16 @@ def _rule(node: Node, role: Role) -> Rule:
     name = node.required("metric").one_of(METRICS)
     metric = METRICS[name]
     stat = node.required("stat").one_of(metric.stats)
+    bound: Bound = "min" if metric.either and node.get("min") is not None else metric.bound
+    if metric.either and bound == "min" and node.get("max") is not None:
+        raise node.error("wanted one margin, got both max and min; write a rule for each")
     scope: Scope = "cohort" if node.required("scope").one_of(_SCOPES) == "cohort" else "pooled"
     return Rule(
         role=role,
         metric=name,
         stat=stat,
-        bound=metric.bound,
-        margin=_margin(node, name, stat, role),
+        bound=bound,
+        margin=_margin(node, name, stat, role, bound),
         scope=scope,
         cohorts=_cohorts(node, scope),
         pass_at=_pass_at(node, metric, stat),
@@ -166,9 +226,8 @@ def _rule(node: Node, role: Role) -> Rule:
 _SCOPES = ("pooled", "cohort")
 
 
-def _margin(node: Node, name: str, stat: str, role: Role) -> float:
+def _margin(node: Node, name: str, stat: str, role: Role, bound: Bound) -> float:
     """Read the margin on the side on which the metric gets worse, and refuse an impossible one."""
-    bound = METRICS[name].bound
     given, other = node.get(bound), node.get("min" if bound == "max" else "max")
     if other is not None and given is not None:
         raise node.error("wanted one margin, got both max and min")
@@ -178,7 +237,7 @@ def _margin(node: Node, name: str, stat: str, role: Role) -> float:
     if given is None:
         raise node.error(f"wanted the key {bound}, the worst acceptable {stat} of {name}")
     margin = given.number()
-    if stat in RATIO_STATS:
+    if stat.endswith("_ratio"):
         if margin <= 0:
             raise given.error(f"wanted a ratio above 0, got {margin}")
         return margin

@@ -3,17 +3,18 @@
 import numpy as np
 
 from collector.contract import QualityCounts
-from evals.evidence import BoolColumn, Evidence
+from evals.evidence import BoolColumn, Evidence, Scores
+from evals.significant import significant
 
 
 def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
     """Return the counts of each metric: the pool first, then each cohort that has a score."""
-    return tuple(
-        _of(evidence, metric, cohort, scope)
-        for metric in evidence.metrics
-        for cohort in (None, *evidence.cohorts)
-        if (scope := used_in(evidence, metric) & evidence.scope(cohort)).any()
-    )
+    found: list[QualityCounts] = []
+    for metric in evidence.metrics:
+        used, scores = used_in(evidence, metric), evidence.scores(metric)
+        scopes = {c: used & evidence.scope(c) for c in (None, *evidence.cohorts)}
+        found += [_of(scores, metric, c, scope) for c, scope in scopes.items() if scope.any()]
+    return tuple(found)
 
 
 def used_in(evidence: Evidence, metric: str) -> BoolColumn:
@@ -21,12 +22,10 @@ def used_in(evidence: Evidence, metric: str) -> BoolColumn:
     none = np.full(len(evidence), np.nan)
     sides = [side.scores.get(metric, none) for side in (evidence.baseline, evidence.candidate)]
     scored = ~np.isnan(sides[0]) | ~np.isnan(sides[1])
-    cohorts = {c for c, row in zip(evidence.cohort_of, scored, strict=True) if row}
-    return np.array([c in cohorts for c in evidence.cohort_of], dtype=np.bool_)
+    return evidence.in_cohorts_of(scored)
 
 
-def _of(evidence: Evidence, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:
-    scores = evidence.scores(metric)
+def _of(scores: Scores, metric: str, cohort: str | None, scope: BoolColumn) -> QualityCounts:
     both = scope & scores.applicable & ~np.isnan(scores.baseline) & ~np.isnan(scores.candidate)
     baseline, candidate = scores.baseline[both], scores.candidate[both]
     return QualityCounts(
@@ -34,8 +33,8 @@ def _of(evidence: Evidence, metric: str, cohort: str | None, scope: BoolColumn) 
         cohort=cohort,
         n=int(both.sum()),
         unscored=int((scope & ~both).sum()),
-        baseline_mean=float(baseline.mean()) if both.any() else None,
-        candidate_mean=float(candidate.mean()) if both.any() else None,
+        baseline_mean=significant(float(baseline.mean())) if both.any() else None,
+        candidate_mean=significant(float(candidate.mean())) if both.any() else None,
         wins=int((candidate > baseline).sum()),
         losses=int((candidate < baseline).sum()),
         ties=int((candidate == baseline).sum()),

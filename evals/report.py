@@ -24,6 +24,7 @@ from collector.contract import (
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {
     "geomean_ratio": "geomean",
+    "mean_ratio": "mean",
     "p50_ratio": "p50",
     "p95_ratio": "p95",
     "p99_ratio": "p99",

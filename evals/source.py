@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 
+import pyarrow as pa
+
 from collector.client import Client
 from collector.contract import Generation, Score, Verdict
-from evals import evidence as pairs
 from evals.errors import SourceError
 from evals.evaluators import Evaluator, shipped
+from evals.evidence import Evidence
 from evals.gate import decide
+from evals.pairs_table import from_table
 from evals.policy import Policy
 
 BATCH = 200
@@ -81,15 +84,21 @@ def evaluate_rollout(
     return tally.counts()
 
 
-def load_evidence(client: Client, rollout: str) -> pairs.Evidence:
+def load_evidence(client: Client, rollout: str) -> Evidence:
     """Return the rollout's pairs; raises `SourceError` where the collector does not know it."""
+    return from_table(load_pairs(client, rollout))
+
+
+def load_pairs(client: Client, rollout: str) -> pa.Table:
+    """Return the rollout's table of pairs; raises as `load_evidence`."""
     _generations_of(client, rollout)
-    return pairs.from_table(client.pairs_table(rollout))
+    return client.pairs_table(rollout)
 
 
-def judge(client: Client, rollout: str, policy: Policy) -> Verdict:
+def judge(client: Client, rollout: str, policy: Policy, *, control: str | None = None) -> Verdict:
     """Decide on a rollout from what the collector holds; posts nothing."""
-    return decide(load_evidence(client, rollout), policy, rollout=rollout)
+    equal = None if control is None else load_evidence(client, control)
+    return decide(load_evidence(client, rollout), policy, rollout=rollout, control=equal)
 
 
 def _generations_of(client: Client, rollout: str) -> int:

@@ -7,12 +7,22 @@ import numpy as np
 
 from evals.errors import PolicyError
 from evals.evidence import Evidence
-from evals.policy import METRICS, Metric, Policy, Rule
+from evals.policy import METRICS, QUANTILE_STATS, Metric, Policy, Rule
 from evals.quality import used_in
-from evals.stats import hall, log_ratio, quantile_ratio, tango
+from evals.stats import (
+    hall,
+    log_ratio,
+    quantile_ratio,
+    ratio_of_sums,
+    score_difference,
+    tango,
+    welch,
+)
 
 MIN_LOG_RATIO_N = 30
 MIN_MEAN_SCORE_N = 150
+MIN_UNPAIRED_MEAN_SCORE_N = 200
+MIN_SUMS_N = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +33,8 @@ class Cell:
     cohort: str | None
     """`None` is the pool of all pairs."""
     min_n: int
-    """Pairs below which it does not decide."""
+    """Pairs, or answers an arm, below which it does not decide."""
+    paired: bool = True
 
     @property
     def metric(self) -> Metric:
@@ -33,11 +44,27 @@ class Cell:
     @property
     def method(self) -> str:
         """Name and version of the method that judges it."""
-        if self.rule.stat == "diff":
-            return tango.METHOD
-        if self.rule.stat == "mean_diff":
-            return hall.METHOD
-        return log_ratio.METHOD if self.rule.stat == "geomean_ratio" else quantile_ratio.METHOD
+        paired, unpaired = _METHODS.get(self.rule.stat, (quantile_ratio.METHOD,) * 2)
+        return paired if self.paired else unpaired
+
+    @property
+    def chain(self) -> tuple[str, str, str | None, str, float]:
+        """What cells share that differ in their margin alone: of them, at most one is at stake."""
+        rule = self.rule
+        return (rule.metric, rule.stat, self.cohort, rule.bound, rule.pass_at)
+
+    @property
+    def unit(self) -> str:
+        """What is counted: pairs, or answers of the arm that has fewer."""
+        return "pairs" if self.paired else "answers an arm"
+
+
+_METHODS = {
+    "diff": (tango.METHOD, score_difference.METHOD),
+    "mean_diff": (hall.METHOD, welch.METHOD),
+    "geomean_ratio": (log_ratio.METHOD, welch.METHOD_RATIO),
+    "mean_ratio": (ratio_of_sums.METHOD, ratio_of_sums.METHOD),
+}
 
 
 def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
@@ -49,7 +76,7 @@ def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
     if not any(rule.role == "prove" for rule in policy.rules):
         raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
     return tuple(
-        Cell(rule, cohort, _min_n(rule, cohort, policy))
+        Cell(rule, cohort, _min_n(rule, cohort, policy), policy.paired)
         for rule in policy.rules
         for cohort in _scopes(rule, evidence)
     )
@@ -82,6 +109,10 @@ def _applies(metric: str, evidence: Evidence, cohort: str) -> bool:
 
 def _min_n(rule: Rule, cohort: str | None, policy: Policy) -> int:
     floor = policy.min_n if cohort is not None else 1
+    if rule.stat in QUANTILE_STATS and policy.sampling.block is not None:
+        floor = max(floor, 2 * policy.sampling.block.min_blocks)  # blocks of two at the least
+    if rule.stat == "mean_diff" and not policy.paired:
+        floor = max(floor, MIN_UNPAIRED_MEAN_SCORE_N)
     return max(floor, _method_min_n(rule, policy.alpha_pass))
 
 
@@ -89,6 +120,8 @@ def _method_min_n(rule: Rule, alpha: float) -> int:
     """Return the fewest pairs at which the method can pass, or is known to hold its level."""
     if rule.stat == "geomean_ratio":
         return MIN_LOG_RATIO_N
+    if rule.stat == "mean_ratio":
+        return MIN_SUMS_N
     if rule.stat == "mean_diff":
         return MIN_MEAN_SCORE_N
     if rule.stat == "diff":

@@ -11,13 +11,20 @@ from evals.stats.tango import paired_difference
 
 def clusters(evidence: Evidence, rows: BoolColumn) -> int:
     """Count the prompts among the rows."""
-    return len(np.unique(evidence.prompts[rows]))
+    return count(evidence.prompts[rows])
+
+
+def count(prompts: Counts) -> int:
+    """Count the prompts, given in ascending order."""
+    return int(np.count_nonzero(np.diff(prompts))) + 1 if len(prompts) else 0
 
 
 def by_prompt(values: FloatColumn, prompts: Counts) -> FloatColumn:
     """Return the mean of each prompt's repeats: one independent value a cluster."""
-    _, cluster = np.unique(prompts, return_inverse=True)
-    return np.asarray(np.bincount(cluster, weights=values) / np.bincount(cluster))
+    first = np.flatnonzero(np.diff(prompts, prepend=-1))
+    if len(first) == len(prompts):
+        return values
+    return np.asarray(np.add.reduceat(values, first) / np.diff(first, append=len(prompts)))
 
 
 def share_difference(

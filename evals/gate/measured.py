@@ -33,6 +33,8 @@ class Measurement:
     p_pass: float = 1.0
     """One-sided p value against "worse than the margin"."""
     obstacle: Obstacle | None = None
+    note: str | None = None
+    """What a reader of the numbers must know beside them."""
 
 
 def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
@@ -41,7 +43,9 @@ def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
         return None
     lacking = cell.min_n - prompts
     repeats = -(-lacking * n // prompts) if prompts else lacking
-    return Obstacle(Reason.TOO_FEW, f"needs {repeats} more pairs ({cell.min_n} at least)", repeats)
+    return Obstacle(
+        Reason.TOO_FEW, f"needs {repeats} more {cell.unit} ({cell.min_n} at least)", repeats
+    )
 
 
 def unaccounted(left_out: int, policy: Policy, what: str) -> Obstacle | None:
@@ -50,6 +54,17 @@ def unaccounted(left_out: int, policy: Policy, what: str) -> Obstacle | None:
         return None
     words = f"leaves {left_out} {what} out; prove `failures` in the policy to account for them"
     return Obstacle(Reason.MISSING, words)
+
+
+def measured(
+    found: Interval | Insufficient, n: int, prompts: int, obstacle: Obstacle | None
+) -> Measurement:
+    """Return a measurement of what a method found."""
+    if isinstance(found, Insufficient):
+        return insufficient(found, n, prompts, obstacle)
+    return Measurement(
+        n=n, prompts=prompts, interval=found, p_pass=1 - found.p_fail, obstacle=obstacle
+    )
 
 
 def insufficient(

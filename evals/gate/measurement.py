@@ -9,6 +9,8 @@ from evals.gate.cells import Cell
 from evals.gate.latency_cells import measure_latency
 from evals.gate.measured import Measurement, Obstacle
 from evals.gate.score_cells import measure_failures, measure_scores
+from evals.gate.split_cells import measure_split
+from evals.gate.sum_cells import measure_sums
 from evals.policy import Policy
 
 _MOST_PAIRS = 10_000_000
@@ -20,6 +22,10 @@ def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
     absent = _absent(cell, evidence, scope)
     if absent is not None:
         return Measurement(n=0, prompts=0, obstacle=absent)
+    if not cell.paired:
+        return measure_split(cell, evidence, scope, policy)
+    if cell.metric.kind in ("tokens", "cost"):
+        return measure_sums(cell, evidence, scope, policy)
     if cell.metric.kind == "failures":
         return measure_failures(cell, evidence, scope, policy)
     if cell.metric.kind == "score":
@@ -42,7 +48,7 @@ def pairs_to_decide(measured: Measurement, alpha_pass: float, alpha_fail: float)
         return None
     needed = norm.isf(alpha_pass if towards_pass else alpha_fail) / norm.isf(p_seen)
     total = measured.n * float(needed) ** 2
-    return max(1, int(np.ceil(total)) - measured.n) if total <= _MOST_PAIRS else None
+    return max(1, int(np.ceil(round(total, 6))) - measured.n) if total <= _MOST_PAIRS else None
 
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:

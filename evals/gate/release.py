@@ -1,5 +1,8 @@
 """From cells to a release verdict."""
 
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple
 
@@ -10,59 +13,96 @@ from collector.contract import Finding, Outcome, Reason, Role, Verdict
 from evals.acceptance import acceptance
 from evals.evidence import Evidence
 from evals.gate.cells import Cell, plan
+from evals.gate.control import control_obstacles
 from evals.gate.measured import Measurement, Obstacle
 from evals.gate.measurement import measure, pairs_to_decide
+from evals.gate.validity import violations
+from evals.gate.warmup import after_warmup
 from evals.gate.wording import finding_message, reason_words, too_close
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
+from evals.significant import significant
 from evals.stats import Interval
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "1"
+GATE_VERSION = "2"
 
 
-def decide(evidence: Evidence, policy: Policy, *, rollout: str) -> Verdict:
+def decide(
+    evidence: Evidence, policy: Policy, *, rollout: str, control: Evidence | None = None
+) -> Verdict:
     """Judge a rollout: the same evidence and policy always give the same verdict.
 
-    Raises `PolicyError` where the policy proves nothing.
+    `control` is an A/A rollout's evidence. Raises `PolicyError` where the policy proves nothing,
+    and `EvidenceError` where the warm-up to drop is all there is.
     """
-    findings = judge_cells(evidence, policy)
+    evidence = after_warmup(evidence, policy.sampling.warmup_drop)
+    findings = judge_cells(evidence, policy, control)
     outcome = release_outcome(findings)
-    complete = evidence.complete
+    arrived = evidence.baseline.present | evidence.candidate.present
+    complete = evidence.complete if policy.paired else arrived
     failed = evidence.baseline.failed | evidence.candidate.failed
     return Verdict(
         rollout=rollout,
         outcome=outcome,
-        summary=_summary(rollout, outcome, findings, len(evidence)),
+        summary=_summary(
+            rollout,
+            outcome,
+            findings,
+            f"{len(evidence)} {'pairs' if policy.paired else 'requests'}",
+        ),
         reasons=_reasons(outcome, findings),
         pairs=len(evidence),
         incomplete_pairs=int((~complete).sum()),
         failed_pairs=int(failed.sum()),
         duplicates=evidence.baseline.duplicates + evidence.candidate.duplicates,
         findings=findings,
-        latency=latency(evidence),
+        latency=latency(evidence, paired=policy.paired),
         acceptance=acceptance(evidence),
         quality=quality(evidence),
         policy_name=policy.name,
         policy_hash=policy.policy_hash,
-        data_hash=evidence.data_hash,
+        data_hash=_both_hashes(evidence, control),
         versions=_versions(),
     )
 
 
-def judge_cells(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
+def judge_cells(
+    evidence: Evidence, policy: Policy, control: Evidence | None = None
+) -> tuple[Finding, ...]:
     """Return every cell's finding, with failures corrected over all prove and guard cells."""
     cells = plan(evidence, policy)
-    measured = [measure(cell, evidence, policy) for cell in cells]
+    slices = {c: evidence.take(evidence.scope(c)) for c in {cell.cohort for cell in cells}}
+    measured = _valid(cells, [measure(c, slices[c.cohort], policy) for c in cells],
+                      (evidence, control), policy)  # fmt: skip
     deciding = [i for i, cell in enumerate(cells) if cell.rule.role is not Role.REPORT]
-    corrected = adjusted([_family_p(measured[i]) for i in deciding])
+    chains = [cells[i].chain for i in deciding]
+    corrected = adjusted([_family_p(measured[i]) for i in deciding], chains)
     p_of = dict(zip(deciding, corrected, strict=True))
-    family = max(len(deciding), 1)
+    family = max(len(set(chains)), 1)
     return tuple(
         _finding(cell, m, p_of.get(i, _family_p(m)), policy, family)
         for i, (cell, m) in enumerate(zip(cells, measured, strict=True))
     )
+
+
+def _valid(
+    cells: Sequence[Cell],
+    measured: list[Measurement],
+    evidence: tuple[Evidence, Evidence | None],
+    policy: Policy,
+) -> list[Measurement]:
+    """Put what makes a cell invalid in its way, unless nothing was measured in the first place."""
+    broken = violations(evidence[0], policy)
+    controls = control_obstacles(cells, evidence[1], policy)
+    result = []
+    for cell, m, unquiet in zip(cells, measured, controls, strict=True):
+        found = [v.obstacle for v in broken if v.touches(cell)]
+        found += [] if unquiet is None else [unquiet]
+        nothing = m.n == 0 and m.obstacle is not None
+        result.append(m if nothing or not found else replace(m, obstacle=found[0]))
+    return result
 
 
 def release_outcome(findings: tuple[Finding, ...]) -> Outcome:
@@ -102,7 +142,9 @@ def _judge(
         return _Judgement(Outcome.FAIL, None)
     alpha_fail = policy.alpha_fail_family / family
     needed = pairs_to_decide(measured, policy.alpha_pass, alpha_fail)
-    return _Judgement(Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed), needed))
+    return _Judgement(
+        Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed, cell.unit), needed)
+    )
 
 
 def _within(cell: Cell, interval: Interval) -> bool:
@@ -127,14 +169,14 @@ def _finding(
         reason=None if obstacle is None else obstacle.reason,
         bound=rule.bound,
         margin=rule.margin,
-        unit="ratio" if cell.metric.kind == "latency" else "difference",
+        unit="ratio" if rule.stat.endswith("_ratio") else "difference",
         confidence=1 - policy.alpha_pass,
         n=measured.n,
         n_needed=None if obstacle is None else obstacle.n_needed,
-        estimate=None if interval is None else interval.estimate,
-        lower=None if interval is None else interval.lower,
-        upper=None if interval is None else interval.upper,
-        p_fail=None if interval is None else interval.p_fail,
+        estimate=None if interval is None else significant(interval.estimate),
+        lower=None if interval is None else significant(interval.lower),
+        upper=None if interval is None else significant(interval.upper),
+        p_fail=None if interval is None else significant(interval.p_fail, 6),
         method=cell.method if interval is None else interval.method,
         message=finding_message(cell, measured, outcome, because),
     )
@@ -161,22 +203,28 @@ def _reasons(outcome: Outcome, findings: tuple[Finding, ...]) -> tuple[str, ...]
     return tuple(f.message for f in ranked)
 
 
-def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], pairs: int) -> str:
+def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], seen: str) -> str:
     proofs = [f for f in findings if f.role is Role.PROVE]
     failed = sum(f.outcome is Outcome.FAIL for f in findings if f.role is not Role.REPORT)
     passed = sum(f.outcome is Outcome.PASS for f in proofs)
     if outcome is Outcome.FAIL:
-        return f"{rollout} fails on {pairs} pairs: {failed} {_cells(failed)} beyond the margin."
+        return f"{rollout} fails on {seen}: {failed} {_cells(failed)} beyond the margin."
     if outcome is Outcome.PASS:
-        return f"{rollout} passes on {pairs} pairs: all {passed} required cells are within margin."
+        return f"{rollout} passes on {seen}: all {passed} required cells are within margin."
     return (
-        f"{rollout} is inconclusive on {pairs} pairs: "
-        f"{passed} of {len(proofs)} required cells are proved."
+        f"{rollout} is inconclusive on {seen}: {passed} of {len(proofs)} required cells are proved."
     )
 
 
 def _cells(count: int) -> str:
     return "cell is" if count == 1 else "cells are"
+
+
+def _both_hashes(evidence: Evidence, control: Evidence | None) -> str:
+    """Return the evidence's hash, or one of the evidence's and the control's."""
+    if control is None:
+        return evidence.data_hash
+    return hashlib.sha256(f"{evidence.data_hash} {control.data_hash}".encode()).hexdigest()
 
 
 def _versions() -> dict[str, str]:

@@ -5,8 +5,15 @@ import numpy as np
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
 from evals.gate.cells import Cell
-from evals.gate.clusters import by_prompt, clusters, share_difference
-from evals.gate.measured import Measurement, Obstacle, insufficient, too_few, unaccounted
+from evals.gate.clusters import by_prompt, clusters, count, share_difference
+from evals.gate.measured import (
+    Measurement,
+    Obstacle,
+    insufficient,
+    measured,
+    too_few,
+    unaccounted,
+)
 from evals.policy import Policy
 from evals.quality import used_in
 from evals.stats import Insufficient, Interval
@@ -25,13 +32,7 @@ def measure_failures(
     candidate = ~evidence.candidate.answered[scope]
     n, prompts = int(scope.sum()), clusters(evidence, scope)
     interval = share_difference(candidate, baseline, prompts, cell, policy)
-    return Measurement(
-        n=n,
-        prompts=prompts,
-        interval=interval,
-        p_pass=1 - interval.p_fail,
-        obstacle=too_few(cell, n, prompts),
-    )
+    return measured(interval, n, prompts, too_few(cell, n, prompts))
 
 
 def measure_scores(
@@ -48,7 +49,7 @@ def measure_scores(
         return Measurement(n=0, prompts=0, obstacle=Obstacle(Reason.MISSING, words, cell.min_n))
     incomplete = int((scope & ~evidence.complete).sum())
     obstacle = (
-        _unscored(cell.rule.metric, evidence, scope)
+        unscored(cell.rule.metric, evidence, scope)
         or unaccounted(incomplete, policy, "incomplete pairs")
         or too_few(cell, n, prompts)
     )
@@ -79,14 +80,14 @@ def measure_scores(
     )
 
 
-def _unscored(metric: str, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
+def unscored(metric: str, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
     """Refuse to judge by the few pairs that have scores where others of their cohort have none."""
     in_use = scope & evidence.complete & used_in(evidence, metric)
-    unscored = int((in_use & ~evidence.scores(metric).applicable).sum())
-    if unscored <= MAX_UNSCORED_SHARE * int(in_use.sum()):
+    without = int((in_use & ~evidence.scores(metric).applicable).sum())
+    if without <= MAX_UNSCORED_SHARE * int(in_use.sum()):
         return None
     words = (
-        f"{unscored} of {int(in_use.sum())} pairs have no score on either side; run "
+        f"{without} of {int(in_use.sum())} pairs have no score on either side; run "
         "`draftgate evaluate`, or give prompts that cannot be scored a cohort of their own"
     )
     return Obstacle(Reason.MISSING, words)
@@ -101,8 +102,8 @@ def _score_limits(
 ) -> Interval | Insufficient:
     if cell.rule.stat == "diff":
         pass_at = cell.rule.pass_at
-        count = len(np.unique(prompts))
-        return share_difference(candidate >= pass_at, baseline >= pass_at, count, cell, policy)
+        n = count(prompts)
+        return share_difference(candidate >= pass_at, baseline >= pass_at, n, cell, policy)
     return mean_difference(
         by_prompt(candidate - baseline, prompts),
         margin=cell.rule.margin,

@@ -18,7 +18,7 @@ def hypothesis(cell: Cell) -> str:
     comparison = "the ratio candidate/baseline of" if _is_ratio(cell) else "candidate − baseline in"
     return (
         f"{cell.rule.role.value}: {comparison} {subject(cell)} is {margin(cell)} "
-        f"({cell.method}, at least {cell.min_n} pairs)"
+        f"({cell.method}, at least {cell.min_n} {cell.unit})"
     )
 
 
@@ -28,6 +28,8 @@ def subject(cell: Cell) -> str:
     words, stat = cell.metric.words, cell.rule.stat
     if stat == "geomean_ratio":
         return f"geometric-mean {words}, {scope}"
+    if stat == "mean_ratio":
+        return f"mean {words}, {scope}"
     if stat == "mean_diff":
         return f"mean {words} score, {scope}"
     if stat == "diff":
@@ -40,11 +42,11 @@ def margin(cell: Cell) -> str:
     return f"{'≤' if cell.rule.bound == 'max' else '≥'} {_value(cell, cell.rule.margin)}"
 
 
-def too_close(n_needed: int | None) -> str:
+def too_close(n_needed: int | None, unit: str) -> str:
     """Say that the limits straddle the margin, and what would settle it."""
     if n_needed is None:
         return "the limits straddle the margin"
-    return f"the limits straddle the margin, needs about {n_needed:,} more pairs"
+    return f"the limits straddle the margin, needs about {n_needed:,} more {unit}"
 
 
 def reason_words(reason: Reason, words: str) -> str:
@@ -53,7 +55,7 @@ def reason_words(reason: Reason, words: str) -> str:
 
 
 def _is_ratio(cell: Cell) -> bool:
-    return cell.metric.kind == "latency"
+    return cell.rule.stat.endswith("_ratio")
 
 
 def _numbers(cell: Cell, measured: Measurement) -> str:
@@ -64,7 +66,8 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
     estimate = "unbounded" if interval.estimate is None else _value(cell, interval.estimate)
     lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
     upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
-    return f"{name} {estimate} ({lower} to {upper}, {measured.n} pairs), "
+    note = "" if measured.note is None else f"; {measured.note}"
+    return f"{name} {estimate} ({lower} to {upper}, {measured.n} {cell.unit}){note}, "
 
 
 def _value(cell: Cell, value: float) -> str:

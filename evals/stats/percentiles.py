@@ -19,7 +19,11 @@ def percentile(values: NDArray[np.float64], q: float) -> float | None:
         return None
     if np.isnan(values).any():
         raise ValueError("wanted no NaN among the values")
-    ordered = np.sort(values)
+    return ordered_percentile(np.sort(values), q)
+
+
+def ordered_percentile(ordered: NDArray[np.float64], q: float) -> float:
+    """Return the R-7 quantile of at least one value, given in ascending order."""
     position = (len(ordered) - 1) * q
     low, weight = math.floor(position), position - math.floor(position)
     if weight == 0 or ordered[low] == ordered[low + 1]:

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr, bdtrik
 
 from evals.stats.interval import Bound, Insufficient, Interval
-from evals.stats.percentiles import percentile
+from evals.stats.percentiles import ordered_percentile
 
-METHOD = "mover-order-statistics/1"
+METHOD = "mover-order-statistics/2"
 _MAX_CORRELATION = 0.95
 _BISECTIONS = 25  # a relative error of 1e-6 in the level
 
@@ -27,7 +27,8 @@ class _Arms(NamedTuple):
     baseline_q: float
     correlation: float
     q: float
-    clusters: int
+    candidate_draws: float
+    baseline_draws: float
 
 
 def quantile_ratio(
@@ -35,7 +36,7 @@ def quantile_ratio(
     baseline: Sample,
     *,
     q: float,
-    clusters: int,
+    draws: tuple[float, float],
     margin: float,
     bound: Bound,
     confidence: float,
@@ -45,8 +46,9 @@ def quantile_ratio(
     Paired: entry i of both is one pair; values are > 0 and may be +inf (a failed request). With
     L and U the one-arm limits, upper = log(q_c/q_b) + √(x² + y² − 2ρxy), x = log(U_c/q_c),
     y = log(q_b/L_b); lower by symmetry. L and U are order statistics whose ranks come from the
-    binomial at `clusters` independent draws, scaled back to n; a rank outside 1…n does not exist,
-    is never moved inside, and leaves the ratio's limit `None`. ρ is the correlation of "above its
+    binomial at `draws`, the independent draws in candidate and baseline (prompts over the design
+    effect), rounded down and scaled back to n; a rank outside 1…n does not exist, is never moved
+    inside, and leaves the ratio's limit `None`. ρ is the correlation of "above its
     own arm's quantile", held to [0, 0.95]. Each limit is one-sided at `confidence`; `p_fail` is
     the smallest level at which the limit still excludes the margin. n = 0 is `Insufficient`; n = 1
     has an estimate and no limits. An infinite quantile leaves the estimate `None`.
@@ -54,16 +56,42 @@ def quantile_ratio(
     Source: MOVER, G. Zou and A. Donner, Statistics in Medicine 27 (2008) 1693–1702; order
     statistics, W. Conover, Practical Nonparametric Statistics (1999) section 3.2.
     """
-    if len(candidate) == 0 or clusters <= 0:
+    if len(candidate) != len(baseline):
+        raise ValueError(f"wanted pairs, got {len(candidate)} and {len(baseline)} values")
+    if len(candidate) == 0 or min(draws) < 1:
         return Insufficient(reason="no pairs", n=0, n_needed=None)
-    arms = _arms(candidate, baseline, q, clusters)
+    arms = _arms(candidate, baseline, q, draws)
+    correlation = _correlation(candidate > arms.candidate_q, baseline > arms.baseline_q)
+    return _interval(arms._replace(correlation=correlation), margin, bound, confidence)
+
+
+def unpaired_quantile_ratio(
+    candidate: Sample,
+    baseline: Sample,
+    *,
+    q: float,
+    draws: tuple[float, float],
+    margin: float,
+    bound: Bound,
+    confidence: float,
+) -> Interval | Insufficient:
+    """Return the ratio of `quantile_ratio` for arms that answered different requests: ρ = 0.
+
+    The arms may differ in length. An empty arm is `Insufficient`.
+    """
+    if min(len(candidate), len(baseline)) == 0 or min(draws) < 1:
+        return Insufficient(reason="an arm has no answers", n=0, n_needed=None)
+    return _interval(_arms(candidate, baseline, q, draws), margin, bound, confidence)
+
+
+def _interval(arms: _Arms, margin: float, bound: Bound, confidence: float) -> Interval:
     estimate = _log_ratio(arms.candidate_q, arms.baseline_q)
     return Interval(
         estimate=_finite_exp(estimate),
         lower=_finite_exp(_lower(arms, 1 - confidence)),
         upper=_finite_exp(_upper(arms, 1 - confidence)),
         p_fail=_p_fail(arms, estimate, math.log(margin), bound),
-        n=len(candidate),
+        n=min(len(arms.candidate), len(arms.baseline)),
         method=METHOD,
     )
 
@@ -73,22 +101,20 @@ def minimum_n(q: float, confidence: float) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(max(q, 1 - q)))
 
 
-def _arms(candidate: Sample, baseline: Sample, q: float, clusters: int) -> _Arms:
-    if len(candidate) != len(baseline):
-        raise ValueError(f"wanted pairs, got {len(candidate)} and {len(baseline)} values")
+def _arms(candidate: Sample, baseline: Sample, q: float, draws: tuple[float, float]) -> _Arms:
     if not ((candidate > 0).all() and (baseline > 0).all()):
         raise ValueError("wanted values above 0")
-    candidate_q, baseline_q = percentile(candidate, q), percentile(baseline, q)
-    if candidate_q is None or baseline_q is None:
-        raise ValueError("wanted at least one pair")
+    candidate, baseline = np.sort(candidate), np.sort(baseline)
+    candidate_q, baseline_q = ordered_percentile(candidate, q), ordered_percentile(baseline, q)
     return _Arms(
-        candidate=np.sort(candidate),
-        baseline=np.sort(baseline),
+        candidate=candidate,
+        baseline=baseline,
         candidate_q=candidate_q,
         baseline_q=baseline_q,
-        correlation=_correlation(candidate > candidate_q, baseline > baseline_q),
+        correlation=0.0,
         q=q,
-        clusters=clusters,
+        candidate_draws=math.floor(draws[0] + 1e-9),
+        baseline_draws=math.floor(draws[1] + 1e-9),
     )
 
 
@@ -101,25 +127,33 @@ def _correlation(above_c: NDArray[np.bool_], above_b: NDArray[np.bool_]) -> floa
     return min(max(covariance / spread, 0.0), _MAX_CORRELATION)
 
 
-def _order_limit(ordered: Sample, arms: _Arms, alpha: float, *, upper: bool) -> float | None:
+def _order_limit(
+    ordered: Sample, draws: float, q: float, alpha: float, *, upper: bool
+) -> float | None:
     """Return the one-arm limit of the quantile at level `alpha`, `None` without such a rank."""
     if upper:
-        rank = int(binom.ppf(1 - alpha, arms.clusters, arms.q)) + 1
-        index = math.ceil(rank * len(ordered) / arms.clusters)
+        rank = _binomial_quantile(1 - alpha, draws, q) + 1
+        index = math.ceil(rank * len(ordered) / draws - 1e-9)
     else:
-        rank = int(binom.ppf(alpha, arms.clusters, arms.q))
-        index = math.floor(rank * len(ordered) / arms.clusters)
-    if rank < 1 or rank > arms.clusters:
+        rank = _binomial_quantile(alpha, draws, q)
+        index = math.floor(rank * len(ordered) / draws + 1e-9)
+    if rank < 1 or rank > draws:
         return None
     return float(ordered[index - 1])
+
+
+def _binomial_quantile(level: float, n: float, q: float) -> int:
+    """Return the smallest k with P(X ≤ k) ≥ level: `scipy.stats.binom.ppf`, 50 times as fast."""
+    k = max(math.ceil(float(bdtrik(level, n, q))), 0)
+    return k - 1 if k > 0 and bdtr(k - 1, n, q) >= level else k
 
 
 def _upper(arms: _Arms, alpha: float) -> float | None:
     """Return the upper limit of the log ratio: +inf where unbounded, `None` where unavailable."""
     if math.isinf(arms.baseline_q):
         return _upper_without_centre(arms, alpha)
-    top = _order_limit(arms.candidate, arms, alpha, upper=True)
-    bottom = _order_limit(arms.baseline, arms, alpha, upper=False)
+    top = _order_limit(arms.candidate, arms.candidate_draws, arms.q, alpha, upper=True)
+    bottom = _order_limit(arms.baseline, arms.baseline_draws, arms.q, alpha, upper=False)
     if top is None or bottom is None:
         return None
     if math.isinf(top):
@@ -136,8 +170,8 @@ def _upper_without_centre(arms: _Arms, alpha: float) -> float | None:
     MOVER has no centre then. Both one-arm limits at once, each at alpha/2, are still a bound
     (Bonferroni): the candidate's upper over the baseline's lower.
     """
-    top = _order_limit(arms.candidate, arms, alpha / 2, upper=True)
-    bottom = _order_limit(arms.baseline, arms, alpha / 2, upper=False)
+    top = _order_limit(arms.candidate, arms.candidate_draws, arms.q, alpha / 2, upper=True)
+    bottom = _order_limit(arms.baseline, arms.baseline_draws, arms.q, alpha / 2, upper=False)
     if top is None or bottom is None or math.isinf(top):
         return None
     return -math.inf if math.isinf(bottom) else math.log(top / bottom)
@@ -150,6 +184,8 @@ def _lower(arms: _Arms, alpha: float) -> float | None:
         baseline=arms.candidate,
         candidate_q=arms.baseline_q,
         baseline_q=arms.candidate_q,
+        candidate_draws=arms.baseline_draws,
+        baseline_draws=arms.candidate_draws,
     )
     limit = _upper(swapped, alpha)
     return None if limit is None else -limit

@@ -11,7 +11,7 @@ import pytest
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, encode
-from evals import evidence
+from evals import pairs_table
 from evals.evidence import Evidence
 
 SIDE_TYPES: Mapping[str, pa.DataType] = {
@@ -34,6 +34,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "spec_accepted_tokens_per_pos": pa.list_(pa.int64()),
     "quality": pa.list_(pa.string()),
     "duplicates": pa.int64(),
+    "client_lag_s": pa.float64(),
 }
 
 Side = Mapping[str, Any]
@@ -77,7 +78,7 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
 
 def make_evidence(rows: Sequence[Row]) -> Evidence:
     """Return the evidence of `make_table`."""
-    return evidence.from_table(make_table(rows))
+    return pairs_table.from_table(make_table(rows))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from collector.contract import Acceptance, Arm, ArmLatency, Percentiles, QualityCounts
-from evals import evidence
+from evals import pairs_table
 from evals.acceptance import acceptance
 from evals.errors import EvidenceError
 from evals.latency import latency
@@ -64,20 +64,20 @@ def test_the_hash_is_of_the_rows(table_of, side) -> None:
         for i in range(5)
     ]
     table = table_of(rows)
-    plain = evidence.from_table(table)
+    plain = pairs_table.from_table(table)
     shuffled = table_of(rows[::-1]).select(table.column_names[::-1])
-    assert evidence.from_table(shuffled).data_hash == plain.data_hash
+    assert pairs_table.from_table(shuffled).data_hash == plain.data_hash
     rows[0]["baseline"] = side(e2e_s=1.0 + 2**-50)
-    assert evidence.from_table(table_of(rows)).data_hash != plain.data_hash
+    assert pairs_table.from_table(table_of(rows)).data_hash != plain.data_hash
 
 
 def test_unreadable_tables_are_refused(table_of, side) -> None:
     """A missing column and a key that stands twice are named."""
     row = {"prompt_id": "a", "repeat": 1, "baseline": side(), "candidate": side()}
     with pytest.raises(EvidenceError, match="no column candidate_e2e_s; collector and evals"):
-        evidence.from_table(table_of([row]).drop_columns(["candidate_e2e_s"]))
+        pairs_table.from_table(table_of([row]).drop_columns(["candidate_e2e_s"]))
     with pytest.raises(EvidenceError, match=r"key \('a', 1\) stands in two rows"):
-        evidence.from_table(table_of([row, row]))
+        pairs_table.from_table(table_of([row, row]))
 
 
 def drafts(side, steps, drafted, accepted, **fields):
@@ -166,8 +166,8 @@ def test_wins_losses_and_ties(evidence_of, side) -> None:
         cohort=None,
         n=3,
         unscored=2,
-        baseline_mean=2.5 / 3,
-        candidate_mean=2.5 / 3,
+        baseline_mean=0.833333333333,
+        candidate_mean=0.833333333333,
         wins=1,
         losses=1,
         ties=1,

@@ -1,6 +1,7 @@
 """From stored spans to a verdict: scoring, judging, and the two commands, over a real database."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -256,7 +257,7 @@ def test_explain_decides_nothing(run, saved, verdicts) -> None:
     assert len(explained.stdout.splitlines()) == 16
     assert (
         "prove: candidate − baseline in share of task completion, pooled is ≥ −2.0 pp "
-        "(tango-1998/1, at least 149 pairs)"
+        "(tango-1998/2, at least 149 pairs)"
     ) in explained.stdout
     assert verdicts() == ()
 
@@ -301,3 +302,45 @@ def test_two_clients_of_one_file(tmp_path, rollout, otlp_of) -> None:
         first = source.judge(one, "k4", policy.shipped("demo"))
     with Client.local(database, capture_content=True) as other:
         assert source.judge(other, "k4", policy.shipped("demo")) == first
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [
+        ("text", "╭"),
+        ("json", "{"),
+        ("markdown", "## ✅ pass"),
+        ("junit", "<?xml version='1.0' encoding='utf-8'?>"),
+        ("github", "::notice title=pass::k4 passes on 160 pairs"),
+    ],
+)
+def test_prints_in_the_format_asked_for(run, saved, form, beginning) -> None:
+    """Each format is what the reader expects, with the same exit code."""
+    saved()
+    run("evaluate", "k4")
+    judged = run("gate", "k4", "--policy", "demo", "--no-post", "--format", form)
+    assert judged.exit_code == 0
+    assert judged.stdout.startswith(beginning)
+
+
+def test_a_rollout_is_its_own_loud_control(run, saved) -> None:
+    """`--control` names a rollout: one that differs holds the verdict up."""
+    saved()
+    run("evaluate", "k4")
+    loud = run("gate", "k4", "--policy", "demo", "--no-post", "--json", "--control", "k4")
+    assert loud.exit_code == 3
+    assert '"reason": "aa"' in loud.stdout
+    assert run("gate", "k4", "--policy", "demo", "--control", "k9").exit_code == 2
+
+
+def test_gate_writes_a_bundle_that_verifies(run, saved, tmp_path) -> None:
+    """What the gate printed is what the bundle holds, and what verifying it gives."""
+    saved()
+    run("evaluate", "k4")
+    path = tmp_path / "k4.zip"
+    args = ("gate", "k4", "--policy", "demo", "--no-post", "--json", "--bundle", str(path))
+    judged = run(*args)
+    assert judged.exit_code == 0
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("verdict.json").decode() + "\n" == judged.stdout
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 0

@@ -24,6 +24,24 @@ def test_holm_is_the_closure_of_bonferroni(p_values) -> None:
     assert adjusted(p_values) == pytest.approx(wanted)
 
 
+def test_a_chain_of_margins_spends_its_level_once() -> None:
+    """Two margins of one statistic count once while either is open, and each at its own rank."""
+    found = adjusted([0.001, 0.01, 0.002, None], ["a", "a", "b", "c"])
+    assert found == [0.003, 0.02, 0.006, None]
+    assert adjusted([0.01, 0.02], ["a", "b"]) == adjusted([0.01, 0.02])
+
+
+def test_chains_hold_the_family_level() -> None:
+    """With six true nested hypotheses in three chains, a false rejection is as rare as promised."""
+    rng = np.random.default_rng(6)
+    wrong = 0
+    for p in rng.random((20_000, 3)):
+        looser = p + (1 - p) * 0.3  # the looser margin's p value is the larger
+        found = adjusted([*p, *looser], ["a", "b", "c"] * 2)
+        wrong += min(found) <= 0.05
+    assert wrong / 20_000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 20_000)
+
+
 def test_missing_p_values_still_count_in_the_family() -> None:
     """A hypothesis without evidence makes the others no easier to reject."""
     assert adjusted([0.01, None, 0.02, None]) == [0.04, None, 0.06, None]

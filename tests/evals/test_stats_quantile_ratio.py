@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import quantile_test
+from scipy.stats import binom, quantile_test
 
 from evals.stats import Insufficient, Interval
-from evals.stats.quantile_ratio import METHOD, minimum_n, quantile_ratio
+from evals.stats.quantile_ratio import (
+    METHOD,
+    _binomial_quantile,
+    minimum_n,
+    quantile_ratio,
+    unpaired_quantile_ratio,
+)
 
 
-def ratio(candidate, baseline, *, q=0.95, margin=1.25, clusters=None, bound="max"):
+def ratio(candidate, baseline, *, q=0.95, margin=1.25, draws=None, bound="max"):
     found = quantile_ratio(
         np.asarray(candidate, dtype=float),
         np.asarray(baseline, dtype=float),
         q=q,
-        clusters=len(candidate) if clusters is None else clusters,
+        draws=(len(candidate),) * 2 if draws is None else draws,
         margin=margin,
         bound=bound,
         confidence=0.95,
@@ -62,7 +68,7 @@ def test_no_limit_where_the_rank_does_not_exist(q, n) -> None:
 
 def test_repeats_do_not_make_a_rank() -> None:
     """Four repeats of 40 prompts have no p95 limit: ranks come from the prompts."""
-    assert ratio(lognormal(1, 160), lognormal(2, 160), clusters=40).upper is None
+    assert ratio(lognormal(1, 160), lognormal(2, 160), draws=(40, 40)).upper is None
 
 
 @settings(deadline=None, max_examples=30)
@@ -124,7 +130,7 @@ def test_no_pairs_are_insufficient() -> None:
     """Without pairs there is no number."""
     empty = np.array([])
     found = quantile_ratio(
-        empty, empty, q=0.95, clusters=0, margin=1.2, bound="max", confidence=0.95
+        empty, empty, q=0.95, draws=(0, 0), margin=1.2, bound="max", confidence=0.95
     )
     assert found == Insufficient(reason="no pairs", n=0, n_needed=None)
 
@@ -141,3 +147,44 @@ def test_bad_values_are_refused() -> None:
         ratio([0.0, 1.0], [1.0, 1.0])
     with pytest.raises(ValueError, match="wanted pairs"):
         ratio([1.0], [1.0, 1.0])
+
+
+def test_unpaired_arms_share_nothing() -> None:
+    """Arms of different lengths combine scipy's one-arm limits with a correlation of 0."""
+    candidate, baseline = lognormal(1, 700), lognormal(2, 400)
+    found = unpaired_quantile_ratio(
+        candidate, baseline, q=0.9, draws=(700, 400), margin=1.2, bound="max", confidence=0.95
+    )
+
+    def one_arm(values, side):
+        return quantile_test(values, p=0.9, alternative=side).confidence_interval(0.95)
+
+    q_c, q_b = np.quantile(candidate, 0.9), np.quantile(baseline, 0.9)
+    x = math.log(one_arm(candidate, "less").high / q_c)
+    y = math.log(q_b / one_arm(baseline, "greater").low)
+    assert isinstance(found, Interval)
+    assert found.upper == pytest.approx(q_c / q_b * math.exp(math.hypot(x, y)), rel=1e-12)
+    assert found.n == 400
+
+
+def test_an_empty_arm_is_insufficient() -> None:
+    """One arm alone has no ratio."""
+    found = unpaired_quantile_ratio(
+        lognormal(1, 9), np.array([]), q=0.9, draws=(9, 0), margin=1, bound="max", confidence=0.95
+    )
+    assert found == Insufficient(reason="an arm has no answers", n=0, n_needed=None)
+
+
+@given(st.integers(1, 3000), st.floats(0.01, 0.99), st.floats(1e-6, 1 - 1e-6))
+def test_ranks_are_scipys(n, q, level) -> None:
+    """The fast binomial quantile is scipy's, away from the steps of the distribution."""
+    found = _binomial_quantile(level, n, q)
+    assert found in {int(binom.ppf(x, n, q)) for x in (level * (1 - 1e-9), level * (1 + 1e-9))}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 1000), st.integers(1, 700), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_never_a_finite_limit_without_its_rank(seed, n, q) -> None:
+    """With fewer draws than the level needs there is no upper limit, whatever the values."""
+    found = ratio(lognormal(seed, 700), lognormal(seed + 1, 700), q=q, draws=(n, n))
+    assert (found.upper is not None) == (n >= minimum_n(q, 0.95))

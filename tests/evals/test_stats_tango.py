@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.stats import norm
+from scipy.stats import binom, multinomial, norm
 
 from evals.stats import Insufficient, Interval
-from evals.stats.tango import METHOD, paired_difference, score
+from evals.stats.paired_exact import loss_p
+from evals.stats.tango import METHOD, _p_fail, paired_difference, score
 
 
 def limits(gained: float, lost: float, n: float, *, margin: float = -0.1, level: float = 0.95):
@@ -105,7 +106,53 @@ def test_limit_and_p_value_agree(table, margin) -> None:
     z = score(gained, lost, n, margin)
     if abs(z - norm.ppf(0.95)) > 1e-6:
         assert (found.lower >= margin) == (z >= norm.ppf(0.95))
-    assert found.p_fail == pytest.approx(norm.cdf(z))
+    assert found.p_fail >= norm.cdf(z) - 1e-15
+
+
+def fail_rate(n: int, loss: float, gain: float, level: float) -> float:
+    """Enumerate the tables: the chance that p_fail is at most the level, at the margin."""
+
+    def fails(gained: int, lost: int) -> bool:
+        return _p_fail(gained, lost, n, -loss, "min") <= level
+
+    total = 0.0
+    for gained in range(int(binom.isf(1e-9, n, gain)) + 1):
+        low, high = 0, n - gained + 1  # never fails at low; fails at high, or nowhere
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if fails(gained, middle) else (middle, high)
+        chance = float(binom.pmf(gained, n, gain))
+        total += chance * float(binom.sf(high - 1, n - gained, (gain + loss) / (1 - gain)))
+    return total
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.0005, 0.002, 0.02])
+@pytest.mark.parametrize(("n", "level"), [(200, 0.05), (200, 0.0008), (600, 0.0025)])
+def test_never_fails_more_often_than_its_level(n, gain, level) -> None:
+    """With the loss at the margin a fail is as rare as it says, also in sparse tables."""
+    assert fail_rate(n, 0.02, gain, level) <= level * (1 + 1e-6)
+
+
+def test_the_normal_law_alone_would() -> None:
+    """Tango's own p value fails 1.6 times as often as it says in the same enumeration."""
+    lost = next(c for c in range(200) if norm.cdf(score(0, c, 300, -0.02)) <= 0.05)
+    assert binom.sf(lost - 1, 300, 0.02) > 0.05 * 1.6
+    assert limits(0, lost, 300, margin=-0.02).p_fail > 0.05
+
+
+def test_exact_p_is_the_enumerated_supremum() -> None:
+    """The exact p value is that of a plain double sum over all tables on a fine grid."""
+    n, loss, seen = 40, 0.05, (1, 8)
+    tables = [(b, c) for b in range(n + 1) for c in range(n + 1 - b)]
+    z = score(*seen, n, -loss)
+    bad = np.array([t for t in tables if score(*t, n, -loss) <= z + 1e-9])
+
+    def chance(gain: float) -> float:
+        law = multinomial(n, [gain, gain + loss, 1 - 2 * gain - loss])
+        return float(law.pmf(np.column_stack([bad, n - bad.sum(axis=1)])).sum())
+
+    wanted = max(chance(g) for g in np.linspace(1e-6, 0.35, 700))
+    assert loss_p(*seen, n, loss) == pytest.approx(wanted, rel=1e-3)
 
 
 def test_no_pairs_are_insufficient() -> None:

@@ -1,0 +1,1 @@
+"""Simulated rollouts: their laws, and how often methods and the whole gate decide on them."""

@@ -1,0 +1,116 @@
+"""How often the whole gate passes and fails: five cohorts, four metrics, prove and guard tiers."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.simulation import laws
+from benchmarks.simulation.methods import Rate
+from collector.contract import Outcome
+from evals import policy
+from evals.evidence import Evidence, PerPosition, Side
+from evals.gate.release import judge_cells, release_outcome
+
+COHORTS = ("chat", "code", "json", "rag", "tool_call")
+POLICY = """
+version: 1
+name: simulated
+{sampling}cohorts: {min_n: 150}
+prove:
+  - {metric: ttft, stat: p95_ratio, max: 1.10, scope: pooled}
+  - {metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}
+  - {metric: task_completion, stat: diff, min: -0.02, scope: pooled}
+  - {metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}
+  - {metric: ttft, stat: p95_ratio, max: 1.25, scope: cohort}
+  - {metric: task_completion, stat: diff, min: -0.05, scope: cohort}
+  - {metric: groundedness, stat: mean_diff, min: -0.05, scope: cohort}
+guard:
+  - {metric: ttft, stat: p95_ratio, max: 1.10, scope: cohort}
+  - {metric: ttft, stat: p99_ratio, max: 1.25, scope: cohort}
+  - {metric: task_completion, stat: diff, min: -0.02, scope: cohort}
+  - {metric: groundedness, stat: mean_diff, min: -0.02, scope: cohort}
+"""
+
+
+def whole_gate(rollouts: int, seed: int) -> Iterator[Rate]:
+    """Judge identical systems at three sizes, then one cohort that loses .05 of its tasks."""
+    for blocks, words in ((False, ""), (True, ", with blocks")):
+        yield from _gate(rollouts, seed, blocks=blocks, words=words)
+
+
+def _rules(*, blocks: bool) -> policy.Policy:
+    sampling = "sampling: {block: {size: 100, min_blocks: 50}}\n" if blocks else ""
+    return policy.parse(POLICY.replace("{sampling}", sampling), "simulated.yaml")
+
+
+def _gate(rollouts: int, seed: int, *, blocks: bool, words: str) -> Iterator[Rate]:
+    rules = _rules(blocks=blocks)
+    least = {1000: 0.45, 2000: 0.85, 5000: 0.99}
+    for a_cohort, wanted in least.items():
+        shares = _shares(rules, a_cohort, rollouts, seed, worse=0.0)
+        check = f"whole gate, no change{words}"
+        yield Rate(check, "pass", a_cohort, shares[Outcome.PASS], rollouts, None, wanted)
+        yield Rate(check, "fail", a_cohort, shares[Outcome.FAIL], rollouts, 0.0, None)
+    shares = _shares(rules, 1000, rollouts, seed, worse=-0.05)
+    check = f"whole gate, one cohort loses .05 of its tasks{words}"
+    yield Rate(check, "pass", 1000, shares[Outcome.PASS], rollouts, 0.03, None)
+    yield Rate(check, "fail", 1000, shares[Outcome.FAIL], rollouts, None, 0.88)
+
+
+def _shares(
+    rules: policy.Policy, a_cohort: int, rollouts: int, seed: int, *, worse: float
+) -> dict[Outcome, float]:
+    rng = np.random.default_rng([seed, 20, a_cohort, int(worse * -100)])
+    counts = dict.fromkeys(Outcome, 0)
+    for _ in range(rollouts):
+        evidence = synthesised(rng, a_cohort, worse=worse)
+        counts[release_outcome(judge_cells(evidence, rules))] += 1
+    return {outcome: count / rollouts for outcome, count in counts.items()}
+
+
+def synthesised(rng: np.random.Generator, a_cohort: int, *, worse: float = 0.0) -> Evidence:
+    """Return pairs of equal arms; the first cohort's task completion differs by `worse`."""
+    n = a_cohort * len(COHORTS)
+    cohort_of = rng.permutation(np.repeat(np.arange(len(COHORTS)), a_cohort))
+    times = laws.latencies(rng, n)
+    done_c, done_b = laws.task_pairs(rng, n, 0.0)
+    if worse:
+        rows = cohort_of == 0
+        done_c[rows], done_b[rows] = laws.task_pairs(rng, int(rows.sum()), worse)
+    grounded = 0.5 + laws.grounded_differences(rng, n, 0.0) / 2
+    return Evidence(
+        prompts=np.arange(n),
+        cohort_of=cohort_of,
+        cohorts=COHORTS,
+        baseline=_side(times.baseline, done_b, np.full(n, 0.5), 0),
+        candidate=_side(times.candidate, done_c, grounded, 1),
+        metrics=("groundedness", "task_completion"),
+        data_hash="",
+    )
+
+
+def _side(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: int) -> Side:
+    n = len(ttft_s)
+    none, unknown, no = np.full(n, np.nan), np.full(n, -1), np.zeros(n, dtype=np.bool_)
+    lists = PerPosition(unknown[:0], unknown[:0], unknown[:0], no)
+    first = (np.arange(n) + turn) % 2  # ABBA: the arms swap from pair to pair
+    return Side(
+        present=~no,
+        failed=no,
+        start_unix_ns=2 * np.arange(n) + first,
+        client_lag_s=none,
+        ttft_s=ttft_s,
+        tpot_s=none,
+        e2e_s=none,
+        output_tokens=none,
+        times_flagged=no,
+        counts_usable=no,
+        speculated=no,
+        steps=unknown,
+        draft_tokens=unknown,
+        accepted_tokens=unknown,
+        draft_tokens_per_pos=lists,
+        accepted_tokens_per_pos=lists,
+        duplicates=0,
+        scores={"task_completion": done.astype(float), "groundedness": grounded},
+    )

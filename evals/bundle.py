@@ -1,0 +1,121 @@
+"""A verdict with everything that it was made of, in one file, and its re-derivation from there."""
+
+import hashlib
+import json
+import zipfile
+from dataclasses import replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from collector.contract import DocumentError, Verdict, from_document
+from evals import policy as policies
+from evals.errors import BundleError
+from evals.gate import decide
+from evals.pairs_table import from_table
+from evals.report import to_json
+
+FORMAT_VERSION = 1
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same file
+_POLICY, _PAIRS, _CONTROL = "policy.yaml", "pairs.arrow", "control.arrow"
+_VERDICT, _MANIFEST = "verdict.json", "manifest.json"
+
+
+class Inputs(NamedTuple):
+    """What a verdict is a function of."""
+
+    rollout: str
+    policy_text: str
+    pairs: pa.Table
+    control: pa.Table | None = None
+
+
+def judge(inputs: Inputs, source: str) -> Verdict:
+    """Decide on the inputs; `source` names the policy in messages."""
+    control = None if inputs.control is None else from_table(inputs.control)
+    rules = policies.parse(inputs.policy_text, source)
+    return decide(from_table(inputs.pairs), rules, rollout=inputs.rollout, control=control)
+
+
+def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
+    """Write the zip: policy, pairs (Arrow), control, verdict, and a manifest with their SHA-256.
+
+    The gate draws no random numbers, so that there is no seed to keep.
+    """
+    files = {_POLICY: inputs.policy_text.encode(), _PAIRS: _to_ipc(inputs.pairs)}
+    if inputs.control is not None:
+        files[_CONTROL] = _to_ipc(inputs.control)
+    files[_VERDICT] = to_json(verdict).encode()
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "rollout": inputs.rollout,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        "versions": dict(verdict.versions),
+    }
+    files[_MANIFEST] = json.dumps(manifest, indent=2, sort_keys=True).encode()
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+    except OSError as exc:
+        raise BundleError(f"{path}: cannot be written ({exc})") from exc
+
+
+def verify(path: Path) -> tuple[str, ...]:
+    """Judge a bundle's inputs again, and return the lines in which its verdict differs.
+
+    The verdict names the versions that first made it; they are compared as they stand. Raises
+    `BundleError` where the file cannot be used, a file inside that is not what the manifest says
+    included.
+    """
+    files, manifest = _read(path)
+    try:
+        stored = from_document(Verdict, json.loads(files[_VERDICT]))
+    except (ValueError, DocumentError) as exc:
+        raise BundleError(f"{path}: {_VERDICT}: wanted a verdict, got {exc}") from exc
+    control = _from_ipc(path, _CONTROL, files[_CONTROL]) if _CONTROL in files else None
+    pairs = _from_ipc(path, _PAIRS, files[_PAIRS])
+    inputs = Inputs(str(manifest["rollout"]), files[_POLICY].decode(), pairs, control)
+    again = replace(judge(inputs, f"{path}: {_POLICY}"), versions=stored.versions)
+    old, new = files[_VERDICT].decode().splitlines(), to_json(again).splitlines()
+    differing = unified_diff(old, new, "stored", "again", lineterm="", n=0)
+    return tuple(line for line in differing if not line.startswith("@@"))
+
+
+def _read(path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:  # Any: a JSON document
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile) as exc:
+        raise BundleError(f"{path}: wanted a bundle of `draftgate gate --bundle`: {exc}") from exc
+    missing = sorted({_POLICY, _PAIRS, _VERDICT, _MANIFEST} - set(files))
+    if missing:
+        raise BundleError(f"{path}: wanted {', '.join(missing)} inside, found {sorted(files)}")
+    try:
+        manifest = json.loads(files.pop(_MANIFEST))
+        version, hashes = manifest["format_version"], dict(manifest["sha256"])
+        manifest["rollout"]
+    except (ValueError, TypeError, KeyError) as exc:
+        raise BundleError(f"{path}: {_MANIFEST}: wanted version, rollout and hashes") from exc
+    if version != FORMAT_VERSION:
+        raise BundleError(f"{path}: wanted format version {FORMAT_VERSION}, got {version!r}")
+    found = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    if changed := sorted(n for n in {*hashes, *found} if hashes.get(n) != found.get(n)):
+        raise BundleError(f"{path}: {', '.join(changed)}: not what {_MANIFEST} says was written")
+    return files, manifest
+
+
+def _to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _from_ipc(path: Path, name: str, data: bytes) -> pa.Table:
+    try:
+        return pa.ipc.open_stream(data).read_all()
+    except pa.ArrowInvalid as exc:
+        raise BundleError(f"{path}: {name}: wanted an Arrow stream, got {exc}") from exc

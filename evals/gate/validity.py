@@ -1,0 +1,165 @@
+"""Whether the evidence may be judged at all: sample ratio, drift, the load generator, A/A."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from collector.contract import Reason
+from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.gate.cells import Cell
+from evals.gate.measured import Obstacle
+from evals.policy import METRICS, Kind, Policy
+from evals.stats.drift import candidate_later, drift_p, interaction_p
+from evals.stats.holm import adjusted
+from evals.stats.sample_ratio import mix_p, sample_ratio_p
+
+MAX_ORDER = 0.75
+"""Chance that one arm's request starts later than the other's, beyond which the arms did not run
+side by side."""
+_TIMED: tuple[Kind, ...] = ("latency", "cost")
+
+
+class Violation(NamedTuple):
+    """What does not hold, and which cells it leaves undecided."""
+
+    obstacle: Obstacle
+    scope: str | None
+    """A cohort, or `None` for the pool."""
+    metric: str | None = None
+    """`None` touches every metric of `kinds`."""
+    kinds: tuple[Kind, ...] = ("latency", "score", "failures", "tokens", "cost")
+    every_scope: bool = False
+
+    def touches(self, cell: Cell) -> bool:
+        """Say whether the cell rests on what does not hold."""
+        if self.metric not in (None, cell.rule.metric) or cell.metric.kind not in self.kinds:
+            return False
+        return self.every_scope or cell.cohort == self.scope
+
+
+def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
+    """Return everything that does not hold, in a fixed order."""
+    return (
+        *_sample_ratio(evidence, policy),
+        *_order(evidence),
+        *_drift(evidence, policy),
+        *_client_lag(evidence, policy),
+    )
+
+
+def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
+    """Compare the arms' counts with the design's, by scope; Holm over the scopes.
+
+    In paired designs every request was sent to both arms: what never arrived is the failures
+    cells' to judge, and a mismatch leaves the others undecided alone.
+    """
+    share = 0.5 if policy.paired else policy.sampling.candidate_share
+    scopes = (None, *evidence.cohorts)
+    counts = [_arrived(evidence, evidence.scope(scope)) for scope in scopes]
+    found = [sample_ratio_p(c, b, split=share) for c, b in counts]
+    kinds = Violation(Obstacle(Reason.SRM, ""), None).kinds
+    if policy.paired:
+        kinds = tuple(kind for kind in kinds if kind != "failures")
+    for scope, (c, b), p in zip(scopes, counts, adjusted(found), strict=True):
+        if p is not None and p < policy.validity.srm_p_min:
+            words = (
+                f"{c} candidate and {b} baseline answers arrived where a share of {share:g} was "
+                f"the candidate's (p = {p:.1g})"
+            )
+            yield Violation(Obstacle(Reason.SRM, words), scope, kinds=kinds)
+    mix = [[_arrived(evidence, evidence.scope(s))[i] for s in evidence.cohorts] for i in (0, 1)]
+    p = None if policy.paired else mix_p(mix[0], mix[1])
+    if p is not None and p < policy.validity.srm_p_min:
+        words = f"the arms' mixes of cohorts differ (p = {p:.1g})"
+        yield Violation(Obstacle(Reason.SRM, words), None, kinds=kinds)
+
+
+def _arrived(evidence: Evidence, scope: BoolColumn) -> tuple[int, int]:
+    return (
+        int((evidence.candidate.present & scope).sum()),
+        int((evidence.baseline.present & scope).sum()),
+    )
+
+
+def _order(evidence: Evidence) -> Iterator[Violation]:
+    """Refuse to compare times of arms that ran one after the other."""
+    later = candidate_later(*(_starts(side) for side in (evidence.candidate, evidence.baseline)))
+    if later is None or 1 - MAX_ORDER <= later <= MAX_ORDER:
+        return
+    words = (
+        f"the arms did not run side by side: a candidate's request starts later than a "
+        f"baseline's in {later:.0%} of all cases, wanted about half"
+    )
+    yield Violation(Obstacle(Reason.DRIFT, words), None, kinds=_TIMED, every_scope=True)
+
+
+def _starts(side: Side) -> Counts:
+    return side.start_unix_ns[side.present & (side.start_unix_ns >= 0)]
+
+
+def _drift(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
+    """Test each metric's difference of the arms against time, within cohorts; Holm over metrics."""
+    metrics = sorted({rule.metric for rule in policy.rules})
+    test = _paired_drift if policy.paired else _split_drift
+    corrected = adjusted([test(evidence, metric) for metric in metrics])
+    for metric, p in zip(metrics, corrected, strict=True):
+        if p is not None and p < policy.validity.drift_p_min:
+            words = f"the arms' difference changed while the rollout ran (p = {p:.1g})"
+            yield Violation(Obstacle(Reason.DRIFT, words), None, metric, every_scope=True)
+
+
+def _paired_drift(evidence: Evidence, metric: str) -> float | None:
+    candidate, baseline = (
+        _outcome(evidence, side, metric) for side in (evidence.candidate, evidence.baseline)
+    )
+    with np.errstate(invalid="ignore"):
+        differences = candidate - baseline
+    times = evidence.baseline.start_unix_ns
+    rows = ~np.isnan(differences) & (times >= 0)
+    return drift_p(differences[rows], times[rows], evidence.cohort_of[rows])
+
+
+def _split_drift(evidence: Evidence, metric: str) -> float | None:
+    arms = []
+    for side in (evidence.candidate, evidence.baseline):
+        outcome = _outcome(evidence, side, metric)
+        rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
+        arms.append((outcome[rows], side.start_unix_ns[rows], evidence.cohort_of[rows]))
+    return interaction_p(arms[0], arms[1])
+
+
+def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
+    """Return what the metric measures of one side, logarithms for ratios; NaN where unknown."""
+    kind, none = METRICS[metric].kind, np.full(len(evidence), np.nan)
+    if kind == "failures":
+        return (~side.answered).astype(np.float64)
+    if kind == "score":
+        return np.where(side.failed, np.nan, side.scores.get(metric, none))
+    if kind == "latency":
+        return np.log(side.latency_s(metric))
+    tokens = np.where(side.answered & (side.output_tokens > 0), side.output_tokens, np.nan)
+    return np.log(tokens if kind == "tokens" else side.latency_s("e2e") / tokens)
+
+
+def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
+    """Compare how late requests were sent with the median of what is measured, by metric."""
+    limit = policy.validity.client_lag_p99_max_frac
+    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+        lags = side.client_lag_s[~np.isnan(side.client_lag_s)]
+        if len(lags) == 0:
+            continue
+        lag_s = float(np.quantile(lags, 0.99))
+        for metric in LATENCIES:
+            seconds = side.latency_s(metric)
+            median_s = (
+                float(np.median(seconds[np.isfinite(seconds)], axis=0))
+                if (np.isfinite(seconds).any())
+                else 0.0
+            )
+            if median_s > 0 and lag_s > limit * median_s:
+                words = (
+                    f"the load generator sent the {arm}'s requests up to {lag_s * 1e3:.3g} ms late "
+                    f"(p99), over {limit:.1%} of the median of {median_s * 1e3:.3g} ms"
+                )
+                yield Violation(Obstacle(Reason.CLIENT, words), None, metric, every_scope=True)

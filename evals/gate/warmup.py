@@ -1,0 +1,27 @@
+"""Dropping the warm-up: the first pairs of a rollout, by a count that the policy fixed."""
+
+import numpy as np
+
+from evals.errors import EvidenceError
+from evals.evidence import Evidence
+
+
+def after_warmup(evidence: Evidence, count: int) -> Evidence:
+    """Return the evidence without the `count` pairs that started first, whatever their values.
+
+    A pair starts with its earlier side; ties go by prompt and repeat. Raises `EvidenceError` where
+    nothing would be left.
+    """
+    if count == 0 or len(evidence) == 0:
+        return evidence
+    if count >= len(evidence):
+        raise EvidenceError(
+            f"pairs: the policy drops {count} as warm-up and there are {len(evidence)}; "
+            "wanted more pairs, or a smaller sampling.warmup_drop"
+        )
+    sides = (evidence.baseline, evidence.candidate)
+    latest = np.iinfo(np.int64).max
+    starts = np.min([np.where(s.present, s.start_unix_ns, latest) for s in sides], axis=0)
+    kept = np.ones(len(evidence), dtype=np.bool_)
+    kept[np.argsort(starts, kind="stable")[:count]] = False
+    return evidence.take(kept)

@@ -1,0 +1,143 @@
+"""From the collector's table of pairs to evidence, column by column."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.contract import Arm
+from evals.data_hash import data_hash
+from evals.errors import EvidenceError
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, PerPosition, Side
+
+_SCORE = "_score_"
+_SIDE_COLUMNS = (
+    "trace_id", "start_unix_ns", "error_type", "ttft_s", "tpot_s", "e2e_s", "output_tokens",
+    "counts_usable", "speculated", "spec_steps", "spec_draft_tokens", "spec_accepted_tokens",
+    "spec_draft_tokens_per_pos", "spec_accepted_tokens_per_pos", "quality", "duplicates",
+)  # fmt: skip
+
+
+def from_table(table: pa.Table) -> Evidence:
+    """Read the collector's table of pairs.
+
+    The result, its hash included, does not depend on the order of rows or columns. Raises
+    `EvidenceError` for a missing column or for two rows of one key.
+    """
+    _check_columns(table)
+    table = table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")]).combine_chunks()
+    prompts = _numbered(table["prompt_id"])
+    repeats = _counts(table["repeat"])
+    twice = np.flatnonzero((np.diff(prompts) == 0) & (np.diff(repeats) == 0))
+    if len(twice):
+        key = (table["prompt_id"][int(twice[0])].as_py(), int(repeats[twice[0]]))
+        raise EvidenceError(f"pairs: the key {key} stands in two rows; wanted one row a pair")
+    metrics = sorted({n.split(_SCORE, 1)[1] for n in table.column_names if _SCORE in n})
+    cohorts = tuple(sorted(pc.unique(table["cohort"].drop_null()).to_pylist()))
+    index = pc.index_in(table["cohort"], pa.array(cohorts, pa.string()))
+    return Evidence(
+        prompts=prompts,
+        cohort_of=_counts(index),
+        cohorts=cohorts,
+        baseline=_side(table, "baseline", metrics),
+        candidate=_side(table, "candidate", metrics),
+        metrics=tuple(metrics),
+        data_hash=data_hash(table),
+    )
+
+
+def _check_columns(table: pa.Table) -> None:
+    wanted = ["prompt_id", "repeat", "cohort"]
+    wanted += [f"{arm}_{name}" for arm in Arm for name in _SIDE_COLUMNS]
+    missing = sorted(set(wanted) - set(table.column_names))
+    if missing:
+        raise EvidenceError(
+            f"pairs: the table has no column {', '.join(missing)}; "
+            "collector and evals must be of one version"
+        )
+
+
+def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
+    def column(name: str) -> Any:  # Any: pyarrow is untyped
+        return table[f"{arm}_{name}"]
+
+    def optional(name: str) -> FloatColumn:
+        known = f"{arm}_{name}" in table.column_names
+        return _floats(column(name)) if known else np.full(len(table), np.nan)
+
+    return Side(
+        present=_valid(column("trace_id")),
+        failed=_valid(column("error_type")),
+        start_unix_ns=_counts(column("start_unix_ns")),
+        client_lag_s=optional("client_lag_s"),
+        ttft_s=_floats(column("ttft_s")),
+        tpot_s=_floats(column("tpot_s")),
+        e2e_s=_floats(column("e2e_s")),
+        output_tokens=_floats(column("output_tokens")),
+        times_flagged=_flagged(column("quality"), "times:"),
+        counts_usable=_bools(column("counts_usable")),
+        speculated=_bools(column("speculated")),
+        steps=_counts(column("spec_steps")),
+        draft_tokens=_counts(column("spec_draft_tokens")),
+        accepted_tokens=_counts(column("spec_accepted_tokens")),
+        draft_tokens_per_pos=_per_position(column("spec_draft_tokens_per_pos")),
+        accepted_tokens_per_pos=_per_position(column("spec_accepted_tokens_per_pos")),
+        duplicates=pc.sum(column("duplicates")).as_py() or 0,
+        scores={
+            metric: _floats(column(f"score_{metric}"))
+            for metric in metrics
+            if f"{arm}{_SCORE}{metric}" in table.column_names
+        },
+    )
+
+
+def _array(column: Any) -> Any:  # Any: pyarrow is untyped
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _numpy(column: Any) -> Any:
+    return _array(column).to_numpy(zero_copy_only=False)
+
+
+def _numbered(ordered: Any) -> Counts:
+    """Return the number of each value in the order in which they stand."""
+    return np.asarray(_numpy(pc.index_in(ordered, pc.unique(ordered))), dtype=np.int64)
+
+
+def _valid(column: Any) -> BoolColumn:
+    return np.asarray(_numpy(pc.is_valid(column)), dtype=np.bool_)
+
+
+def _bools(column: Any) -> BoolColumn:
+    known = pc.fill_null(column.cast(pa.bool_()), False)  # noqa: FBT003
+    return np.asarray(_numpy(known), dtype=np.bool_)
+
+
+def _floats(column: Any) -> FloatColumn:
+    return np.array(_numpy(column.cast(pa.float64())), dtype=np.float64)  # null becomes NaN
+
+
+def _counts(column: Any) -> Counts:
+    return np.asarray(_numpy(pc.fill_null(column.cast(pa.int64()), -1)), dtype=np.int64)
+
+
+def _per_position(column: Any) -> PerPosition:
+    lists = _array(column).cast(pa.list_(pa.int64()))
+    lengths = _counts(pc.fill_null(pc.list_value_length(lists), 0))
+    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return PerPosition(
+        row=np.repeat(np.arange(len(lengths)), lengths),
+        position=np.arange(int(lengths.sum())) - first,
+        tokens=_counts(lists.flatten()),
+        given=_valid(lists),
+    )
+
+
+def _flagged(column: Any, prefix: str) -> BoolColumn:
+    """Say which rows have a flag that begins with the prefix."""
+    lists = _array(column).cast(pa.list_(pa.string()))
+    begins = _bools(pc.starts_with(lists.flatten(), pattern=prefix))
+    rows = np.zeros(len(lists), dtype=np.bool_)
+    rows[_counts(pc.list_parent_indices(lists))[begins]] = True
+    return rows

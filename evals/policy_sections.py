@@ -1,0 +1,125 @@
+"""The policy's sections beside its rules: design, sampling, validity, prices."""
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from evals.policy_reading import Node
+
+Design = Literal["paired_replay", "mirror", "split"]
+DESIGNS = ("paired_replay", "mirror", "split")
+Control = Literal["optional", "required"]
+CONTROLS = ("optional", "required")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Blocks of consecutive requests, to see how far they depend on each other."""
+
+    size: int
+    min_blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How the requests were drawn."""
+
+    warmup_drop: int = 0
+    """Pairs dropped from the start of the rollout, by count."""
+    block: Blocks | None = None
+    """`None` takes prompts as independent of each other."""
+    candidate_share: float = 0.5
+    """Of split traffic, the share that the candidate was to get."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidityRules:
+    """What must hold before anything is decided."""
+
+    srm_p_min: float = 0.001
+    drift_p_min: float = 0.01
+    client_lag_p99_max_frac: float = 0.01
+    aa_control: Control = "optional"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What an hour of each route costs, in one currency."""
+
+    baseline_per_hour: float
+    candidate_per_hour: float
+
+
+def read_design(root: Node) -> Design:
+    """Return the design; paired replay where none is given."""
+    node = root.get("design")
+    return "paired_replay" if node is None else cast("Design", node.one_of(DESIGNS))
+
+
+def read_sampling(root: Node) -> Sampling:
+    """Return how requests were drawn."""
+    node = root.mapping("sampling")
+    node.only("warmup_drop", "block", "candidate_share")
+    drop, share = node.get("warmup_drop"), node.get("candidate_share")
+    return Sampling(
+        warmup_drop=0 if drop is None else _at_least(drop, 0),
+        block=_blocks(node.get("block")),
+        candidate_share=0.5 if share is None else _open_unit(share),
+    )
+
+
+def read_validity(root: Node) -> ValidityRules:
+    """Return what must hold before anything is decided."""
+    node, plain = root.mapping("validity"), ValidityRules()
+    node.only("srm_p_min", "drift_p_min", "client_lag_p99_max_frac", "aa_control")
+
+    def level(key: str, default: float) -> float:
+        given = node.get(key)
+        return default if given is None else _open_unit(given)
+
+    control = node.get("aa_control")
+    return ValidityRules(
+        srm_p_min=level("srm_p_min", plain.srm_p_min),
+        drift_p_min=level("drift_p_min", plain.drift_p_min),
+        client_lag_p99_max_frac=level("client_lag_p99_max_frac", plain.client_lag_p99_max_frac),
+        aa_control="optional" if control is None else cast("Control", control.one_of(CONTROLS)),
+    )
+
+
+def read_prices(root: Node) -> Prices | None:
+    """Return the prices, `None` where none are given."""
+    node = root.get("prices")
+    if node is None:
+        return None
+    node.only("baseline_per_hour", "candidate_per_hour")
+    return Prices(
+        baseline_per_hour=_price(node.required("baseline_per_hour")),
+        candidate_per_hour=_price(node.required("candidate_per_hour")),
+    )
+
+
+def _blocks(node: Node | None) -> Blocks | None:
+    if node is None:
+        return None
+    node.only("size", "min_blocks")
+    return Blocks(
+        size=_at_least(node.required("size"), 2),
+        min_blocks=_at_least(node.required("min_blocks"), 20),
+    )
+
+
+def _at_least(node: Node, least: int) -> int:
+    if (count := node.integer()) < least:
+        raise node.error(f"wanted at least {least}, got {count}")
+    return count
+
+
+def _open_unit(node: Node) -> float:
+    if not 0 < (value := node.number()) < 1:
+        raise node.error(f"wanted a number between 0 and 1, got {value}")
+    return value
+
+
+def _price(node: Node) -> float:
+    if (price := node.number()) <= 0:
+        raise node.error(f"wanted a price above 0, got {price}")
+    return price

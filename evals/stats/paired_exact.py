@@ -1,0 +1,102 @@
+"""An exact p value for a paired loss, where the normal law is too eager in the tail."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from scipy.stats import binom
+
+_GAMMA = 1e-6
+"""Chance given away for holding the nuisance to a confidence set."""
+_TAIL = 1e-12
+_GRID = 24
+
+
+def loss_p(gained: float, lost: float, n: float, loss: float) -> float:
+    """Return the exact p value of "the share lost exceeds the share gained by at most `loss`".
+
+    Paired: of n pairs, only the candidate succeeds in `gained`, only the baseline in `lost`. The
+    tables are ordered by Tango's score at −`loss`; the share gained, g, is the nuisance:
+
+        p = sup over g of P(score(B, C) ≤ score seen; P(gain) = g, P(loss) = g + loss) + γ,
+
+    g held to its Clopper–Pearson set at 1 − γ, γ = 1e-6, which keeps p valid (Berger and Boos).
+    The supremum over the whole hypothesis lies on its boundary, since the score is monotone in
+    both counts (Sidik). Fractional counts are rounded towards no loss. n = 0 gives 1.
+
+    Sources: K. Sidik, Statistics in Medicine 22 (2003) 265–278; R. Berger and D. Boos, Journal of
+    the American Statistical Association 89 (1994) 1012–1016.
+    """
+    pairs, gains, losses = math.floor(n + 1e-9), math.ceil(gained - 1e-9), math.floor(lost + 1e-9)
+    if pairs <= 0 or losses <= 0:
+        return 1.0
+    gains = min(gains, pairs - losses)
+    low, high = _nuisance(gains, pairs, max(0.0, -loss), (1 - loss) / 2)
+    reach = _Region.of(gains, losses, pairs, loss, (low, high))
+    shares = np.linspace(math.sqrt(low), math.sqrt(high), _GRID) ** 2
+    for _ in range(2):  # the second grid is finer, around the first one's worst
+        chances = reach.chance(shares)
+        worst = int(np.argmax(chances))
+        best = float(chances[worst])
+        around = shares[max(worst - 1, 0)], shares[min(worst + 1, _GRID - 1)]
+        shares = np.linspace(*around, _GRID)
+    return min(1.0, max(best, float(reach.chance(shares).max())) + _GAMMA)
+
+
+def _nuisance(gains: int, n: int, least: float, most: float) -> tuple[float, float]:
+    """Return the Clopper–Pearson limits of the share gained, held to what the loss allows."""
+    low = 0.0 if gains == 0 else float(betaincinv(gains, n - gains + 1, _GAMMA / 2))
+    high = 1.0 if gains == n else float(betaincinv(gains + 1, n - gains, 1 - _GAMMA / 2))
+    return min(max(low, least), most), min(max(high, least), most)
+
+
+class _Region:
+    """The tables at least as bad as the one seen: for each count gained, the fewest lost."""
+
+    def __init__(
+        self, gains: NDArray[np.int64], fewest: NDArray[np.int64], n: int, loss: float
+    ) -> None:
+        self.gains, self.fewest, self.n, self.loss = gains, fewest, n, loss
+
+    @classmethod
+    def of(
+        cls, gains: int, losses: int, n: int, loss: float, shares: tuple[float, float]
+    ) -> "_Region":
+        """Find by bisection the fewest losses whose score is at most the one seen."""
+        seen = float(_scores(np.array([gains]), np.array([losses]), n, loss)[0])
+        first = int(binom.ppf(_TAIL, n, shares[0])) if shares[0] > 0 else 0
+        last = int(binom.isf(_TAIL, n, shares[1]))
+        b = np.arange(max(first, 0), min(last, n) + 1)
+        low, high = np.full(len(b), -1), n - b + 1  # fails at low, holds at high (or never)
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            inside = np.clip(middle, 0, n - b)
+            holds = (_scores(b, inside, n, loss) <= seen + 1e-9) & (middle >= 0)
+            open_ = high - low > 1
+            high = np.where(open_ & holds, middle, high)
+            low = np.where(open_ & ~holds, middle, low)
+        return cls(b, high, n, loss)
+
+    def chance(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the region's probability at each share gained."""
+        g = shares[:, None]
+        conditional = np.clip((g + self.loss) / np.maximum(1 - g, 1e-300), 0.0, 1.0)
+        gained = binom.pmf(self.gains, self.n, g)
+        lost = binom.sf(self.fewest - 1, self.n - self.gains, conditional)
+        left_out = 2 * _TAIL  # gains outside the range count as worst
+        return np.asarray((gained * lost).sum(axis=1) + left_out)
+
+
+def _scores(
+    gained: NDArray[np.int64], lost: NDArray[np.int64], n: int, loss: float
+) -> NDArray[np.float64]:
+    """Return Tango's z at −loss of many tables at once; see `tango.score`."""
+    b, c, delta = gained.astype(float), lost.astype(float), -loss
+    b2 = -b - c + (2 * n - b + c) * delta
+    root = np.sqrt(np.maximum(b2 * b2 + 8 * n * c * delta * (1 - delta), 0.0))
+    variance = n * ((root - b2) / (2 * n) + delta * (1 - delta))
+    excess = b - c - n * delta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = excess / np.sqrt(np.maximum(variance, 0.0))
+    return np.where(variance > 1e-12, z, np.where(excess == 0, 0.0, np.copysign(np.inf, excess)))
