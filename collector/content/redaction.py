@@ -17,6 +17,16 @@ from collector.contract import AttributeValue
 _CODING = ("utf-8", "surrogatepass")  # JSON can spell half of a surrogate pair
 
 _APART = "\n"  # as the end of a text, no part of a word
+_EXPONENT = "[0-9][eE][+-]?[0-9]"
+_ESCAPES = (
+    ("\\n", "\n"),
+    ('\\"', '"'),
+    ("\\t", "\t"),
+    ("\\r", "\r"),
+    ("\\/", "/"),
+    ("\\b", "\b"),
+    ("\\f", "\f"),
+)
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 
 Span = tuple[int, int]
@@ -52,6 +62,7 @@ class Redactor:
         # Most text holds nothing to replace, and one pass shows it.
         either = "|".join(f"(?:{pattern.expression})" for pattern in patterns)
         self._any = compiled(either) if patterns else None
+        self._any_or_exponent = compiled(f"{either}|{_EXPONENT}") if patterns else None
         # An anchor holds at the ends of each text, not at those of all texts together.
         self._joinable = not _ANCHORS.search(either)
 
@@ -81,6 +92,8 @@ class Redactor:
         """
         if not text.lstrip().startswith(("{", "[")):
             return self.text(text)
+        if self._is_clean_as_written(text):
+            return text
         try:
             document = json.loads(text)
             if not self._may_hold(document):
@@ -89,6 +102,22 @@ class Redactor:
             return text if redacted == document else _dump(redacted)
         except (ValueError, RecursionError):
             return self.text(text)
+
+    def _is_clean_as_written(self, text: str) -> bool:
+        """Say whether the JSON surely holds nothing to replace, without reading it as JSON.
+
+        With its common escapes put back, JSON is its own texts in one, unless an escape is itself
+        escaped or spells a character by number, or a number is written with an exponent.
+        """
+        if self._any_or_exponent is None:
+            return True
+        if not self._joinable or "\\\\" in text or "\\u" in text:
+            return False
+        plain = text
+        if "\\" in text:
+            for escape, character in _ESCAPES:
+                plain = plain.replace(escape, character)
+        return self._any_or_exponent.search(plain.encode(*_CODING)) is None
 
     def _may_hold(self, document: Any) -> bool:  # Any: a JSON value
         """Say whether anything in the document may be replaced, from all its texts in one pass."""

@@ -6,6 +6,7 @@ Imports the standard library only. A type belongs here if and only if it crosses
 from collector.contract.codec import (
     Decoded,
     Fact,
+    FactKind,
     assemble,
     decode,
     encode,
@@ -63,6 +64,7 @@ __all__ = [
     "DocumentError",
     "EngineSample",
     "Fact",
+    "FactKind",
     "Fields",
     "Finding",
     "Generation",

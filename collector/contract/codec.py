@@ -186,6 +186,9 @@ class FactKind(Enum):
     """It is of the wrong type; the fact's name is the problem's."""
 
 
+_FIELD = FactKind.FIELD  # an enum's members are slow to look up
+
+
 class Fact(NamedTuple):
     """What one attribute says, whichever span it stands on."""
 
@@ -301,7 +304,7 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     dims: dict[str, str] = {}
     problems: list[str] = []
     for kind, name, value in facts:
-        if kind is FactKind.FIELD:
+        if kind is _FIELD:
             fields[name] = value
         elif kind is FactKind.CONTENT:
             content[name] = value

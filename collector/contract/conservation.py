@@ -80,14 +80,11 @@ def _sign_violations(fields: Mapping[str, Any]) -> Iterator[str]:
 def _count_violations(fields: Mapping[str, Any]) -> Iterator[str]:
     if _ANY_COUNT.isdisjoint(fields):
         return
-    steps, drafted, accepted = (fields.get(name) for name in _COUNTS)
-    drafted_per_pos, accepted_per_pos, histogram = (fields.get(name) for name in _COUNT_LISTS)
-    if (
-        _any_negative(tuple(n for n in (steps, drafted, accepted) if n is not None))
-        or _any_negative(drafted_per_pos)
-        or _any_negative(accepted_per_pos)
-        or _any_negative(histogram)
-    ):
+    steps, drafted, accepted = map(fields.get, _COUNTS)
+    drafted_per_pos, accepted_per_pos, histogram = map(fields.get, _COUNT_LISTS)
+    scalars = [count for count in (steps, drafted, accepted) if count is not None]
+    lists = [counts for counts in (drafted_per_pos, accepted_per_pos, histogram) if counts]
+    if min(scalars, default=0) < 0 or min(map(min, lists), default=0) < 0:
         yield "counts:negative"
     if accepted is not None and drafted is not None and accepted > drafted:
         yield "counts:accepted_exceeds_draft"
@@ -109,7 +106,3 @@ def _per_position_violations(
         yield f"counts:{name}_per_pos_increases"
     if total is not None and sum(per_pos) != total:
         yield f"counts:{name}_per_pos_sum"
-
-
-def _any_negative(counts: tuple[int, ...] | None) -> bool:
-    return counts is not None and min(counts, default=0) < 0

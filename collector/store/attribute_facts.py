@@ -4,9 +4,9 @@ Most attributes of a span are those of the span before (model, provider, cohort,
 attribute says does not depend on its span: so it is parsed, told from text and interpreted once.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from collector.contract import AttributeValue, Fact, interpret
+from collector.contract import AttributeValue, Fact, FactKind, interpret
 from collector.dialects import is_text
 from collector.otlp import read_attribute
 
@@ -20,22 +20,27 @@ class AttributeFacts(NamedTuple):
     key: str
     value: AttributeValue
     is_text: bool
+    field: str | None
+    """The field of a generation that it is, by the contract."""
+    field_value: Any  # Any: of the field's own type
     fact: Fact | None
-    """What it says by the contract; None where the contract does not know it."""
+    """What else it says by the contract."""
 
 
-_known: dict[bytes, AttributeFacts] = {}
+KNOWN: Final[dict[bytes, AttributeFacts]] = {}
+"""Attributes that were read lately, by their `KeyValue` message."""
 
 
-def of(raw: bytes) -> AttributeFacts:
-    """Return what a `KeyValue` message is; raises `OtlpError` where it is none."""
-    known = _known.get(raw)
-    if known is not None:
-        return known
+def read(raw: bytes) -> AttributeFacts:
+    """Return what a `KeyValue` message is, and remember it; raises `OtlpError` where it is none."""
     key, value = read_attribute(raw)
-    facts = AttributeFacts(key, value, is_text(key), interpret(key, value))
+    fact = interpret(key, value)
+    if fact is not None and fact.kind is FactKind.FIELD:
+        facts = AttributeFacts(key, value, is_text(key), fact.name, fact.value, None)
+    else:
+        facts = AttributeFacts(key, value, is_text(key), None, None, fact)
     if len(raw) <= _LONGEST:
-        if len(_known) >= _MOST:
-            _known.clear()
-        _known[raw] = facts
+        if len(KNOWN) >= _MOST:
+            KNOWN.clear()
+        KNOWN[raw] = facts
     return facts

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import zstandard
+from backports import zstd
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -24,7 +24,12 @@ from collector.otlp import read_event, read_link
 from collector.otlp_values import read_attributes, write_attribute
 
 _DICTIONARY: Final = Path(__file__).with_name("payload-1.zstd-dictionary")
-_LEVEL: Final = 1
+# What is packed is small: the usual table of 128 KiB would take longer to clear, and leave nothing
+# else in the processor's cache.
+_OPTIONS: Final = {
+    int(zstd.CompressionParameter.compression_level): 1,
+    int(zstd.CompressionParameter.hash_log): 12,
+}
 # Fields of a span that have no column, attributes apart.
 _UNTYPED: Final = (
     "trace_state",
@@ -57,7 +62,7 @@ def pack(attributes: Sequence[bytes], message: Any, content: ContentPolicy) -> b
     for name in _UNTYPED:
         if value := getattr(message, name):
             setattr(kept, name, value)
-    return _codecs().payload.compress(kept.SerializeToString())
+    return _codecs().pack_payload(kept.SerializeToString())
 
 
 def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
@@ -76,7 +81,7 @@ def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPol
 
 def unpack(payload: bytes) -> Payload:
     """Return what `pack` was given."""
-    kept = trace_pb2.Span.FromString(_codecs().decompressor.decompress(payload))
+    kept = trace_pb2.Span.FromString(_codecs().unpack(payload))
     return Payload(
         attributes=read_attributes(kept.attributes),
         events=tuple(read_event(event.SerializeToString()) for event in kept.events),
@@ -87,23 +92,23 @@ def unpack(payload: bytes) -> Payload:
 def pack_attributes(attributes: Iterable[bytes]) -> bytes:
     """Return `KeyValue` messages as one compressed value."""
     kept = otlp_wire.Span(attributes=attributes).SerializeToString()
-    return _codecs().attributes.compress(kept)
+    return _codecs().pack(kept)
 
 
 def pack_resource(raw: bytes) -> bytes:
     """Return a `Resource` message as a compressed value."""
-    return _codecs().attributes.compress(raw)
+    return _codecs().pack(raw)
 
 
 def unpack_resource(packed: bytes) -> dict[str, AttributeValue]:
     """Return the attributes of the resource that `pack_resource` was given."""
-    raw = _codecs().decompressor.decompress(packed)
+    raw = _codecs().unpack(packed)
     return read_attributes(resource_pb2.Resource.FromString(raw).attributes)
 
 
 def unpack_attributes(packed: bytes) -> dict[str, AttributeValue]:
     """Return the attributes that `pack_attributes` was given."""
-    kept = trace_pb2.Span.FromString(_codecs().decompressor.decompress(packed))
+    kept = trace_pb2.Span.FromString(_codecs().unpack(packed))
     return read_attributes(kept.attributes)
 
 
@@ -111,10 +116,18 @@ class _Codecs(threading.local):
     """zstd's contexts, which no two threads may use at once."""
 
     def __init__(self) -> None:
-        dictionary = zstandard.ZstdCompressionDict(_DICTIONARY.read_bytes())
-        self.payload = zstandard.ZstdCompressor(level=_LEVEL, dict_data=dictionary)
-        self.attributes = zstandard.ZstdCompressor(level=_LEVEL)
-        self.decompressor = zstandard.ZstdDecompressor(dict_data=dictionary)
+        self._dictionary = zstd.ZstdDict(_DICTIONARY.read_bytes())
+        self._payload = zstd.ZstdCompressor(options=_OPTIONS, zstd_dict=self._dictionary)
+        self._plain = zstd.ZstdCompressor(options=_OPTIONS)
+
+    def pack_payload(self, data: bytes) -> bytes:
+        return self._payload.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+
+    def pack(self, data: bytes) -> bytes:
+        return self._plain.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+
+    def unpack(self, packed: bytes) -> bytes:
+        return zstd.decompress(packed, self._dictionary)
 
 
 @cache

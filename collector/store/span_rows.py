@@ -7,6 +7,7 @@ from collector.content import DROP, ContentPolicy
 from collector.contract import (
     AttributeValue,
     Fact,
+    Fields,
     Score,
     SpanStatus,
     assemble,
@@ -95,10 +96,14 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
     attributes: dict[str, AttributeValue] = {}
     rest: list[bytes] = []
     text: dict[str, bytes] = {}
+    fields: Fields = {}
     facts: list[Fact] = []
+    known = attribute_facts.KNOWN.get
     for raw in message.attributes:
-        key, value, is_text, fact = attribute_facts.of(raw)
+        key, value, is_text, field, field_value, fact = known(raw) or attribute_facts.read(raw)
         attributes[key] = value
+        if field is not None:
+            fields[field] = field_value
         if is_text:
             text[key] = raw
         else:
@@ -113,7 +118,7 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
     if is_contract(attributes):
         # The short way to what `recognise` says of such a span.
         facts.extend(sender.facts)
-        fields = {"start_unix_ns": start, "end_unix_ns": end}
+        fields["start_unix_ns"], fields["end_unix_ns"] = start, end
         decoded = assemble(fields, facts, failed=status is SpanStatus.ERROR)
         quality = decoded.fields.get("quality", ())
         generation = generation_rows.to_row(decoded.fields, DRAFTGATE.name)

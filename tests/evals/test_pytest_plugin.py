@@ -49,7 +49,7 @@ def outcome_of(tmp_path: Path, otlp_of, generation_of):
         )
         text = f"def test_ship(assert_rollout):\n    {call.format(database=database)}\n"
         (tmp_path / "test_ship.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "evals.pytest_plugin", "."]
+        command = [sys.executable, "-m", "pytest", "-q", "."]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
