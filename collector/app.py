@@ -33,7 +33,7 @@ from collector.ingest import Ingest
 from collector.settings import Settings, policy_of
 from collector.store import Store, keys
 
-_DECODERS = 4
+_DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread only fights for it
 
 
 def create_app(settings: Settings) -> FastAPI:

@@ -38,6 +38,12 @@ def export_request(spans: Iterable[Span]) -> ExportTraceServiceRequest:
         out.status.code = STATUSES[span.status]
         out.status.message = span.status_message or ""
         fill_attributes(out.attributes, span.attributes)
+        for event in span.events:
+            sent = out.events.add(name=event.name, time_unix_nano=event.time_unix_ns)
+            fill_attributes(sent.attributes, event.attributes)
+        for link in span.links:
+            to = {"trace_id": bytes.fromhex(link.trace_id), "span_id": bytes.fromhex(link.span_id)}
+            fill_attributes(out.links.add(**to).attributes, link.attributes)
     return request
 
 

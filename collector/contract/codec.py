@@ -314,6 +314,7 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
             problems.append(name)
     if dims:
         fields["dims"] = dims
+    fields.setdefault("operation", "chat")
     if failed:
         fields.setdefault("error_type", "_OTHER")
     flags = broken_laws(fields)

@@ -102,14 +102,15 @@ class State(NamedTuple):
         bins = self.bins.get(metric)
         if not bins:
             return None
-        rank = math.floor(q * (sum(bins.values()) - 1))
+        moments = self.moments[metric]
+        rank = math.floor(q * (moments.n - 1))
+        if rank in (0, moments.n - 1):
+            return moments.min if rank == 0 else moments.max
         seen = 0
         for index in sorted(bins):
             seen += bins[index]
             if seen > rank:
-                value = value_of(index)
-                moments = self.moments[metric]
-                return min(max(value, moments.min), moments.max)
+                return min(max(value_of(index), moments.min), moments.max)
         raise AssertionError("the ranks are counted from these bins")
 
 
@@ -216,6 +217,8 @@ def _bin_records(within: Ints, n: Ints) -> npt.NDArray[Any]:  # Any: records
 
 def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # Any: records
     """Cut the records, which are sorted by owner, into one piece an owner."""
+    if not len(records):
+        return {}
     owners, starts = np.unique(owner, return_index=True)
     pieces = np.split(records, starts[1:])
     return {int(o): piece.tobytes() for o, piece in zip(owners, pieces, strict=True)}

@@ -1,0 +1,128 @@
+"""An engine's span and its client's generation: two exports, one generation."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from otlp_bodies import received
+from sqlalchemy import func, select
+
+from collector.contract import Generation, Span, encode
+from collector.store import Batch, Store, engine_spans, generations, prepare, rollouts
+from collector.store.tables import engine_span
+from collector.store.writer import Writer
+
+GenerationOf = Callable[..., Generation]
+ENGINE = {
+    "gen_ai.latency.time_to_first_token": 0.07,
+    "gen_ai.latency.time_in_queue": 0.01,
+    "gen_ai.latency.time_in_model_prefill": 0.05,
+    "gen_ai.latency.time_in_model_decode": 0.4,
+    "gen_ai.usage.prompt_tokens": 12,
+    "gen_ai.usage.completion_tokens": 11,
+}
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with contextlib.closing(Store.open(database_url)) as opened:
+        yield opened
+
+
+def engine_span_of(client: Generation, **fields: Any) -> Span:
+    """Make vLLM's own span of the client's request."""
+    span = Span(
+        trace_id=client.trace_id,
+        span_id="e" * 16,
+        parent_span_id=client.span_id,
+        name="llm_request",
+        kind="server",
+        start_unix_ns=client.start_unix_ns,
+        end_unix_ns=client.end_unix_ns,
+        attributes=ENGINE,
+    )
+    return replace(span, **fields)
+
+
+def write(store: Store, *spans: Span) -> None:
+    store.write(Batch(spans=prepare(received(spans))))
+
+
+def stored(store: Store, rollout: str = "k4") -> tuple[Generation, ...]:
+    with store.read() as connection:
+        wanted = generations.Filter(rollout)
+        return generations.page(connection, wanted, content=False, limit=9, after=0).generations
+
+
+def waiting(store: Store) -> int:
+    with store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(engine_span)) or 0
+
+
+@pytest.mark.parametrize("engine_first", [True, False])
+def test_whichever_arrives_first_there_is_one_generation(
+    store: Store, generation_of: GenerationOf, *, engine_first: bool
+) -> None:
+    """The engine's times fill what the client could not know, and count in the rollups once."""
+    client = generation_of(1, service_name=None)
+    spans = [encode(client), engine_span_of(client)]
+    for span in reversed(spans) if engine_first else spans:
+        write(store, span)
+    times = {"server_ttft_s": 0.07, "queue_s": 0.01, "prefill_s": 0.05, "decode_s": 0.4}
+    assert stored(store) == (replace(client, **times),)
+    assert waiting(store) == 0
+    for span in spans:  # a retry adds nothing
+        write(store, span)
+    with store.read() as connection:
+        (arm,) = rollouts.summary(connection, "k4")
+    counted = {metric.metric: (metric.n, metric.sum) for metric in arm.metrics}
+    assert (arm.generations, arm.output_tokens) == (1, 11)
+    assert (counted["server_ttft_s"], counted["queue_s"]) == ((1, 0.07), (1, 0.01))
+    assert counted["ttft_s"] == (1, 0.5)
+
+
+def test_what_the_client_said_itself_stays(store: Store, generation_of: GenerationOf) -> None:
+    """A time that the client's span has is not replaced by the engine's."""
+    client = generation_of(1, server_ttft_s=0.2, service_name=None)
+    write(store, encode(client), engine_span_of(client))
+    (found,) = stored(store)
+    assert (found.server_ttft_s, found.queue_s) == (0.2, 0.01)
+
+
+def test_spans_between_lead_to_the_nearest_generation(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """Of two generations in a trace, the one above the engine's span is its client."""
+    client, other = (
+        generation_of(n, trace_id="a" * 32, service_name=None, prompt_id=f"p{n}") for n in (1, 2)
+    )
+    between = Span(
+        trace_id=client.trace_id,
+        span_id="b" * 16,
+        parent_span_id=client.span_id,
+        name="POST",
+        start_unix_ns=client.start_unix_ns,
+        end_unix_ns=client.end_unix_ns,
+    )
+    engine = engine_span_of(client, parent_span_id=between.span_id)
+    write(store, encode(client), encode(other), between, engine)
+    assert [found.queue_s for found in stored(store)] == [0.01, None]
+
+
+def test_a_request_without_a_clients_span_counts_in_the_end(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """Behind a gateway nobody instrumented, the engine's span is all there is of the request."""
+    attributes = ENGINE | {"draftgate.rollout": "k4", "draftgate.arm": "candidate"}
+    write(store, engine_span_of(generation_of(1), attributes=attributes))
+    with pytest.raises(Exception, match="no rollout"):
+        stored(store)
+    assert waiting(store) == 1
+    with store.transaction() as connection:
+        overdue = engine_spans.take_overdue(connection, 2**40, at_most=10)
+        Writer(connection).write_generations(overdue)
+    assert waiting(store) == 0
+    (found,) = stored(store)
+    assert (found.output_tokens, found.queue_s, found.arm) == (11, 0.01, "candidate")
