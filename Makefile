@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check lint format bench browser clients clean help
+.PHONY: demo test test-slow check lint format bench browser postgres clients clients clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -44,6 +44,9 @@ bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
 
 browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)
+
+postgres:  ## Install PostgreSQL for the tests that start one of their own (Debian and Ubuntu)
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || (apt-get update && apt-get install -y --no-install-recommends postgresql)
 
 clients: $(READY)  ## Install the instrumentations that the tests use as clients
 	$(BIN)/python tests/client_environments.py
