@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collector.contract import Arm, AttributeValue, Content, Generation, Speculation, encode
+from collector.contract import Arm, Content, Generation, Speculation, encode
+from collector.otlp_values import write_attribute
 
 COHORTS = ("chat", "code", "rag", "tool_call")
 ROLLOUTS = 5
@@ -80,7 +80,7 @@ class Spans:
     def _request(self, batch: int) -> ExportTraceServiceRequest:
         request = ExportTraceServiceRequest()
         resource_spans = request.resource_spans.add()
-        fill(resource_spans.resource.attributes.add(key="service.name").value, "bench")
+        resource_spans.resource.attributes.append(write_attribute("service.name", "bench"))
         scope_spans = resource_spans.scope_spans.add()
         scope_spans.scope.name = "draftgate.bench"
         # Neighbours within one request share no text, however it is compressed.
@@ -197,21 +197,4 @@ def _write(out: trace_pb2.Span, generation: Generation) -> None:
     span = encode(generation)
     out.name, out.kind = span.name, trace_pb2.Span.SPAN_KIND_CLIENT
     out.start_time_unix_nano, out.end_time_unix_nano = span.start_unix_ns, span.end_unix_ns
-    for key, value in span.attributes.items():
-        fill(out.attributes.add(key=key).value, value)
-
-
-def fill(out: AnyValue, value: AttributeValue) -> None:
-    """Write an attribute value."""
-    if isinstance(value, bool):
-        out.bool_value = value
-    elif isinstance(value, int):
-        out.int_value = value
-    elif isinstance(value, float):
-        out.double_value = value
-    elif isinstance(value, str):
-        out.string_value = value
-    elif isinstance(value, tuple):
-        out.array_value.SetInParent()
-        for item in value:
-            fill(out.array_value.values.add(), item)
+    out.attributes.extend(write_attribute(key, value) for key, value in span.attributes.items())
