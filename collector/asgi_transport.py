@@ -1,6 +1,8 @@
 """An httpx transport that serves an ASGI application in this process, synchronously."""
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, ExitStack
 from typing import Any
@@ -8,6 +10,10 @@ from typing import Any
 import anyio
 import httpx
 from anyio.from_thread import BlockingPortal
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+_PIECES_AHEAD = 2
+_Message = dict[str, Any]  # Any: ASGI's messages are mappings of whatever they carry
 
 
 class InProcessTransport(httpx.BaseTransport):
@@ -18,8 +24,7 @@ class InProcessTransport(httpx.BaseTransport):
 
         `app` is any ASGI application, for which there is no type to name.
         """
-        # Where the application fails, its answer is given, as by a server.
-        self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self._app = app
         with ExitStack() as stack:
             self._portal = _start_portal()
             stack.callback(lambda: self._portal.call(self._portal.stop))
@@ -27,19 +32,114 @@ class InProcessTransport(httpx.BaseTransport):
             self._open = stack.pop_all()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request."""
-        return self._portal.call(self._handle, request, request.read())
+        """Answer a request; the answer's body is made as it is read.
+
+        Where the application fails after the answer has begun, reading raises
+        `RemoteProtocolError`, as it does where a server breaks off.
+        """
+        sent, received = anyio.create_memory_object_stream[_Message](_PIECES_AHEAD)
+        call = _Call(self._app, request, request.read(), sent)
+        running = self._portal.start_task_soon(call.run)
+        body = _Body(self._portal, received, call, running)
+        start = body.next()
+        if start is None:
+            body.close()
+            raise httpx.RemoteProtocolError("the application gave no answer")
+        return httpx.Response(start["status"], headers=start["headers"], stream=body)
 
     def close(self) -> None:
         """Leave the lifespan and end the thread; may be called twice."""
         self._open.close()
 
-    async def _handle(self, request: httpx.Request, body: bytes) -> httpx.Response:
-        inner = httpx.Request(request.method, request.url, headers=request.headers, content=body)
-        answer = await self._transport.handle_async_request(inner)
-        return httpx.Response(
-            answer.status_code, headers=answer.headers, content=await answer.aread()
-        )
+
+class _Call:
+    """One request of the application, whose messages go to a bounded stream."""
+
+    def __init__(
+        self,
+        app: Any,  # Any: an ASGI application
+        request: httpx.Request,
+        body: bytes,
+        sent: MemoryObjectSendStream[_Message],
+    ) -> None:
+        self._app = app
+        self._request = request
+        self._body: bytes | None = body
+        self._sent = sent
+        self.answered = False
+        """Wholly."""
+
+    async def run(self) -> None:
+        """Run the application."""
+        async with self._sent:
+            await self._app(self._scope(), self._receive, self._send)
+
+    async def _receive(self) -> _Message:
+        if self._body is None:
+            await anyio.sleep_forever()  # the client stays until it closes the answer
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def _send(self, message: _Message) -> None:
+        if message["type"] == "http.response.start" or message.get("body"):
+            await self._sent.send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.answered = True
+
+    def _scope(self) -> _Message:
+        url = self._request.url
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": self._request.method,
+            "headers": [(name.lower(), value) for name, value in self._request.headers.raw],
+            "scheme": url.scheme,
+            "path": url.path,
+            "raw_path": url.raw_path.split(b"?")[0],
+            "query_string": url.query,
+            "server": (url.host, url.port),
+            "client": ("127.0.0.1", 0),
+            "root_path": "",
+        }
+
+
+class _Body(httpx.SyncByteStream):
+    """What the application sends, one message at a time."""
+
+    def __init__(
+        self,
+        portal: BlockingPortal,
+        received: MemoryObjectReceiveStream[_Message],
+        call: _Call,
+        running: Future[None],
+    ) -> None:
+        self._portal = portal
+        self._received = received
+        self._call = call
+        self._running = running
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the body's pieces."""
+        while (message := self.next()) is not None:
+            yield message["body"]
+        failure = self._running.exception()
+        # What fails after its answer, as a bug does after it was answered 500, has answered.
+        if not self._call.answered:
+            raise httpx.RemoteProtocolError("the answer broke off") from failure
+
+    def next(self) -> _Message | None:
+        """Return the next message; None after the last."""
+        try:
+            return self._portal.call(self._received.receive)
+        except anyio.EndOfStream:
+            return None
+
+    def close(self) -> None:
+        """Let go of the request, whether it was read to its end or not."""
+        self._running.cancel()
+        with contextlib.suppress(RuntimeError):  # the event loop may have ended
+            self._portal.call(self._received.close)
 
 
 def _start_portal() -> BlockingPortal:

@@ -1,4 +1,4 @@
-"""`draftgate serve` and `draftgate db`."""
+"""`draftgate serve` and `draftgate db`, and the collector's other commands."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collector import exposure, keys_cli, logs, server
+from collector import export_cli, exposure, keys_cli, logs, server
 from collector.command_line import Database, one_line_errors, open_store
 from collector.errors import SettingsError
 from collector.logs import LogFormat, LogLevel
@@ -21,6 +21,7 @@ app = typer.Typer(no_args_is_help=True, help="The collector: OTLP in, SQL behind
 db = typer.Typer(no_args_is_help=True, help="Look after the database.")
 app.add_typer(db, name="db")
 app.add_typer(keys_cli.app, name="keys")
+app.add_typer(export_cli.app)
 
 
 @app.command()

@@ -4,6 +4,8 @@ import json
 import os
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import date, datetime
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
@@ -17,6 +19,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from collector.arrow_body import ArrowBody
 from collector.contract import (
     Arm,
     ArmSummary,
@@ -27,6 +30,7 @@ from collector.contract import (
     Score,
     Span,
     StoredVerdict,
+    TimeBucket,
     Verdict,
     from_document,
     to_document,
@@ -40,6 +44,8 @@ _ARROW = "application/vnd.apache.arrow.stream"
 _PROTOBUF = "application/x-protobuf"
 _SCORES_A_POST = 1000
 _Query = Mapping[str, str | int | bool | None]
+Instant = datetime | float
+"""A time with its zone, or seconds since 1970."""
 R = TypeVar("R")
 
 
@@ -162,10 +168,33 @@ class Client:
         """Return every rollout that has a generation, by name."""
         return self._records(RolloutOverview, self._get("/api/v1/rollouts"), "rollouts")
 
-    def summary(self, rollout: str) -> tuple[ArmSummary, ...]:
-        """Return counts and sums, one row for each cohort and arm."""
+    def summary(
+        self, rollout: str, *, start: Instant | None = None, end: Instant | None = None
+    ) -> tuple[ArmSummary, ...]:
+        """Return counts, sums and percentiles, one row for each cohort and arm.
+
+        Of all generations, or of those that began in [start, end), each a datetime with its zone or
+        Unix seconds; the window is widened to whole minutes.
+        """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
-        return self._records(ArmSummary, self._get(path), "summary")
+        return self._records(ArmSummary, self._get(path, _window(start, end)), "summary")
+
+    def timeseries(
+        self,
+        rollout: str,
+        *,
+        step: str,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        cohort: str | None = None,
+    ) -> tuple[TimeBucket, ...]:
+        """Return the summary step by step: a `minute`, an `hour` or a `day` (UTC) each.
+
+        The window is widened to whole steps. A step in which nothing began has no row.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
+        query = {"step": step, "cohort": cohort, **_window(start, end)}
+        return self._records(TimeBucket, self._get(path, query), "timeseries")
 
     def generations(
         self,
@@ -183,6 +212,58 @@ class Client:
             "content": content,
         }
         return self._pages(Generation, "/api/v1/generations", query, "generations")
+
+    def newest(
+        self,
+        limit: int = 50,
+        rollout: str | None = None,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        content: bool = False,
+    ) -> tuple[Generation, ...]:
+        """Return the `limit` (1 to 1000) generations that arrived last, the newest first.
+
+        Of all, or of one rollout, which must be named for an arm or a cohort.
+        """
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "content": content,
+            "order": "newest",
+            "limit": limit,
+        }
+        return self._records(Generation, self._get("/api/v1/generations", query), "generations")
+
+    def generation_batches(
+        self,
+        rollout: str | None = None,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        arrived_since: date | None = None,
+        arrived_until: date | None = None,
+        content: bool = False,
+        scores: bool = False,
+    ) -> AbstractContextManager[pa.RecordBatchReader]:
+        """Open a stream of generations as Arrow columns, in the order of arrival.
+
+        Its `schema` is known at once; iterating gives batches, of which few are held at a time.
+        Columns are the fields of `Generation`, those of its speculation after `spec_`; with
+        `content` also the text, with `scores` a list of scores a row. `arrived_since` and
+        `arrived_until` are days (UTC), the latter not in the window itself.
+        """
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "arrived_since": arrived_since.isoformat() if arrived_since is not None else None,
+            "arrived_until": arrived_until.isoformat() if arrived_until is not None else None,
+            "content": content,
+            "scores": scores,
+        }
+        return self._arrow("/api/v1/generations", query)
 
     def pairs(
         self,
@@ -206,13 +287,8 @@ class Client:
 
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
-        response = self._send(
-            "GET", "/api/v1/pairs", params={"rollout": rollout}, headers={"Accept": _ARROW}
-        )
-        try:
-            return pa.ipc.open_stream(response.content).read_all()
-        except pa.ArrowException as exc:
-            raise self._alien(exc) from exc
+        with self._arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
+            return reader.read_all()
 
     def trace(self, trace_id: str) -> tuple[Span, ...]:
         """Return every stored span of a trace, by start."""
@@ -273,6 +349,35 @@ class Client:
         given = {name: value for name, value in (query or {}).items() if value is not None}
         return self._json(self._send("GET", path, params=given))
 
+    @contextmanager
+    def _arrow(self, path: str, query: _Query) -> Iterator[pa.RecordBatchReader]:
+        """Open an Arrow stream; raises `ClientError` where it breaks off, also while it is read."""
+        given = {name: value for name, value in query.items() if value is not None}
+        with self._answering(path):
+            response = self._http.send(
+                self._http.build_request("GET", path, params=given, headers={"Accept": _ARROW}),
+                stream=True,
+            )
+        with closing(response), self._answering(path):
+            if not response.is_success:
+                response.read()
+                raise ClientError(f"{response.url}: {_refusal(response)}")
+            body = ArrowBody(response.iter_bytes())
+            try:
+                with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
+                    yield reader
+            except (pa.ArrowException, OSError) as exc:
+                if body.broke_off:
+                    raise self._broken_off(path) from exc
+                if isinstance(exc, pa.ArrowException):
+                    raise self._alien(exc) from exc
+                raise  # the reader's own, such as a full disk
+            if body.broke_off:
+                raise self._broken_off(path)
+
+    def _broken_off(self, path: str) -> ClientError:
+        return ClientError(f"{self._url}{path}: the answer broke off; ask again")
+
     def _post(self, path: str, document: object) -> httpx.Response:
         try:
             body = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
@@ -282,8 +387,17 @@ class Client:
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request and return its good answer; `options` are those of httpx."""
-        try:
+        with self._answering(path):
             response = self._http.request(method, path, **options)
+        if not response.is_success:
+            raise ClientError(f"{response.url}: {_refusal(response)}")
+        return response
+
+    @contextmanager
+    def _answering(self, path: str) -> Iterator[None]:
+        """Turn what keeps an answer from coming into a `ClientError`."""
+        try:
+            yield
         except httpx.ConnectError as exc:
             raise ClientError(
                 f"{self._url}: nothing answers ({exc}); is `draftgate serve` running?"
@@ -293,9 +407,6 @@ class Client:
             raise ClientError(
                 f"{self._url}{path}: no answer ({reason}); is this a collector, and is it busy?"
             ) from exc
-        if not response.is_success:
-            raise ClientError(f"{response.url}: {_refusal(response)}")
-        return response
 
     def _json(self, response: httpx.Response) -> Any:  # Any: a JSON value
         try:
@@ -332,6 +443,18 @@ class Client:
             f"{self._url}: answered what a collector of this version does not ({exc}); "
             "check the URL, and that both are the same version"
         )
+
+
+def _window(start: Instant | None, end: Instant | None) -> _Query:
+    return {"start": _instant("start", start), "end": _instant("end", end)}
+
+
+def _instant(name: str, given: Instant | None) -> str | None:
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise ClientError(f"{name}={given}: has no time zone; wanted one, such as UTC")
+        return given.isoformat()
+    return None if given is None else repr(given)
 
 
 def _trusting(ca_file: str | Path) -> ssl.SSLContext:

@@ -14,6 +14,7 @@ CollectorError                     one line: what was seen, what was wanted, wha
 ├── QueueFullError                 more is pending than the queue may hold; send again later
 ├── StoreError                     the database cannot be used
 │   └── StoreUnavailableError      it cannot be used now (locked, full, read-only); try again later
+├── ExportError                    the file of an export cannot be written
 └── ClientError                    the collector could not be reached, or refused
 """
 
@@ -83,6 +84,10 @@ class StoreError(CollectorError):
 
 class StoreUnavailableError(StoreError):
     """The database cannot be used now; trying again may help."""
+
+
+class ExportError(CollectorError):
+    """The file of an export cannot be written."""
 
 
 class ClientError(CollectorError):

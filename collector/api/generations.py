@@ -1,42 +1,86 @@
-"""Generations of a rollout, in pages."""
+"""Generations, in pages or as Arrow columns."""
 
-from fastapi import APIRouter
-from fastapi.responses import JSONResponse
+from datetime import date
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from collector.api import cursors
-from collector.api.pages import After, Limit, Rollout, Text
+from collector.api import arrow, cursors
+from collector.api.pages import After, Limit, Text
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import Arm, Generation, to_document
-from collector.store import generations
+from collector.store import generations, generations_arrow
 
 router = APIRouter(prefix="/api/v1/generations", tags=["generations"])
 
 
+class Order(StrEnum):
+    """Of arrival."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
 class Generations(BaseModel):
-    """A page of generations, in the order of arrival."""
+    """A page of generations, in the order that was asked for."""
 
     generations: list[Generation]
     next: str | None
 
 
-@router.get("", response_model=Generations, responses=responses(400, 401, 403, 404, 422, 429, 503))
-def list_generations(
+Since = Annotated[
+    date | None, Query(description="Arrived on this day or later; a day is one of UTC.")
+]
+Until = Annotated[date | None, Query(description="Arrived before this day.")]
+Scores = Annotated[bool, Query(alias="scores", description="With scores; in Arrow alone.")]
+
+
+@router.get(
+    "",
+    response_model=Generations,
+    responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
+)
+def list_generations(  # noqa: PLR0913  # one parameter a query's
     collector: Collector,
-    rollout: Rollout,
+    rollout: Annotated[
+        str | None, Query(description="Absent: of every rollout, and of none.")
+    ] = None,
     arm: Arm | None = None,
     cohort: str | None = None,
+    arrived_since: Since = None,
+    arrived_until: Until = None,
     *,
     content: Text,
+    with_scores: Scores = False,
+    order: Order = Order.OLDEST,
     limit: Limit = 200,
     after: After = None,
-) -> JSONResponse:
-    """List a rollout's generations."""
-    start = int(cursors.decode(after, [int])[0]) if after is not None else 0
-    wanted = generations.Filter(rollout, arm, cohort)
+    accept: arrow.Accept = None,
+) -> Response:
+    """List generations in the order of arrival, or from the newest back.
+
+    With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of all of
+    them, and limit and after do not apply.
+    """
+    wanted = generations.Filter(rollout, arm, cohort, arrived_since, arrived_until)
+    newest = order is Order.NEWEST
+    if arrow.is_wanted(accept):
+        with collector.store.read() as connection:
+            generations.check(connection, wanted)
+        extras = generations_arrow.Extras(content=content, scores=with_scores)
+        return arrow.respond(
+            generations_arrow.schema(extras),
+            generations_arrow.batches(collector.store, wanted, extras, newest=newest),
+        )
+    start = int(cursors.decode(after, [int])[0]) if after is not None else None
     with collector.store.read() as connection:
-        page = generations.page(connection, wanted, content=content, limit=limit, after=start)
+        page = generations.page(
+            connection, wanted, content=content, limit=limit, after=start, newest=newest
+        )
     return JSONResponse(
         {
             "generations": [to_document(generation) for generation in page.generations],

@@ -1,19 +1,16 @@
 """Pairs of a rollout: records in pages, or all of them as Arrow columns."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from collector.api import cursors
+from collector.api import arrow, cursors
 from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
-from collector.store import pairs, pairs_arrow
+from collector.store import pairs, pairs_arrow, rollouts
 
-ARROW = "application/vnd.apache.arrow.stream"
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
 
 
@@ -27,10 +24,7 @@ class Pairs(BaseModel):
 @router.get(
     "",
     response_model=Pairs,
-    responses={
-        200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}},
-        **responses(400, 401, 403, 404, 422, 429, 503),
-    },
+    responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
 )
 def list_pairs(
     collector: Collector,
@@ -40,17 +34,17 @@ def list_pairs(
     content: Text,
     limit: Limit = 100,
     after: After = None,
-    accept: Annotated[str | None, Header()] = None,
+    accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores.
 
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
     rollout, numbers only, one row a pair; the other parameters do not apply then.
     """
-    if ARROW in (accept or ""):
+    if arrow.is_wanted(accept):
         with collector.store.read() as connection:
-            table = pairs_arrow.table(connection, rollout)
-        return Response(pairs_arrow.to_stream(table), media_type=ARROW)
+            rollouts.require(connection, rollout)
+        return arrow.respond(*pairs_arrow.stream(collector.store, rollout))
     with collector.store.read() as connection:
         page = pairs.page(
             connection,

@@ -1,13 +1,18 @@
 """Rollouts: what is held of each, and counts and sums by cohort and arm."""
 
+from enum import StrEnum
+
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from collector.api import instants
 from collector.api.problems import responses
 from collector.api.state import Collector
-from collector.contract import ArmSummary, RolloutOverview, to_document
+from collector.contract import ArmSummary, Document, RolloutOverview, TimeBucket, to_document
+from collector.errors import RequestError
 from collector.store import rollouts
+from collector.store.rollups import read, state
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["rollouts"])
 
@@ -18,10 +23,43 @@ class Rollouts(BaseModel):
     rollouts: list[RolloutOverview]
 
 
+class StepName(StrEnum):
+    """The length of a row's time."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+
+class PercentilesDefinition(BaseModel):
+    """What p50, p95 and p99 are."""
+
+    method: str = "DDSketch"
+    relative_error: float = state.RELATIVE_ERROR
+    definition: str = "lower sample quantile: the value of rank floor(q (n - 1)) from 0"
+
+
+class WindowBody(BaseModel):
+    """The window that was summed, by the start of generations; null is no bound."""
+
+    start_unix_s: int | None
+    end_unix_s: int | None = Field(description="Not in the window itself.")
+
+
 class Summary(BaseModel):
     """One row for each cohort and arm."""
 
     summary: list[ArmSummary]
+    window: WindowBody
+    percentiles: PercentilesDefinition
+
+
+class Timeseries(BaseModel):
+    """One row for each step that a generation began in, cohort and arm."""
+
+    timeseries: list[TimeBucket]
+    window: WindowBody
+    percentiles: PercentilesDefinition
 
 
 @router.get("", response_model=Rollouts, responses=responses(401, 403, 429, 503))
@@ -33,10 +71,60 @@ def list_rollouts(collector: Collector) -> JSONResponse:
 
 
 @router.get(
-    "/{rollout:path}/summary", response_model=Summary, responses=responses(401, 403, 404, 429, 503)
+    "/{rollout:path}/summary",
+    response_model=Summary,
+    responses=responses(400, 401, 403, 404, 422, 429, 503),
 )
-def get_summary(rollout: str, collector: Collector) -> JSONResponse:
-    """Give counts and sums of each arm in each cohort; ratios are the reader's to make."""
+def get_summary(
+    rollout: str,
+    collector: Collector,
+    start: instants.Start = None,
+    end: instants.End = None,
+) -> JSONResponse:
+    """Give counts, sums and percentiles of each arm in each cohort.
+
+    Ratios of counts are the reader's to make. Of the generations that began in the window, or of
+    all. The window is widened to whole minutes, and the answer says to which.
+    """
+    window = _window(start, end, read.Step.MINUTE)
     with collector.store.read() as connection:
-        found = rollouts.summary(connection, rollout)
-    return JSONResponse({"summary": [to_document(row) for row in found]})
+        found = rollouts.summary(connection, rollout, window)
+    return JSONResponse({"summary": [to_document(row) for row in found], **_about(window)})
+
+
+@router.get(
+    "/{rollout:path}/timeseries",
+    response_model=Timeseries,
+    responses=responses(400, 401, 403, 404, 422, 429, 503),
+)
+def get_timeseries(
+    rollout: str,
+    collector: Collector,
+    step: StepName,
+    start: instants.Start = None,
+    end: instants.End = None,
+    cohort: str | None = None,
+) -> JSONResponse:
+    """Give the summary of each arm in each cohort, minute by minute, hour by hour or day by day.
+
+    The window is widened to whole steps. A step in which nothing began has no row.
+    """
+    length = read.Step[step.name]
+    window = _window(start, end, length)
+    with collector.store.read() as connection:
+        found = rollouts.timeseries(connection, rollout, window, length, cohort=cohort)
+    return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
+
+
+def _window(start: str | None, end: str | None, step: read.Step) -> read.Window:
+    start_unix_s, end_unix_s = instants.unix_s("start", start), instants.unix_s("end", end)
+    if start_unix_s is not None and end_unix_s is not None and start_unix_s >= end_unix_s:
+        raise RequestError(f"start={start!r}: is not before end={end!r}; swap them")
+    return read.window(start_unix_s, end_unix_s, step)
+
+
+def _about(window: read.Window) -> Document:
+    return {
+        "window": window._asdict(),
+        "percentiles": PercentilesDefinition().model_dump(),
+    }

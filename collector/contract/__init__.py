@@ -37,6 +37,7 @@ from collector.contract.records import (
     SpanLink,
     SpanStatus,
     Speculation,
+    TimeBucket,
 )
 from collector.contract.verdict import (
     Acceptance,
@@ -85,6 +86,7 @@ __all__ = [
     "SpanStatus",
     "Speculation",
     "StoredVerdict",
+    "TimeBucket",
     "Verdict",
     "assemble",
     "counts_usable",

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 Document = dict[str, Any]  # Any: a JSON value
 R = TypeVar("R")
+_SCALARS = frozenset({str, int, float, bool})
 
 
 class DocumentError(ValueError):
@@ -23,7 +24,10 @@ class DocumentError(ValueError):
 
 def to_document(record: Any) -> Document:  # Any: any dataclass of the contract
     """Return the record as JSON-ready values; tuples become lists, enums their values."""
-    return {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    return {
+        name: _plain(getattr(record, name))
+        for name in _names(typing.cast("typing.Hashable", type(record)))
+    }
 
 
 def from_document(kind: type[R], document: object, *, at: str = "") -> R:
@@ -39,19 +43,23 @@ def from_document(kind: type[R], document: object, *, at: str = "") -> R:
         if key not in hints:
             raise DocumentError(f"{_join(at, key)}: unknown key in {kind.__name__}")
     values = {key: _restore(hints[key], value, _join(at, key)) for key, value in document.items()}
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]  # records are dataclasses
-        required = (
-            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        )
-        if required and field.name not in values:
-            raise DocumentError(f"{_join(at, field.name)}: missing key of {kind.__name__}")
+    for name in _required(typing.cast("typing.Hashable", kind)):
+        if name not in values:
+            raise DocumentError(f"{_join(at, name)}: missing key of {kind.__name__}")
     try:
         return kind(**values)
     except ValueError as exc:
         raise DocumentError(f"{at or kind.__name__}: {exc}") from exc
 
 
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
 def _plain(value: Any) -> Any:
+    if value is None or type(value) in _SCALARS:  # most are, and the rest of this is slow
+        return value
     if isinstance(value, StrEnum):
         return value.value
     if dataclasses.is_dataclass(value):
@@ -61,6 +69,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
+
+
+@cache
+def _required(kind: Any) -> tuple[str, ...]:
+    return tuple(
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    )
 
 
 @cache

@@ -319,6 +319,12 @@ class ArmSummary:
     cohort: str | None
     generations: int
     errors: int
+    quality_flagged: int
+    """Generations whose span violated the contract."""
+    fallbacks: int
+    """Generations that another route answered, as far as they say."""
+    retries: int
+    """Over all generations that say how many they had."""
     input_tokens: int | None
     output_tokens: int | None
     ttft_s_sum: float | None
@@ -330,3 +336,12 @@ class ArmSummary:
     spec_accepted_tokens: int | None
     metrics: tuple[MetricSummary, ...] = ()
     """Of those that anything was measured of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeBucket:
+    """One arm in one cohort, in one minute, hour or day (UTC)."""
+
+    start_unix_s: int
+    length_s: int
+    summary: ArmSummary

@@ -1,22 +1,28 @@
 """Reads of generations, in pages."""
 
 from collections.abc import Iterable
+from datetime import date
 from typing import NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from collector.contract import Arm, Content, Generation
 from collector.dialects import content as content_of
-from collector.store import payload, rollouts
+from collector.errors import RequestError
+from collector.store import partitions, payload, rollouts
 from collector.store.generation_rows import from_row
+from collector.store.rollups import read
 from collector.store.tables import content as content_table
 from collector.store.tables import generation as g
 
 _IDS_A_QUERY = 1000
+_BEYOND = 2**63 - 1
+"""Above every id."""
+_EPOCH = date(1970, 1, 1)
 
 
 class GenerationPage(NamedTuple):
-    """Generations in the order of arrival."""
+    """Generations in the order that was asked for."""
 
     generations: tuple[Generation, ...]
     next: int | None
@@ -24,33 +30,87 @@ class GenerationPage(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which generations of a rollout."""
+    """Which generations; None is all."""
 
-    rollout: str
+    rollout: str | None
     arm: Arm | None = None
+    """Of the rollout, which must be named; so must it for a cohort."""
     cohort: str | None = None
+    arrived_since: date | None = None
+    """The first day of arrival, in UTC."""
+    arrived_until: date | None = None
+    """The day of arrival, in UTC, before which they arrived."""
 
 
-def page(
-    connection: Connection, wanted: Filter, *, content: bool, limit: int, after: int
+def page(  # all but two by keyword
+    connection: Connection,
+    wanted: Filter,
+    *,
+    content: bool,
+    limit: int,
+    after: int | None = None,
+    newest: bool = False,
 ) -> GenerationPage:
-    """Return the generations that arrived after the one with id `after`.
+    """Return the generations next to the one with id `after`, in the order of arrival.
 
-    Raises `NotFoundError` for an unknown rollout.
+    From the newest back where that is asked for. Raises `NotFoundError` for an unknown rollout, and
+    `RequestError` for an arm or cohort of none.
     """
-    rollouts.require(connection, wanted.rollout)
-    statement = select(g).where(g.c.rollout == wanted.rollout, g.c.id > after)
-    if wanted.arm is not None:
-        statement = statement.where(g.c.arm == wanted.arm.value)
-    if wanted.cohort is not None:
-        statement = statement.where(g.c.cohort == wanted.cohort)
-    rows = connection.execute(statement.order_by(g.c.id).limit(limit + 1)).mappings().all()
+    check(connection, wanted)
+    if not exists(connection, wanted):
+        return GenerationPage((), None)
+    if after is None:
+        after = _BEYOND if newest else 0
+    statement = (
+        select(g)
+        .where(*conditions(wanted), g.c.id < after if newest else g.c.id > after)
+        .order_by(g.c.id.desc() if newest else g.c.id)
+    )
+    rows = connection.execute(statement.limit(limit + 1)).mappings().all()
     shown = rows[:limit]
     texts = contents(connection, {row["id"]: row["dialect"] for row in shown}) if content else {}
     return GenerationPage(
         tuple(from_row(row, texts.get(row["id"])) for row in shown),
         shown[-1]["id"] if len(rows) > limit else None,
     )
+
+
+def check(connection: Connection, wanted: Filter) -> None:
+    """Raise `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort of none."""
+    if wanted.rollout is not None:
+        rollouts.require(connection, wanted.rollout)
+    elif wanted.arm is not None or wanted.cohort is not None:
+        raise RequestError("arm and cohort are those of a rollout: name it with rollout=")
+
+
+def exists(connection: Connection, wanted: Filter) -> bool:
+    """Say whether the rollout has the arm and the cohort.
+
+    Where it has not, whoever looked for one would look through all of the rollout.
+    """
+    if wanted.arm is None and wanted.cohort is None:
+        return True
+    return any(
+        (wanted.arm is None or series.arm == wanted.arm)
+        and (wanted.cohort is None or series.cohort == wanted.cohort)
+        for series in read.series_of(connection, wanted.rollout).values()
+    )
+
+
+def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
+    """Return the filter as SQL."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.rollout is not None:
+        found.append(g.c.rollout == wanted.rollout)
+    if wanted.arm is not None:
+        found.append(g.c.arm == wanted.arm.value)
+    if wanted.cohort is not None:
+        found.append(g.c.cohort == wanted.cohort)
+    if wanted.arrived_since is not None:
+        found.append(g.c.id >= _first_id_of(wanted.arrived_since))
+    if wanted.arrived_until is not None:
+        found.append(g.c.id < _first_id_of(wanted.arrived_until))
+    return found
 
 
 def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Content | None]:
@@ -60,6 +120,10 @@ def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Cont
         for ids in _chunks(sorted(dialects))
         for row in connection.execute(select(content_table).where(content_table.c.id.in_(ids)))
     }
+
+
+def _first_id_of(day: date) -> int:
+    return max(partitions.first_id_of((day - _EPOCH).total_seconds()), 0)
 
 
 def _chunks(ids: list[int]) -> Iterable[list[int]]:

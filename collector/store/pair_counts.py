@@ -15,6 +15,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     select,
     update,
 )
@@ -68,15 +69,14 @@ def _last(connection: Connection) -> int:
 def _completed(connection: Connection, after: int, up_to: int | None) -> dict[str, int]:
     """Count the pairs that became complete with a generation in (after, up_to]."""
     arrived = [g.c.id > after] if up_to is None else [g.c.id > after, g.c.id <= up_to]
+    # SQLite would take the bare columns for a reason to walk a whole index, and not the few ids.
+    key = [
+        func.coalesce(column, null()).label(column.name)
+        for column in (g.c.rollout, g.c.prompt_id, g.c.repeat)
+    ]
     keys = (
-        select(g.c.rollout, g.c.prompt_id, g.c.repeat)
-        .where(
-            *arrived,
-            g.c.rollout.is_not(None),
-            g.c.prompt_id.is_not(None),
-            g.c.repeat.is_not(None),
-            g.c.arm.is_not(None),
-        )
+        select(*key)
+        .where(*arrived, g.c.arm.is_not(None), *(column.is_not(None) for column in key))
         .distinct()
         .subquery()
     )

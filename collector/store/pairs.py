@@ -1,9 +1,10 @@
 """Reads of pairs as records, in pages."""
 
+from contextlib import closing
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, Row
 
 from collector.contract import Content, Generation, Pair, PairKey, Score
 from collector.store import rollouts, scores, sides
@@ -34,16 +35,13 @@ def page(
     Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
-    found = (
-        pair
-        for pair in sides.read(connection, g.c, rollout, after)
-        if cohort is None or pair.cohort == cohort
-    )
-    pairs = list(islice(found, limit + 1))
+    with closing(sides.read(connection, g.c, rollout, after)) as every:
+        found = (pair for pair in every if cohort is None or pair.cohort == cohort)
+        pairs = list(islice(found, limit + 1))
     shown = pairs[:limit]
     rows = [row for pair in shown for row in (pair.baseline, pair.candidate) if row is not None]
-    texts = contents(connection, {row["id"]: row["dialect"] for row in rows}) if content else {}
-    scored = scores.of_generations(connection, [row["id"] for row in rows])
+    texts = contents(connection, {row.id: row.dialect for row in rows}) if content else {}
+    scored = scores.of_generations(connection, [row.id for row in rows])
     return PairPage(
         tuple(_pair(rollout, pair, texts, scored) for pair in shown),
         shown[-1].key if len(pairs) > limit else None,
@@ -68,9 +66,11 @@ def _pair(
     )
 
 
-def _generation(row: RowMapping | None, texts: dict[int, Content | None]) -> Generation | None:
-    return None if row is None else from_row(row, texts.get(row["id"]))
+# Any: rows of every column.
+def _generation(row: Row[Any] | None, texts: dict[int, Content | None]) -> Generation | None:
+    # Public, the underscore only keeps it from being a column.
+    return None if row is None else from_row(row._mapping, texts.get(row.id))  # noqa: SLF001
 
 
-def _scores(row: RowMapping | None, scored: dict[int, tuple[Score, ...]]) -> tuple[Score, ...]:
-    return () if row is None else scored.get(row["id"], ())
+def _scores(row: Row[Any] | None, scored: dict[int, tuple[Score, ...]]) -> tuple[Score, ...]:
+    return () if row is None else scored.get(row.id, ())

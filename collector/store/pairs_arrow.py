@@ -1,13 +1,18 @@
-"""A rollout's pairs as Arrow columns: one row a pair key, numbers only."""
+"""A rollout's pairs as Arrow columns: one row a pair key, numbers only, in batches."""
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, Row, func, select
 
-from collector.store import rollouts, scores, sides
-from collector.store.generation_rows import load_list
+from collector.contract import PairKey
+from collector.store import scores, sides
+from collector.store.engine import Store
 from collector.store.tables import generation as g
 
 _COLUMNS = (
@@ -39,93 +44,136 @@ _COUNTS = (
 )
 
 
-class _Field(NamedTuple):
-    """One column of a side: its name, its type, and how a present side's row gives it."""
-
-    name: str
-    type: pa.DataType
-    value: Callable[[RowMapping], Any]
+_NAMES = tuple(column.name for column in sides.columns(_COLUMNS))
+_NO_SIDE = (None,) * len(_NAMES)
+_PAIRS = 4096
 
 
-def table(connection: Connection, rollout: str) -> pa.Table:
-    """Return the rollout's pairs, ordered by prompt id and repeat.
+class Stream(NamedTuple):
+    """What is sent: a schema, and batches of it."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+def stream(store: Store, rollout: str) -> Stream:
+    """Return the rollout's pairs that are stored now, ordered by prompt id and repeat.
 
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
     `candidate_`, its fields, `duplicates`, and `score_{metric}` for every metric scored in the
-    rollout. A side that never arrived has nulls throughout, but 0 duplicates. Raises
-    `NotFoundError` for an unknown rollout.
+    rollout. A side that never arrived has nulls throughout, but 0 duplicates. Each batch is a read
+    of its own, so that a slow reader keeps nothing from being cleared away.
     """
-    rollouts.require(connection, rollout)
-    pairs = list(sides.read(connection, _COLUMNS, rollout))
-    scored = scores.latest_values(connection, rollout)
-    columns: dict[str, pa.Array] = {
-        "prompt_id": pa.array([pair.key.prompt_id for pair in pairs], pa.string()),
-        "repeat": pa.array([pair.key.repeat for pair in pairs], pa.int64()),
-        "cohort": pa.array([pair.cohort for pair in pairs], pa.string()),
-    }
-    for side, rows, duplicates in (
-        ("baseline", [p.baseline for p in pairs], [p.baseline_duplicates for p in pairs]),
-        ("candidate", [p.candidate for p in pairs], [p.candidate_duplicates for p in pairs]),
+    with store.read() as connection:
+        metrics = scores.metrics_of(connection, rollout)
+        last = connection.scalar(select(func.max(g.c.id))) or 0
+    return Stream(_schema(metrics), _batches(store, rollout, metrics, last))
+
+
+def _schema(metrics: Sequence[str]) -> pa.Schema:
+    fields = [("prompt_id", pa.string()), ("repeat", pa.int64()), ("cohort", pa.string())]
+    for side in ("baseline", "candidate"):
+        fields += [(f"{side}_{name}", kind) for name, kind in _types().items()]
+        fields += [(f"{side}_score_{metric}", pa.float64()) for metric in metrics]
+    return pa.schema(fields)
+
+
+def _batches(
+    store: Store, rollout: str, metrics: Sequence[str], last: int
+) -> Iterator[pa.RecordBatch]:
+    after: PairKey | None = None
+    while True:
+        with store.read() as connection:
+            with closing(sides.read(connection, _COLUMNS, rollout, after, last)) as found:
+                pairs = list(islice(found, _PAIRS))
+            scored = _scored(connection, pairs) if metrics else {}
+        if not pairs:
+            return
+        yield pa.record_batch(_arrays(pairs, metrics, scored), schema=_schema(metrics))
+        if len(pairs) < _PAIRS:
+            return
+        after = pairs[-1].key
+
+
+def _scored(
+    connection: Connection, pairs: Sequence[sides.Sides]
+) -> dict[str, dict[int, float | None]]:
+    both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
+    return scores.latest_values(connection, [side.id for side in both if side is not None])
+
+
+def _arrays(
+    pairs: Sequence[sides.Sides],
+    metrics: Sequence[str],
+    scored: Mapping[str, Mapping[int, float | None]],
+) -> list[pa.Array]:
+    arrays = [
+        pa.array([pair.key.prompt_id for pair in pairs], pa.string()),
+        pa.array([pair.key.repeat for pair in pairs], pa.int64()),
+        pa.array([pair.cohort for pair in pairs], pa.string()),
+    ]
+    for rows, duplicates in (
+        ([p.baseline for p in pairs], [p.baseline_duplicates for p in pairs]),
+        ([p.candidate for p in pairs], [p.candidate_duplicates for p in pairs]),
     ):
-        for name, array in _side(rows, duplicates, scored):
-            columns[f"{side}_{name}"] = array
-    return pa.table(columns)
+        values = _side(rows) | {"duplicates": duplicates}
+        arrays += [pa.array(values[name], kind) for name, kind in _types().items()]
+        for metric in metrics:
+            by_id = scored.get(metric, {})
+            arrays.append(pa.array([by_id.get(id_) for id_ in values["id"]], pa.float64()))
+    return arrays
 
 
-def to_stream(data: pa.Table) -> bytes:
-    """Return the table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, data.schema) as writer:
-        writer.write_table(data)
-    return bytes(sink.getvalue())
-
-
-def _side(
-    rows: list[RowMapping | None],
-    duplicates: list[int],
-    scored: Mapping[str, Mapping[scores.SpanKey, float | None]],
-) -> Iterable[tuple[str, pa.Array]]:
-    for field in _fields():
-        values = [None if row is None else field.value(row) for row in rows]
-        yield field.name, pa.array(values, field.type)
-    yield "duplicates", pa.array(duplicates, pa.int64())
-    for metric, by_span in scored.items():
-        values = [
-            None if row is None else by_span.get((row["trace_id"], row["span_id"])) for row in rows
-        ]
-        yield f"score_{metric}", pa.array(values, pa.float64())
-
-
-def _fields() -> Iterable[_Field]:
-    numbers = pa.list_(pa.int64())
-    yield _Field("trace_id", pa.string(), lambda row: row["trace_id"].hex())
-    yield _Field("span_id", pa.string(), lambda row: row["span_id"].hex())
-    yield _plain("start_unix_ns", pa.int64())
-    yield _plain("error_type", pa.string())
-    yield _plain("ttft_s", pa.float64())
-    yield _plain("tpot_s", pa.float64())
-    yield _Field("e2e_s", pa.float64(), _e2e_s)
-    yield _plain("input_tokens", pa.int64())
-    yield _plain("output_tokens", pa.int64())
-    yield _plain("fallback", pa.bool_())
-    yield _plain("counts_usable", pa.bool_())
-    yield _Field("speculated", pa.bool_(), _speculated)
-    yield _plain("spec_steps", pa.int64())
-    yield _plain("spec_draft_tokens", pa.int64())
-    yield _plain("spec_accepted_tokens", pa.int64())
+def _side(rows: Sequence[Row[Any] | None]) -> dict[str, Sequence[Any]]:  # Any: columns' own types
+    """Return the side's columns by name; a row that is missing has None in each."""
+    columns = zip(*(_NO_SIDE if row is None else row for row in rows), strict=True)
+    values: dict[str, Sequence[Any]] = dict(zip(_NAMES, columns, strict=True))
+    ids, starts, ends = values["trace_id"], values["start_unix_ns"], values["end_unix_ns"]
+    counted = zip(values["spec_method"], *(values[name] for name in _COUNTS), strict=True)
+    values["speculated"] = [
+        None if id_ is None else any(value is not None for value in row)
+        for id_, row in zip(ids, counted, strict=True)
+    ]
+    values["e2e_s"] = [
+        None if start is None else (end - start) / 1e9
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    values["quality"] = [
+        None if id_ is None else () if text is None else _load(text)
+        for id_, text in zip(ids, values["quality"], strict=True)
+    ]
     for name in ("spec_draft_tokens_per_pos", "spec_accepted_tokens_per_pos"):
-        yield _Field(name, numbers, lambda row, name=name: load_list(row[name]))  # type: ignore[misc]
-    yield _Field("quality", pa.list_(pa.string()), lambda row: load_list(row["quality"]) or ())
+        values[name] = [None if text is None else _load(text) for text in values[name]]
+    for name in ("trace_id", "span_id"):
+        values[name] = [None if id_ is None else id_.hex() for id_ in values[name]]
+    return values
 
 
-def _plain(name: str, kind: pa.DataType) -> _Field:
-    return _Field(name, kind, lambda row: row[name])
+def _types() -> dict[str, pa.DataType]:
+    number, count, text, flag = pa.float64(), pa.int64(), pa.string(), pa.bool_()
+    return {
+        "trace_id": text,
+        "span_id": text,
+        "start_unix_ns": count,
+        "error_type": text,
+        "ttft_s": number,
+        "tpot_s": number,
+        "e2e_s": number,
+        "input_tokens": count,
+        "output_tokens": count,
+        "fallback": flag,
+        "counts_usable": flag,
+        "speculated": flag,
+        "spec_steps": count,
+        "spec_draft_tokens": count,
+        "spec_accepted_tokens": count,
+        "spec_draft_tokens_per_pos": pa.list_(count),
+        "spec_accepted_tokens_per_pos": pa.list_(count),
+        "quality": pa.list_(text),
+        "duplicates": count,
+    }
 
 
-def _e2e_s(row: RowMapping) -> float:
-    return float((row["end_unix_ns"] - row["start_unix_ns"]) / 1e9)
-
-
-def _speculated(row: RowMapping) -> bool:
-    """Say whether the generation has a speculation method or any speculation count."""
-    return row["spec_method"] is not None or any(row[name] is not None for name in _COUNTS)
+@lru_cache(maxsize=8192)
+def _load(text: str) -> Any:  # Any: a JSON list, which nobody changes
+    return json.loads(text)

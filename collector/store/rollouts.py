@@ -3,10 +3,11 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from collector.contract import Arm, ArmSummary, MetricSummary, RolloutOverview
+from collector.contract import Arm, ArmSummary, MetricSummary, RolloutOverview, TimeBucket
 from collector.errors import NotFoundError
 from collector.store import pair_counts
 from collector.store.rollups import read
@@ -16,11 +17,16 @@ from collector.store.tables import generation as g
 from collector.store.tables import series as s
 
 
+class _OfArm(NamedTuple):
+    series: Series
+    arm: Arm
+
+
 def overviews(connection: Connection) -> tuple[RolloutOverview, ...]:
     """Return every rollout that has a generation, by name."""
     series = read.series_of(connection)
     by_rollout: dict[str, list[tuple[Series, State]]] = defaultdict(list)
-    for id_, state in read.totals(connection, series).items():
+    for id_, state in read.counts(connection, series).items():
         by_rollout[series[id_].rollout].append((series[id_], state))
     pairs = pair_counts.counts(connection)
     return tuple(
@@ -40,12 +46,44 @@ def summary(
     series = read.series_of(connection, rollout)
     if not series:
         raise not_found(connection, rollout)
+    wanted = _with_arm(series)
     found = [
-        _arm_summary(series[id_], Arm(arm), state)
-        for id_, state in read.totals(connection, series, window).items()
-        if (arm := series[id_].arm) is not None
+        _arm_summary(*wanted[id_], state)
+        for id_, state in read.totals(connection, wanted, window).items()
     ]
-    return tuple(sorted(found, key=lambda s: (s.cohort is not None, s.cohort or "", s.arm)))
+    return tuple(sorted(found, key=_order))
+
+
+def timeseries(
+    connection: Connection,
+    rollout: str,
+    window: read.Window,
+    step: read.Step,
+    *,
+    cohort: str | None = None,
+) -> tuple[TimeBucket, ...]:
+    """Return one row for each step that anything began in, cohort and arm, in that order.
+
+    The window is of whole steps. Raises `NotFoundError` for an unknown rollout, and `RequestError`
+    where there would be too many.
+    """
+    series = read.series_of(connection, rollout)
+    if not series:
+        raise not_found(connection, rollout)
+    wanted = {
+        id_: one
+        for id_, one in _with_arm(series).items()
+        if cohort is None or one.series.cohort == cohort
+    }
+    found = [
+        TimeBucket(
+            start_unix_s=start_unix_s,
+            length_s=int(step),
+            summary=_arm_summary(*wanted[id_], state),
+        )
+        for start_unix_s, id_, state in read.buckets(connection, wanted, window, step)
+    ]
+    return tuple(sorted(found, key=lambda bucket: (bucket.start_unix_s, _order(bucket.summary))))
 
 
 def require(connection: Connection, rollout: str) -> None:
@@ -78,6 +116,14 @@ def _generations(groups: Iterable[tuple[Series, State]], arm: Arm) -> int:
     return sum(state.counts["generations"] for series, state in groups if series.arm == arm)
 
 
+def _order(summary: ArmSummary) -> tuple[bool, str, Arm]:
+    return (summary.cohort is not None, summary.cohort or "", summary.arm)
+
+
+def _with_arm(series: dict[int, Series]) -> dict[int, _OfArm]:
+    return {id_: _OfArm(one, Arm(one.arm)) for id_, one in series.items() if one.arm is not None}
+
+
 def _arm_summary(series: Series, arm: Arm, state: State) -> ArmSummary:
     counts = state.counts
     metrics = {name: _metric(name, state) for name in state.moments}
@@ -89,6 +135,9 @@ def _arm_summary(series: Series, arm: Arm, state: State) -> ArmSummary:
         cohort=series.cohort,
         generations=counts["generations"],
         errors=counts["errors"],
+        quality_flagged=counts["flagged"],
+        fallbacks=counts["fallbacks"],
+        retries=counts["retries"],
         input_tokens=counts["input_tokens"] if counts["with_input_tokens"] else None,
         output_tokens=counts["output_tokens"] if counts["with_output_tokens"] else None,
         ttft_s_sum=ttft.sum if ttft else None,

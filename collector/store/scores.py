@@ -11,9 +11,6 @@ from collector.store import rollouts
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 
-SpanKey = tuple[bytes, bytes]
-"""Trace id and span id."""
-
 _IDS_A_QUERY = 1000
 _COLUMNS = (
     s.c.trace_id,
@@ -94,25 +91,36 @@ def of_generations(connection: Connection, ids: Sequence[int]) -> dict[int, tupl
     return {id_: tuple(scores) for id_, scores in found.items()}
 
 
-def latest_values(connection: Connection, rollout: str) -> dict[str, dict[SpanKey, float | None]]:
-    """Return, for each metric scored in the rollout, each span's value in its latest post.
-
-    None is a span whose latest score is a reason why there is no value.
-    """
-    rows = connection.execute(
-        select(s.c.trace_id, s.c.span_id, s.c.metric, s.c.value, s.c.revision)
+def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
+    """Return the metrics that are scored in the rollout, sorted."""
+    found = connection.scalars(
+        select(s.c.metric)
         .join_from(g, s, _OF_GENERATION)
-        .where(g.c.rollout == rollout)
+        .where(g.c.rollout == rollout, g.c.id > 0)  # by ids, for so the rows lie side by side
+        .distinct()
     )
-    latest: dict[str, dict[SpanKey, tuple[int, float | None]]] = defaultdict(dict)
-    for row in rows:
-        key = (row.trace_id, row.span_id)
-        known = latest[row.metric].get(key)
-        if known is None or known[0] < row.revision:
-            latest[row.metric][key] = (row.revision, row.value)
+    return tuple(sorted(found))
+
+
+def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, float | None]]:
+    """Return, for each metric, each generation's value in its latest post, by id.
+
+    None is one whose latest score is a reason why there is no value.
+    """
+    latest: dict[str, dict[int, tuple[int, float | None]]] = defaultdict(dict)
+    for at in range(0, len(ids), _IDS_A_QUERY):
+        rows = connection.execute(
+            select(g.c.id, s.c.metric, s.c.value, s.c.revision)
+            .join_from(g, s, _OF_GENERATION)
+            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+        )
+        for id_, metric, value, revision in rows:
+            known = latest[metric].get(id_)
+            if known is None or known[0] < revision:
+                latest[metric][id_] = (revision, value)
     return {
-        metric: {key: value for key, (_, value) in values.items()}
-        for metric, values in sorted(latest.items())
+        metric: {id_: value for id_, (_, value) in values.items()}
+        for metric, values in latest.items()
     }
 
 

@@ -5,46 +5,63 @@ nothing. Where an arm has several generations under one key, the earliest by sta
 span id is the pair's side: a rerun must not replace evidence. The later ones are duplicates.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, RowMapping, select, tuple_
+from sqlalchemy import Column, Connection, Row, select, tuple_
 
 from collector.contract import Arm, PairKey
 from collector.store.tables import generation as g
 
-_KEY = itemgetter("prompt_id", "repeat")
-_AGE = itemgetter("start_unix_ns", "trace_id", "span_id")
-REQUIRED = (g.c.prompt_id, g.c.repeat, g.c.arm, g.c.start_unix_ns, g.c.trace_id, g.c.span_id)
-"""Columns that pairing itself needs."""
+REQUIRED = (
+    g.c.prompt_id,
+    g.c.repeat,
+    g.c.arm,
+    g.c.start_unix_ns,
+    g.c.trace_id,
+    g.c.span_id,
+    g.c.id,
+)
+"""Columns that pairing itself needs; they stand first in every row."""
+_KEY = itemgetter(0, 1)
+_ARM = 2
+_AGE = itemgetter(3, 4, 5)
+_ID = 6
+_ROWS_A_FETCH = 1000
 
 
 class Sides(NamedTuple):
     """The rows of one pair; a side that never arrived is None."""
 
     key: PairKey
-    baseline: RowMapping | None
-    candidate: RowMapping | None
+    baseline: Row[Any] | None
+    candidate: Row[Any] | None
     baseline_duplicates: int
     candidate_duplicates: int
 
     @property
     def cohort(self) -> str | None:
         """The baseline's cohort, else the candidate's; the rows must carry it."""
-        cohorts = (side["cohort"] for side in (self.baseline, self.candidate) if side is not None)
+        cohorts = (side.cohort for side in (self.baseline, self.candidate) if side is not None)
         return next((cohort for cohort in cohorts if cohort is not None), None)
 
 
 def read(
     connection: Connection,
-    columns: Iterable[Column[Any]],
+    wanted: Iterable[Column[Any]],
     rollout: str,
     after: PairKey | None = None,
-) -> Iterator[Sides]:
-    """Yield the rollout's pairs by (prompt id, repeat), beginning after a key; lazily."""
-    statement = select(*dict.fromkeys((*REQUIRED, *columns))).where(
+    up_to: int | None = None,
+) -> Generator[Sides, None, None]:
+    """Yield the rollout's pairs by (prompt id, repeat), beginning after a key; lazily.
+
+    Whoever does not read to the end must close it. Of the generations whose ids are at most
+    `up_to`, or of all.
+    """
+    statement = select(*columns(wanted)).where(
         g.c.rollout == rollout,
         g.c.prompt_id.is_not(None),
         g.c.repeat.is_not(None),
@@ -52,16 +69,24 @@ def read(
     )
     if after is not None:
         statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
-    rows = connection.execution_options(yield_per=500).execute(
+    found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(
         statement.order_by(g.c.prompt_id, g.c.repeat)
     )
-    for key, group in groupby(rows.mappings(), key=_KEY):
-        yield _sides(PairKey(*key), list(group))
+    with closing(found):
+        # Not in SQL: it would be a reason to take the rows in the order of ids, and sort them all.
+        rows = found if up_to is None else (row for row in found if row[_ID] <= up_to)
+        for key, group in groupby(rows, key=_KEY):
+            yield _sides(PairKey(*key), list(group))
 
 
-def _sides(key: PairKey, rows: list[RowMapping]) -> Sides:
-    baseline = [row for row in rows if row["arm"] == Arm.BASELINE]
-    candidate = [row for row in rows if row["arm"] == Arm.CANDIDATE]
+def columns(wanted: Iterable[Column[Any]]) -> tuple[Column[Any], ...]:
+    """Return the columns of the rows that `read` yields."""
+    return tuple(dict.fromkeys((*REQUIRED, *wanted)))
+
+
+def _sides(key: PairKey, rows: list[Row[Any]]) -> Sides:
+    baseline = [row for row in rows if row[_ARM] == Arm.BASELINE]
+    candidate = [row for row in rows if row[_ARM] == Arm.CANDIDATE]
     return Sides(
         key,
         min(baseline, key=_AGE, default=None),

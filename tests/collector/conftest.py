@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import psycopg
 import pytest
 from otlp_bodies import export_request, json_document
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
@@ -40,14 +42,42 @@ def postgres(tmp_path: Path) -> Iterator[Postgres]:
     except StoreError as exc:
         if "not a supported kind of database" in str(exc):
             pytest.skip("the store does not support PostgreSQL")
+    skip_without_postgres()
+    with server(tmp_path / "cluster", durable=True) as started:
+        yield started
+
+
+def skip_without_postgres() -> None:
     try:
         find_binaries()
     except PostgresError as exc:
         if os.environ.get("CI") == "true":
             pytest.fail(str(exc))
         pytest.skip(str(exc))
-    with server(tmp_path / "cluster", durable=True) as started:
-        yield started
+
+
+@pytest.fixture(scope="session")
+def new_database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Name a database that holds nothing yet, of `sqlite` or `postgresql`.
+
+    Those of PostgreSQL share one cluster, which starts with the first of them.
+    """
+    with contextlib.ExitStack() as stack:
+        started: list[str] = []
+
+        def new(kind: str) -> str:
+            if kind == "sqlite":
+                return f"sqlite:///{tmp_path_factory.mktemp('sqlite') / 'draftgate.db'}"
+            if not started:
+                skip_without_postgres()
+                folder = tmp_path_factory.mktemp("postgresql")
+                started.append(stack.enter_context(server(folder / "cluster")).url)
+            name = f"draftgate_{secrets.token_hex(4)}"
+            with psycopg.connect(started[0], autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+            return started[0].rpartition("/")[0] + f"/{name}"
+
+        yield new
 
 
 @pytest.fixture(scope="session")

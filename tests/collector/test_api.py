@@ -190,6 +190,7 @@ def test_openapi_describes_every_route_and_resolves(http: httpx.Client) -> None:
         ("/v1/traces", "post"),
         ("/api/v1/rollouts", "get"),
         ("/api/v1/rollouts/{rollout}/summary", "get"),
+        ("/api/v1/rollouts/{rollout}/timeseries", "get"),
         ("/api/v1/generations", "get"),
         ("/api/v1/pairs", "get"),
         ("/api/v1/traces/{trace_id}", "get"),

@@ -9,12 +9,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from collector import export_file
 from collector.client import Client, ClientError, PairPage
 from collector.contract import (
     Arm,
@@ -29,9 +33,14 @@ from collector.contract import (
     Speculation,
     Verdict,
     encode,
+    flatten,
     to_document,
 )
+from collector.errors import ExportError
+from collector.store import Store
 
+TEXTS = ("input_messages", "output_messages", "context", "reference", "output_schema")
+IDS = ("trace_id", "span_id")
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
 
@@ -83,20 +92,30 @@ def scores(generations: dict[str, Generation]) -> list[Score]:
     ]
 
 
-@pytest.fixture(scope="module", params=["server", "local"])
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Name each kind of database."""
+    return str(request.param)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["server sqlite", "local sqlite", "server postgresql", "local postgresql"],
+)
 def client(
     request: pytest.FixtureRequest,
     module_serve: Callable[..., Any],
-    tmp_path_factory: pytest.TempPathFactory,
+    new_database_url: Callable[[str], str],
     generations: dict[str, Generation],
     scores: list[Score],
     body_of: BodyOf,
 ) -> Iterator[Client]:
     """Open a client of a collector that holds the generations and scores."""
-    url = f"sqlite:///{tmp_path_factory.mktemp(request.param) / 'draftgate.db'}"
+    how, kind = request.param.split()
+    url = new_database_url(kind)
     with (
         Client.local(url, capture_content=True)
-        if request.param == "local"
+        if how == "local"
         else Client(module_serve(url, env={"DRAFTGATE_CAPTURE_CONTENT": "1"}).url)
     ) as client:
         client.post_scores([replace(scores[1], value=0.5)])  # replaced below, and before its span
@@ -141,7 +160,8 @@ def test_summary(client: Client) -> None:
     nothing: dict[str, Any] = dict.fromkeys(
         ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
     )
-    chat = {"rollout": "k4", "cohort": "chat", "errors": 0}
+    none: dict[str, Any] = dict.fromkeys(("quality_flagged", "fallbacks", "retries"), 0)
+    chat = {"rollout": "k4", "cohort": "chat", "errors": 0, **none}
     summary = client.summary("k4")
     assert tuple(replace(row, metrics=()) for row in summary) == (
         ArmSummary(
@@ -150,6 +170,7 @@ def test_summary(client: Client) -> None:
             cohort=None,
             generations=1,
             errors=1,
+            **none,
             input_tokens=12,
             output_tokens=11,
             ttft_s_sum=None,
@@ -189,6 +210,9 @@ def test_summary(client: Client) -> None:
             cohort="code",
             generations=2,
             errors=0,
+            quality_flagged=1,
+            fallbacks=0,
+            retries=0,
             input_tokens=12,
             output_tokens=11,
             ttft_s_sum=0.5,
@@ -226,6 +250,155 @@ def test_generations(client: Client, generations: dict[str, Generation]) -> None
     assert code == expected[4:]
     assert list(client.generations("k4", cohort="none such")) == []
     assert list(client.generations(ODD_NAME)) == [generations["unpaired"]]
+
+
+def test_summary_of_a_window(client: Client) -> None:
+    """A window is widened to whole minutes, and holds its start and not its end."""
+    began = START / 1e9
+    minute = began // 60 * 60
+    whole = client.summary("k4")
+    assert client.summary("k4", start=began + 1, end=began + 2) == whole
+    assert client.summary("k4", start=minute, end=minute + 60) == whole
+    zoned = datetime.fromtimestamp(began, tz=timezone(timedelta(hours=2)))
+    assert client.summary("k4", start=zoned) == whole
+    assert client.summary("k4", end=minute) == ()
+    assert client.summary("k4", start=minute + 60) == ()
+    assert client.summary("k4", start=minute - 7200, end=minute + 7200) == whole
+
+
+@pytest.mark.parametrize(("step", "length_s"), [("minute", 60), ("hour", 3600), ("day", 86_400)])
+def test_timeseries(step: str, length_s: int, client: Client) -> None:
+    """Each step has a row for each arm and cohort, with the numbers of a summary."""
+    first = START // 1_000_000_000 // length_s * length_s
+    rows = client.timeseries("k4", step=step)
+    assert [(row.start_unix_s, row.length_s) for row in rows] == [(first, length_s)] * 4
+    assert tuple(row.summary for row in rows) == client.summary("k4")
+    code = client.timeseries("k4", step=step, cohort="code", start=START / 1e9)
+    assert tuple(row.summary for row in code) == client.summary("k4")[3:]
+    assert client.timeseries("k4", step=step, end=first) == ()
+
+
+def test_summaries_are_the_same_once_they_are_folded(
+    new_database_url: Callable[[str], str],
+    database_kind: str,
+    generation_of: GenerationOf,
+    body_of: BodyOf,
+) -> None:
+    """Minutes add up to hours and days, whether what was counted waits to be folded or not."""
+    url = new_database_url(database_kind)
+    begun = [START + 1_000_000_000 * 40 * n for n in range(200)]  # two hours and more
+    many = [
+        generation_of(n, start_unix_ns=start, end_unix_ns=start + 1_000_000 * n, ttft_s=0.01 * n)
+        for n, start in enumerate(begun, 1)
+    ]
+    start = begun[30] // 60_000_000_000 * 60
+    asks: list[Callable[[Client], Any]] = [
+        lambda c: c.summary("k4"),
+        lambda c: c.summary("k4", start=start, end=start + 5400),
+        lambda c: c.timeseries("k4", step="minute"),
+        lambda c: c.timeseries("k4", step="hour", start=start),
+        lambda c: c.timeseries("k4", step="day"),
+    ]
+    with Client.local(url) as client:
+        client.post_traces(body_of(map(encode, many)))
+        before = [rounded(ask(client)) for ask in asks]
+        (window,) = client.summary("k4", start=start, end=start + 5400)
+        inside = [g for g in many if start <= g.start_unix_ns / 1e9 < start + 5400]
+        assert window.generations == len(inside)
+        ttft = next(metric for metric in window.metrics if metric.metric == "ttft_s")
+        exact = sorted(g.ttft_s or 0.0 for g in inside)[int(0.95 * (len(inside) - 1))]
+        assert ttft.p95 == pytest.approx(exact, rel=0.01)
+    store = Store.open(url)
+    assert store.fold(at_most=10_000) > 0
+    store.close()
+    with Client.local(url) as client:
+        assert [rounded(ask(client)) for ask in asks] == before
+
+
+def test_newest(client: Client, generations: dict[str, Generation]) -> None:
+    """The last to arrive stands first, of all or of an arm of a cohort."""
+    assert client.newest(2) == tuple(generations[name] for name in ("stranger", "unpaired"))
+    of_k4 = [stored(generations[name]) for name in list(generations)[5::-1]]
+    assert client.newest(1000, "k4", content=True) == tuple(of_k4)
+    chat = client.newest(1, "k4", arm=Arm.CANDIDATE, cohort="chat")
+    assert chat == (generations["p1 rerun"],)
+    assert client.newest(5, "k4", cohort="none such") == ()
+
+
+def test_generation_batches(
+    client: Client, generations: dict[str, Generation], scores: list[Score]
+) -> None:
+    """Columns carry every field, the text and the scores; the days of arrival filter."""
+    with client.generation_batches("k4", content=True, scores=True) as reader:
+        rows = reader.read_all().to_pylist(maps_as_pydicts="strict")
+    expected = [stored(generations[name]) for name in list(generations)[:6]]
+    by_key = {(g.trace_id, g.span_id): g for g in expected}
+    assert [(row["trace_id"], row["span_id"]) for row in rows] == list(by_key)
+    for row, generation in zip(rows, expected, strict=True):
+        fields = flatten(generation) | {"quality": generation.quality, "dims": generation.dims}
+        present = {name: value for name, value in row.items() if value is not None}
+        given = {name: present.pop(name) for name in ("scores", *TEXTS) if name in present}
+        assert present == {n: list(v) if type(v) is tuple else v for n, v in fields.items()}
+        assert given.pop("scores") == [
+            {name: value for name, value in to_document(one).items() if name not in IDS}
+            for one in sorted(scores, key=lambda s: (s.metric, s.version))
+            if (one.trace_id, one.span_id) == (generation.trace_id, generation.span_id)
+        ]
+        text = to_document(generation)["content"]
+        assert given == ({} if text is None else text)
+    today = datetime.now(tz=UTC).date()
+    for since, until, count in (
+        (today - timedelta(days=1), today + timedelta(days=1), 6),
+        (today + timedelta(days=2), None, 0),
+        (None, today - timedelta(days=1), 0),
+    ):
+        with client.generation_batches("k4", arrived_since=since, arrived_until=until) as reader:
+            assert reader.read_all().num_rows == count
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_export(
+    suffix: str,
+    client: Client,
+    tmp_path: Path,
+    generations: dict[str, Generation],
+) -> None:
+    """The file holds the generations as the API gives them, with scores, or is not there."""
+    path = tmp_path / f"k4{suffix}"
+    assert export_file.write(client, "k4", path, content=True) == 6
+    expected = [stored(generations[name]) for name in list(generations)[:6]]
+    if suffix == ".parquet":
+        table = parquet.read_table(path)
+        assert table["ttft_s"].to_pylist() == [g.ttft_s for g in expected]
+        assert table["spec_steps"].to_pylist()[1] == 5
+    else:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        judged = [line.pop("scores") for line in lines]
+        assert lines == [to_document(generation) for generation in expected]
+        assert [one["value"] for one in judged[1]] == [None, 0.25, 0.75]
+    with pytest.raises(ExportError, match=r"exists; name another file, or replace it with --force"):
+        export_file.write(client, "k4", path)
+    before = path.read_bytes()
+    with pytest.raises(ClientError, match="no rollout 'k5'"):
+        export_file.write(client, "k5", path, force=True)
+    assert path.read_bytes() == before
+    assert export_file.write(client, "k4", path, force=True) == 6
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_arrow_stream_that_breaks_off_is_an_error(client: Client) -> None:
+    """Arrow takes a body without its end for a whole one; the client does not."""
+    headers = {"Accept": "application/vnd.apache.arrow.stream"}
+    whole = client._http.get("/api/v1/pairs", params={"rollout": "k4"}, headers=headers).content
+    for cut in (8, 100):
+        transport = httpx.MockTransport(
+            lambda _, cut=cut: httpx.Response(200, content=whole[:-cut])
+        )
+        with (
+            Client("http://x", transport=transport) as broken,
+            pytest.raises(ClientError, match="the answer broke off; ask again"),
+        ):
+            broken.pairs_table("k4")
 
 
 def test_pairs(client: Client, generations: dict[str, Generation], scores: list[Score]) -> None:
@@ -374,6 +547,11 @@ def test_a_verdicts_id_is_the_hash_of_its_canonical_document(client: Client) -> 
         (lambda c: c.pairs("k5"), "no rollout 'k5'; known"),
         (lambda c: c.pairs_table("k5"), "no rollout 'k5'; known"),
         (lambda c: list(c.generations("k5")), "no rollout 'k5'; known"),
+        (lambda c: c.timeseries("k5", step="day"), "no rollout 'k5'; known"),
+        (lambda c: c.timeseries("k4", step="week"), "query.step: Input should be 'minute'"),
+        (lambda c: c.summary("k4", start=2, end=2), "start='2': is not before end='2'; swap them"),
+        (lambda c: c.summary("k4", start=-1), "start='-1': wanted a time from 1970 to 2262"),
+        (lambda c: c.newest(5, cohort="chat"), "arm and cohort are those of a rollout"),
         (lambda c: list(c.scores("k5")), "no rollout 'k5'; known"),
         (lambda c: c.verdicts("k5"), "no rollout 'k5'; known"),
         (
@@ -516,6 +694,12 @@ def test_a_local_client_that_nobody_closes_lets_the_program_end(database_url: st
         timeout=20,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "True ()\n", "")
+
+
+def rounded(found: Iterable[Any]) -> Any:
+    """Return documents whose numbers do not show in which order they were added up."""
+    documents = json.dumps([to_document(one) for one in found])
+    return json.loads(documents, parse_float=lambda text: round(float(text), 6))
 
 
 def writers() -> int:

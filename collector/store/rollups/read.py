@@ -1,19 +1,31 @@
 """Reads of rollups over a window: whole hours, the minutes at both ends, and what is not folded."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Select, Table, select
 
+from collector.errors import RequestError
 from collector.store.rollups import state
 from collector.store.rollups.deltas import Series
 from collector.store.rollups.fold import packed
 from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
 from collector.store.tables import series as series_table
 
-_HOUR_S = 3600
-_MINUTE_S = 60
+_HOUR_S: Final = 3600
+_MINUTE_S: Final = 60
+MOST_ROWS: Final = 20_000
+"""Rows of rollups that one read of buckets may take: two weeks of minutes of one series."""
+_NUMBERS: Final = (
+    "series_id",
+    "start_unix_s",
+    "first_start_unix_ns",
+    "last_end_unix_ns",
+    "counts",
+)
 
 
 class Window(NamedTuple):
@@ -21,6 +33,22 @@ class Window(NamedTuple):
 
     start_unix_s: int | None = None
     end_unix_s: int | None = None
+
+
+class Step(IntEnum):
+    """The length of a bucket in seconds; a day is one of UTC."""
+
+    MINUTE = 60
+    HOUR = 3600
+    DAY = 86_400
+
+
+class Bucket(NamedTuple):
+    """One series in one step of time."""
+
+    start_unix_s: int
+    series_id: int
+    state: state.State
 
 
 class _Range(NamedTuple):
@@ -42,6 +70,14 @@ def series_of(connection: Connection, rollout: str | None = None) -> dict[int, S
     }
 
 
+def window(start_unix_s: float | None, end_unix_s: float | None, step: Step) -> Window:
+    """Return the smallest window of whole steps that holds the one that is asked for."""
+    return Window(
+        None if start_unix_s is None else math.floor(start_unix_s / step) * step,
+        None if end_unix_s is None else math.ceil(end_unix_s / step) * step,
+    )
+
+
 def totals(
     connection: Connection, series: Iterable[int], window: Window = ALWAYS
 ) -> dict[int, state.State]:
@@ -49,15 +85,71 @@ def totals(
     wanted = list(series)
     found: dict[int, list[state.Packed]] = defaultdict(list)
     for part in _ranges(window):
-        columns = part.table.c
-        statement = select(part.table).where(columns.series_id.in_(wanted))
-        if part.start_unix_s is not None:
-            statement = statement.where(columns.start_unix_s >= part.start_unix_s)
-        if part.end_unix_s is not None:
-            statement = statement.where(columns.start_unix_s < part.end_unix_s)
-        for row in connection.execute(statement):
+        for row in connection.execute(_in_range(select(part.table), part, wanted)):
             found[row.series_id].append(packed(row))
     return {id_: state.unpack(state.merge(states)) for id_, states in found.items()}
+
+
+def counts(connection: Connection, series: Iterable[int]) -> dict[int, state.State]:
+    """Return all that was ever counted of each series, without what was measured.
+
+    The histograms are most of a rollup, and are left where they are.
+    """
+    wanted = list(series)
+    found: dict[int, list[state.Packed]] = defaultdict(list)
+    for part in _ranges(ALWAYS):
+        columns = [part.table.c[name] for name in _NUMBERS]
+        for row in connection.execute(_in_range(select(*columns), part, wanted)):
+            found[row.series_id].append(
+                state.Packed(row.first_start_unix_ns, row.last_end_unix_ns, row.counts, b"", b"")
+            )
+    return {id_: state.unpack(state.merge(states)) for id_, states in found.items()}
+
+
+def buckets(
+    connection: Connection, series: Iterable[int], window: Window, step: Step
+) -> list[Bucket]:
+    """Return each series in each step of the window that anything began in.
+
+    The window is of whole steps. Raises `RequestError` where they are made of more than `MOST_ROWS`
+    rows.
+    """
+    wanted = list(series)
+    table = rollup_minute if step is Step.MINUTE else rollup_hour
+    found: dict[tuple[int, int], list[state.Packed]] = defaultdict(list)
+    for part in (_Range(table, *window), _Range(rollup_delta, *window)):
+        statement = _in_range(select(part.table), part, wanted).limit(MOST_ROWS + 1)
+        rows = connection.execute(statement).all()
+        if len(rows) > MOST_ROWS:
+            raise _too_many(step)
+        for row in rows:
+            found[row.start_unix_s // step * step, row.series_id].append(packed(row))
+    return [
+        Bucket(start_unix_s, series_id, state.unpack(_merged(states)))
+        for (start_unix_s, series_id), states in found.items()
+    ]
+
+
+def _merged(states: list[state.Packed]) -> state.Packed:
+    return states[0] if len(states) == 1 else state.merge(states)
+
+
+def _in_range(statement: Select[Any], part: _Range, series: list[int]) -> Select[Any]:
+    columns = part.table.c
+    statement = statement.where(columns.series_id.in_(series))
+    if part.start_unix_s is not None:
+        statement = statement.where(columns.start_unix_s >= part.start_unix_s)
+    if part.end_unix_s is not None:
+        statement = statement.where(columns.start_unix_s < part.end_unix_s)
+    return statement
+
+
+def _too_many(step: Step) -> RequestError:
+    longer = "a longer step, " if step < Step.DAY else ""
+    return RequestError(
+        f"step={step.name.lower()}: the window is made of more than {MOST_ROWS} rows; "
+        f"ask for {longer}a shorter window, or one cohort"
+    )
 
 
 def _ranges(window: Window) -> list[_Range]:

@@ -58,6 +58,8 @@ _MOMENT = np.dtype(
 )
 _BIN = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
 
+_MANY_RECORDS: Final = 8192
+
 Matrix = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -247,6 +249,12 @@ def _merged_moments(packed: bytes) -> npt.NDArray[Any]:  # Any: records
 def _merged_bins(packed: bytes) -> npt.NDArray[Any]:  # Any: records
     records = np.frombuffer(packed, _BIN)
     within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - _ZERO)
+    if len(records) > _MANY_RECORDS:
+        # A place for every bin there is: five times faster than to sort many, slower for few.
+        every = np.zeros(len(METRICS) * 2**16, np.int64)
+        np.add.at(every, within, records["n"])
+        keys = np.flatnonzero(every)
+        return _bin_records(keys, every[keys])
     keys, inverse = np.unique(within, return_inverse=True)
     n = np.zeros(len(keys), np.int64)
     np.add.at(n, inverse, records["n"])

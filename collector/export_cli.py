@@ -1,0 +1,72 @@
+"""`draftgate export`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from collector import export_file
+from collector.client import Client
+from collector.command_line import one_line_errors
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+
+@app.command()
+def export(  # one parameter an option
+    rollout: Annotated[str, typer.Argument(help="Name of the rollout.")],
+    to: Annotated[Path, typer.Option(help="File to write: .parquet or .jsonl.")],
+    *,
+    content: Annotated[
+        bool, typer.Option("--content", help="Write prompts and answers too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
+    collector: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DRAFTGATE_COLLECTOR_URL",
+            help="Collector to ask, such as http://localhost:4318.",
+        ),
+    ] = None,
+    database: Annotated[
+        str,
+        typer.Option(
+            envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+        ),
+    ] = "sqlite:///draftgate.db",
+) -> None:
+    """Write a rollout's generations with their scores to a file.
+
+    Example: draftgate export support-k4 --to support-k4.parquet
+    """
+    with one_line_errors():
+        opened = Client.from_environment(collector) if collector else Client.local(database)
+        with opened as client:
+            written = _with_bar(client, rollout, to, content=content, force=force)
+    typer.echo(f"{rollout}: {written:,} generations written to {to}")
+
+
+def _with_bar(client: Client, rollout: str, to: Path, *, content: bool, force: bool) -> int:
+    found = (one for one in client.rollouts() if one.rollout == rollout)
+    total = sum(one.baseline_generations + one.candidate_generations for one in found)
+    bar = Progress(
+        TextColumn("exporting"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task("exporting", total=total or None)
+        return export_file.write(
+            client,
+            rollout,
+            to,
+            content=content,
+            force=force,
+            progress=lambda written: bar.update(task, completed=written),
+        )

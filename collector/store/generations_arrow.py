@@ -1,0 +1,166 @@
+"""Generations as Arrow columns: one row a generation, in batches."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import BigInteger, Boolean, Double, Row, func, select
+
+from collector.contract import Content, Score
+from collector.contract.fields import NAMES
+from collector.store import generations, scores
+from collector.store.engine import Store
+from collector.store.generation_rows import LISTS
+from collector.store.tables import generation as g
+
+_ROWS = 4096
+_TEXT_LISTS = ("stop_sequences", "finish_reasons", "quality")
+_COLUMNS = (g.c.id, g.c.dialect, *(g.c[name] for name in NAMES))
+_Values = tuple[Any, ...]  # Any: each of its column's type
+
+
+class Extras(NamedTuple):
+    """What stands beside the fields of a generation."""
+
+    content: bool = False
+    scores: bool = False
+
+
+def schema(extras: Extras) -> pa.Schema:
+    """Return the columns: the fields of `Generation`, those of its speculation after `spec_`.
+
+    With content also its five fields, with scores a list of them.
+    """
+    fields = [(name, _type(name)) for name in NAMES]
+    if extras.content:
+        fields += [(name, kind) for name, kind in _content_types().items()]
+    if extras.scores:
+        fields.append(("scores", pa.list_(pa.struct(list(_score_types().items())))))
+    return pa.schema(fields)
+
+
+def batches(
+    store: Store, wanted: generations.Filter, extras: Extras, *, newest: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the generations that are stored now, in the order of arrival, or from the newest back.
+
+    Each batch is a read of its own, so that a slow reader keeps nothing from being cleared away. A
+    generation that is deleted meanwhile may be there or not.
+    """
+    columns = schema(extras)
+    with store.read() as connection:
+        if not generations.exists(connection, wanted):
+            return
+        last = connection.scalar(select(func.max(g.c.id))) or 0
+    conditions = generations.conditions(wanted)
+    statement = select(*_COLUMNS).order_by(g.c.id.desc() if newest else g.c.id).limit(_ROWS)
+    first, end = 0, last + 1  # neither is in what is left to read
+    while True:
+        with store.read() as connection:
+            left = [g.c.id > first, g.c.id < end]
+            rows = connection.execute(statement.where(*conditions, *left)).all()
+            ids = [row.id for row in rows]
+            texts = (
+                generations.contents(connection, {row.id: row.dialect for row in rows})
+                if extras.content
+                else {}
+            )
+            judged = scores.of_generations(connection, ids) if extras.scores else {}
+        if not rows:
+            return
+        arrays = [*_fields(rows)]
+        if extras.content:
+            arrays += _contents([texts.get(id_) for id_ in ids])
+        if extras.scores:
+            arrays.append(_scores([judged.get(id_, ()) for id_ in ids], columns.field("scores")))
+        yield pa.record_batch(arrays, schema=columns)
+        if len(rows) < _ROWS:
+            return
+        first, end = (first, ids[-1]) if newest else (ids[-1], end)
+
+
+def _fields(rows: list[Row[Any]] | Any) -> Iterator[pa.Array]:  # Any: a sequence of rows
+    for name, values in zip(NAMES, list(zip(*rows, strict=True))[2:], strict=True):
+        yield pa.array(_READERS.get(name, tuple)(values), _type(name))
+
+
+def _contents(texts: list[Content | None]) -> Iterator[pa.Array]:
+    for name, kind in _content_types().items():
+        yield pa.array([None if text is None else getattr(text, name) for text in texts], kind)
+
+
+def _scores(judged: list[tuple[Score, ...]], field: pa.Field) -> pa.Array:
+    names = tuple(_score_types())
+    return pa.array(
+        [[{name: getattr(score, name) for name in names} for score in of] for of in judged],
+        field.type,
+    )
+
+
+def _type(name: str) -> pa.DataType:
+    if name in LISTS:
+        return pa.list_(pa.string() if name in _TEXT_LISTS else pa.int64())
+    if name == "dims":
+        return pa.map_(pa.string(), pa.string())
+    kind = g.c[name].type
+    if isinstance(kind, BigInteger):
+        return pa.int64()
+    if isinstance(kind, Double):
+        return pa.float64()
+    return pa.bool_() if isinstance(kind, Boolean) else pa.string()
+
+
+def _content_types() -> dict[str, pa.DataType]:
+    text = pa.string()
+    return {
+        "input_messages": text,
+        "output_messages": text,
+        "context": pa.list_(text),
+        "reference": text,
+        "output_schema": text,
+    }
+
+
+def _score_types() -> dict[str, pa.DataType]:
+    return {
+        "metric": pa.string(),
+        "evaluator": pa.string(),
+        "version": pa.string(),
+        "value": pa.float64(),
+        "label": pa.string(),
+        "explanation": pa.string(),
+        "unscored_reason": pa.string(),
+        "latency_s": pa.float64(),
+    }
+
+
+def _hex(values: _Values) -> list[str]:
+    return [value.hex() for value in values]
+
+
+def _lists(values: _Values) -> list[Any]:
+    return [None if text is None else _load(text) for text in values]
+
+
+def _flags(values: _Values) -> list[Any]:
+    return [() if text is None else _load(text) for text in values]
+
+
+def _dims(values: _Values) -> list[Any]:
+    return [[] if text is None else list(_load(text).items()) for text in values]
+
+
+@lru_cache(maxsize=8192)
+def _load(text: str) -> Any:  # Any: a JSON list or object, which nobody changes
+    return json.loads(text)
+
+
+_READERS: dict[str, Callable[[_Values], Any]] = {
+    **dict.fromkeys(LISTS, _lists),
+    "trace_id": _hex,
+    "span_id": _hex,
+    "quality": _flags,
+    "dims": _dims,
+}
