@@ -16,7 +16,12 @@ BY_DAY: Final = (tables.span, tables.content, tables.generation)
 
 def first_id_of(unix_s: float) -> int:
     """Return the first id of the day, in UTC."""
-    return int(unix_s // _DAY_S) << _DAY_BITS
+    return first_id_of_day(int(unix_s // _DAY_S))
+
+
+def first_id_of_day(day: int) -> int:
+    """Return the first id of the day, counted from 1970-01-01."""
+    return day << _DAY_BITS
 
 
 def day_of(id_: int) -> int:
