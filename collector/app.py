@@ -31,7 +31,8 @@ from collector.counters import Counters
 from collector.export import Exporter
 from collector.ingest import Ingest
 from collector.settings import Settings, policy_of
-from collector.store import Store, keys
+from collector.store import Keep, Store, keys
+from collector.upkeep import Upkeep
 
 _DECODERS = 4
 
@@ -53,8 +54,10 @@ def create_app(settings: Settings) -> FastAPI:
             default_rate_per_s=settings.key_rate_per_s,
         )
         last_used = LastUsed(authority, store)
+        upkeep = Upkeep(store, Keep(settings.retention_spans_s, settings.retention_content_s))
         ingest.start()
         last_used.start()
+        upkeep.start()
         decoders = CapacityLimiter(_DECODERS)
         exporter = Exporter(ingest, decoders, counters, content)
         app.state.collector = State(
@@ -63,6 +66,7 @@ def create_app(settings: Settings) -> FastAPI:
         try:
             yield
         finally:
+            await run_in_threadpool(upkeep.stop)
             await run_in_threadpool(last_used.stop)
             await run_in_threadpool(ingest.stop)
             await run_in_threadpool(store.close)

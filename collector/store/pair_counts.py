@@ -43,6 +43,12 @@ def recount(connection: Connection) -> dict[str, int]:
     return _completed(connection, 0, None)
 
 
+def any_uncounted(connection: Connection) -> bool:
+    """Say whether generations have arrived since the last count."""
+    newest = connection.scalar(select(func.max(g.c.id))) or 0
+    return newest > _last(connection)
+
+
 def advance(connection: Connection, *, at_most: int) -> int:
     """Count the pairs of the next generations; return how many generations were looked at."""
     last = _last(connection)

@@ -123,7 +123,8 @@ def _of_rollout(connection: Connection, rollout: str) -> Iterator[Difference]:
             compare = _differs if whole else _lacks
             what = compare(stored.get(key), rows.get(key))
             if what is not None:
-                yield Difference(*series[key.series_id], length, key.start_unix_s, what)
+                one = series[key.series_id]
+                yield Difference(one.rollout, one.arm, one.cohort, length, key.start_unix_s, what)
 
 
 def _recomputed(
