@@ -1,6 +1,7 @@
 """Generations to rows and back."""
 
 import json
+from dataclasses import fields as fields_of
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ LISTS: Final = (
 )
 """Fields that are JSON lists in the row."""
 
+_OPERATION: Final = next(f.default for f in fields_of(Generation) if f.name == "operation")
+
 # One encoder for all rows: json.dumps would make one for each call that has options.
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -30,6 +33,7 @@ def to_row(fields: Fields, dialect: str) -> Row:
     """Return a generation's fields as a row of the generation table, still without its ids."""
     row = fields.copy()
     row["dialect"] = dialect
+    row.setdefault("operation", _OPERATION)  # engines do not say it of chats
     row["counts_usable"] = usable_counts(fields)
     for name in LISTS:
         if name in row:
