@@ -16,8 +16,9 @@ from collector.store import Keep, Store, engine_spans, pair_counts
 from collector.store.rollups import fold
 
 _FOLD_FROM: Final = 2000
-"""Deltas that are folded at once, without waiting for more."""
-_AT_MOST: Final = 1000
+"""Deltas that do not wait for some seconds to be over."""
+_FOLD_AT_MOST: Final = 250
+_AT_MOST: Final = 500
 _SOON_S: Final = 5.0
 _RETENTION_S: Final = 3600.0
 _LOOK_EVERY_S: Final = 1.0
@@ -111,8 +112,9 @@ class Upkeep:
         now = self._clock()
         if not pending or (pending < _FOLD_FROM and now < self._folded + _SOON_S):
             return 0
-        self._folded = now
-        return self._store.fold(at_most=_FOLD_FROM)
+        if pending <= _FOLD_AT_MOST:
+            self._folded = now
+        return self._store.fold(at_most=_FOLD_AT_MOST)
 
     def _count_pairs(self) -> int:
         with self._store.read() as connection:

@@ -30,7 +30,7 @@ from collector.store.tables import (
 
 _DAY_S: Final = 86_400
 _NS: Final = 1_000_000_000
-_ROWS: Final = {"sqlite": 500, "postgresql": 5000}
+_ROWS: Final = 500
 """Spans in a piece: about 50 ms of work, for senders wait meanwhile."""
 _OTHER_ROWS: Final = 5000
 # Dropping waits for whoever reads the table, and all who come after wait behind it.
@@ -111,7 +111,7 @@ def _delete_content(connection: Connection, before: int) -> int:
     if connection.dialect.name == "postgresql":
         return _drop_day(connection, content.name, before)
     c = content.c.id
-    last = _last_of(connection, select(c).where(c < before).order_by(c).limit(_rows(connection)))
+    last = _last_of(connection, select(c).where(c < before).order_by(c).limit(_ROWS))
     if last is None:
         return 0
     return connection.execute(delete(content).where(c <= last)).rowcount
@@ -124,7 +124,7 @@ def _delete_spans(connection: Connection, before: int) -> int:
             if _drop_day(connection, table.name, floor):
                 return 1
     s = span.c.id
-    piece = select(s).where(s >= floor, s < before).order_by(s).limit(_rows(connection))
+    piece = select(s).where(s >= floor, s < before).order_by(s).limit(_ROWS)
     last = _last_of(connection, piece)
     if last is None:
         if floor < before:
@@ -222,10 +222,6 @@ def _delete_minutes(connection: Connection, before_unix_s: int) -> int:
         if done >= _OTHER_ROWS:
             break
     return done
-
-
-def _rows(connection: Connection) -> int:
-    return _ROWS[connection.dialect.name]
 
 
 def _last_of(connection: Connection, piece: Select[int]) -> int | None:
