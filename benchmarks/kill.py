@@ -2,7 +2,8 @@
 
 Each round several senders post until the collector is killed at a random moment. It is started
 again on the same database, and must show every span that it acknowledged. Then the senders send
-everything of the round once more, acknowledged or not, and each span must be stored once. On
+everything of the round once more, acknowledged or not, each span must be stored once, and rollups
+and pair counts must equal the rows. On
 PostgreSQL every fourth round kills the database server first, with all its processes, and starts
 it again: the collector has to come back by itself. Prints one JSON document last.
 
@@ -33,6 +34,8 @@ from benchmarks.load.sender import PROTOBUF, connect
 from benchmarks.load.spans import Body, Identity, Spans
 from benchmarks.load.targets import Postgres, collector, server, stored_spans
 from collector.client import Client
+from collector.store import Store
+from collector.store.rollups.check import differences
 
 SPANS_A_TRACE = 8
 _BODIES_A_ROUND = 150
@@ -239,6 +242,13 @@ def stored_ids(database_url: str) -> set[Identity]:
     return set(ids)
 
 
+def rollups_equal_rows(database_url: str) -> None:
+    """Raise `AssertionError` where rollups or pair counts are not what the rows come to."""
+    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
+        found = [str(difference) for difference in differences(connection)]
+    assert not found, f"{len(found)} rollups differ from the rows: {found[:3]}"
+
+
 def main() -> None:
     """Run the rounds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -253,7 +263,13 @@ def main() -> None:
         postgres = None
         if options.database == "postgresql":
             postgres = stack.enter_context(server(folder, durable=True, user=options.as_user))
-        rounds = Rounds(folder, postgres=postgres, senders=options.senders, seed=options.seed)
+        rounds = Rounds(
+            folder,
+            postgres=postgres,
+            senders=options.senders,
+            seed=options.seed,
+            check=rollups_equal_rows,
+        )
         done = []
         for number, result in enumerate(rounds.run(options.rounds), 1):
             print(f"{number}: {result}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from collector.access import Authority, LastUsed
 from collector.access.http import AccessMiddleware
 from collector.api import (
     about,
+    feedback,
     generations,
     health,
     metrics,
@@ -21,6 +22,7 @@ from collector.api import (
     rollouts,
     samples,
     scores,
+    switches,
     traces,
     verdicts,
 )
@@ -31,7 +33,9 @@ from collector.counters import Counters
 from collector.export import Exporter
 from collector.ingest import Ingest
 from collector.settings import Settings, policy_of
-from collector.store import Store, keys
+from collector.store import Keep, Store, keys
+from collector.switch_watch import SwitchWatch
+from collector.upkeep import Upkeep
 
 _DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread only fights for it
 
@@ -53,16 +57,29 @@ def create_app(settings: Settings) -> FastAPI:
             default_rate_per_s=settings.key_rate_per_s,
         )
         last_used = LastUsed(authority, store)
+        upkeep = Upkeep(store, Keep(settings.retention_spans_s, settings.retention_content_s))
         ingest.start()
         last_used.start()
+        upkeep.start()
         decoders = CapacityLimiter(_DECODERS)
+        switch_watch = SwitchWatch(store)
         exporter = Exporter(ingest, decoders, counters, content)
         app.state.collector = State(
-            settings, store, ingest, decoders, exporter, content, authority, counters
+            settings,
+            store,
+            ingest,
+            decoders,
+            exporter,
+            content,
+            authority,
+            counters,
+            switch_watch,
         )
         try:
             yield
         finally:
+            await switch_watch.end()
+            await run_in_threadpool(upkeep.stop)
             await run_in_threadpool(last_used.stop)
             await run_in_threadpool(ingest.stop)
             await run_in_threadpool(store.close)
@@ -80,7 +97,9 @@ def create_app(settings: Settings) -> FastAPI:
         pairs,
         traces,
         scores,
+        feedback,
         samples,
+        switches,
         verdicts,
         health,
         about,

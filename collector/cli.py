@@ -1,25 +1,19 @@
-"""`draftgate serve` and `draftgate db`, and the collector's other commands."""
+"""`draftgate serve`, and the collector's other commands."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from collector import export_cli, exposure, keys_cli, logs, server
-from collector.command_line import Database, one_line_errors, open_store
-from collector.errors import SettingsError
+from collector import db_cli, export_cli, exposure, keys_cli, logs, server
+from collector.command_line import Database, one_line_errors, open_store, seconds_of
 from collector.logs import LogFormat, LogLevel
-from collector.settings import MIB, Settings, of_options, policy_of
-from collector.store import sizes
+from collector.settings import Settings, of_options, policy_of
 
 app = typer.Typer(no_args_is_help=True, help="The collector: OTLP in, SQL behind.")
-db = typer.Typer(no_args_is_help=True, help="Look after the database.")
-app.add_typer(db, name="db")
+app.add_typer(db_cli.app, name="db")
 app.add_typer(keys_cli.app, name="keys")
 app.add_typer(export_cli.app)
 
@@ -53,6 +47,12 @@ def serve(  # noqa: PLR0913  # one parameter an option
     redaction: Annotated[
         Path | None, typer.Option(help="File of what to replace in kept content.")
     ] = None,
+    retention_spans: Annotated[
+        str | None, typer.Option(help="Keep spans for so long, such as 30d (default for ever).")
+    ] = None,
+    retention_content: Annotated[
+        str | None, typer.Option(help="Keep their text for so long, such as 7d.")
+    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
     ] = None,
@@ -77,6 +77,8 @@ def serve(  # noqa: PLR0913  # one parameter an option
             require_keys=require_keys or None,
             capture_content=capture_content or None,
             redaction=redaction,
+            retention_spans_s=seconds_of("--retention-spans", retention_spans),
+            retention_content_s=seconds_of("--retention-content", retention_content),
             tls_cert=tls_cert,
             tls_key=tls_key,
             log_format=log_format,
@@ -97,42 +99,6 @@ def serve(  # noqa: PLR0913  # one parameter an option
     _warn_if_exposed(settings)
     logs.configure(settings.log_format, settings.log_level)
     server.run(settings, listeners, lambda: _announce(listeners, settings))
-
-
-@db.command()
-def upgrade(database: Database = None) -> None:
-    """Create the database, or bring it to the newest schema.
-
-    Example: draftgate db upgrade --database sqlite:///draftgate.db
-    """
-    with one_line_errors():
-        settings = of_options(database_url=database)
-        with open_store(settings):
-            pass
-    typer.echo(f"{settings.database_url} is at the newest schema")
-
-
-@db.command()
-def stats(
-    database: Database = None,
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show how many rows each table holds, and the size of the file.
-
-    Example: draftgate db stats --json
-    """
-    with one_line_errors():
-        settings = of_options(database_url=database)
-        _require_existing(settings.database_url)
-        with open_store(settings) as store:
-            with store.read() as connection:
-                rows = sizes.row_counts(connection)
-            size_bytes = store.size_bytes()
-    if as_json:
-        typer.echo(json.dumps({"rows": rows, "size_bytes": size_bytes}, indent=2))
-    else:
-        _print_stats(rows, size_bytes)
 
 
 def _announce(listeners: server.Listeners, settings: Settings) -> None:
@@ -165,21 +131,3 @@ def _warn_if_exposed(settings: Settings) -> None:
             "way; pass --tls-cert and --tls-key, or stand a proxy with TLS in front",
             err=True,
         )
-
-
-def _require_existing(database_url: str) -> None:
-    """Refuse to create a database only to count nothing in it."""
-    path = database_url.removeprefix("sqlite:///")
-    if path != database_url and not Path(path).exists():
-        raise SettingsError(
-            f"{path}: does not exist; name an existing database with --database, "
-            "or create one with `draftgate db upgrade`"
-        )
-
-
-def _print_stats(rows: dict[str, int], size_bytes: int) -> None:
-    table = Table("table", "rows", title=f"{size_bytes / MIB:,.1f} MiB")
-    table.columns[1].justify = "right"
-    for name, count in rows.items():
-        table.add_row(name, f"{count:,}")
-    Console().print(table)

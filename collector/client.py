@@ -24,12 +24,16 @@ from collector.contract import (
     Arm,
     ArmSummary,
     EngineSample,
+    Feedback,
     Generation,
     Pair,
     RolloutOverview,
     Score,
     Span,
     StoredVerdict,
+    Switch,
+    SwitchChange,
+    SwitchState,
     TimeBucket,
     Verdict,
     from_document,
@@ -83,6 +87,7 @@ class Client:
     ) -> None:
         """Ask the collector at `url` with an API key; trust `ca_file` instead of the system."""
         self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
         try:
             self._http = httpx.Client(
                 base_url=self._url,
@@ -309,6 +314,34 @@ class Client:
         query = {"rollout": rollout, "metric": metric}
         return self._pages(Score, "/api/v1/scores", query, "scores")
 
+    def post_feedback(self, feedback: Iterable[Feedback]) -> None:
+        """Store feedback; each replaces the same source's earlier one of that span and kind."""
+        left = iter(feedback)
+        while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
+            self._post("/api/v1/feedback", batch)
+
+    def feedback(self, rollout: str, *, content: bool = False) -> Iterator[Feedback]:
+        """Yield the feedback on a rollout's generations, page by page; comments with `content`."""
+        query: _Query = {"rollout": rollout, "content": content}
+        return self._pages(Feedback, "/api/v1/feedback", query, "feedback")
+
+    def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:
+        """Return the newest events of a rollout's switch; the first is its state, none unknown.
+
+        With `wait_s` (at most 60), wait so long for an event after the one with the id `since`.
+        """
+        query: dict[str, str | int | bool | None] = {"since": since}
+        if wait_s:
+            query["wait_s"] = str(wait_s)
+        body = self._get(_switch_path(rollout), query, wait_s=wait_s)
+        return self._records(SwitchState, body, "log")
+
+    def set_switch(self, rollout: str, state: Switch, *, reason: str) -> SwitchState:
+        """Set a rollout's switch, which needs the scope admin, and return the stored event."""
+        change = to_document(SwitchChange(state=state, reason=reason))
+        response = self._post(_switch_path(rollout), change)
+        return self._record(SwitchState, self._json(response))
+
     def samples(
         self,
         metric: str,
@@ -345,9 +378,12 @@ class Client:
             if after is None:
                 return
 
-    def _get(self, path: str, query: _Query | None = None) -> Any:  # Any: a JSON value
+    def _get(
+        self, path: str, query: _Query | None = None, *, wait_s: float = 0
+    ) -> Any:  # Any: a JSON value
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return self._json(self._send("GET", path, params=given))
+        timeout = httpx.Timeout(self._timeout_s + wait_s)
+        return self._json(self._send("GET", path, params=given, timeout=timeout))
 
     @contextmanager
     def _arrow(self, path: str, query: _Query) -> Iterator[pa.RecordBatchReader]:
@@ -455,6 +491,10 @@ def _instant(name: str, given: Instant | None) -> str | None:
             raise ClientError(f"{name}={given}: has no time zone; wanted one, such as UTC")
         return given.isoformat()
     return None if given is None else repr(given)
+
+
+def _switch_path(rollout: str) -> str:
+    return f"/api/v1/rollouts/{quote(rollout, safe='')}/switch"
 
 
 def _trusting(ca_file: str | Path) -> ssl.SSLContext:

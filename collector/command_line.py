@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from collector import durations
 from collector.errors import CollectorError
 from collector.settings import Settings
 from collector.store import Store
@@ -29,6 +30,11 @@ def one_line_errors() -> Iterator[None]:
         yield
     except CollectorError as exc:
         fail(str(exc))
+
+
+def seconds_of(option: str, text: str | None) -> int | None:
+    """Return the seconds that an option asks for; raises `SettingsError` for no duration."""
+    return durations.seconds(option, text) if text is not None else None
 
 
 def fail(message: str) -> NoReturn:

@@ -1,7 +1,6 @@
 """`draftgate keys`."""
 
 import json
-import re
 import time
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collector import api_key
+from collector import api_key, durations
 from collector.api_key import ApiKey, Scope
 from collector.command_line import Database, one_line_errors, open_store
 from collector.errors import SettingsError
@@ -19,8 +18,7 @@ from collector.store import keys as stored_keys
 
 app = typer.Typer(no_args_is_help=True, help="Look after API keys.")
 
-_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DURATION = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
+_NS = 1_000_000_000
 
 
 @app.command()
@@ -54,7 +52,9 @@ def create(
             project=project,
             rate_per_s=rate,
             created_unix_ns=now_unix_ns,
-            expires_unix_ns=now_unix_ns + _duration_ns(expires) if expires else None,
+            expires_unix_ns=(
+                now_unix_ns + durations.seconds("--expires", expires) * _NS if expires else None
+            ),
         )
         with open_store(of_options(database_url=database)) as store, store.transaction() as to:
             stored_keys.add(to, key)
@@ -115,15 +115,6 @@ def revoke(
         stored_keys.revoke(connection, id_, time.time_ns())
     earlier = " already" if key.revoked_unix_ns is not None else ""
     typer.echo(f"key {id_} ({key.name}) is revoked{earlier}")
-
-
-def _duration_ns(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise SettingsError(
-            f"--expires {text}: wanted a number with s, m, h, d or w, such as 12h or 90d"
-        )
-    return int(found[1]) * _UNITS_S[found[2]] * 1_000_000_000
 
 
 def _until(key: ApiKey) -> str:

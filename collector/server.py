@@ -154,6 +154,9 @@ class _Server(uvicorn.Server):
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Whoever waits for a switch would be waited for.
+        collector: State = self._app.state.collector
+        await collector.switches.end()
         # First, for the application's end stops the writer that exports wait for.
         if self._grpc is not None:
             await run_in_threadpool(self._grpc.stop, _DRAIN_S)

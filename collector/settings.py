@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from collector import durations
 from collector.content import DROP, ContentPolicy, Redactor, redaction_file, shipped
 from collector.errors import SettingsError
 from collector.logs import LogFormat, LogLevel
@@ -43,6 +44,10 @@ class Settings:
     """Whether prompts, answers, passages and references are kept."""
     redaction: Path | None = None
     """File of the patterns that are replaced in content; None: the shipped ones."""
+    retention_spans_s: int | None = None
+    """For how long spans are kept; None: for ever."""
+    retention_content_s: int | None = None
+    """For how long their text is, where that is shorter."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT
@@ -71,6 +76,8 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         key_rate_per_s=_number(env, "DRAFTGATE_KEY_RATE", 0, fraction=True) or None,
         capture_content=_flag(env, "DRAFTGATE_CAPTURE_CONTENT"),
         redaction=_path(env, "DRAFTGATE_REDACTION"),
+        retention_spans_s=_duration(env, "DRAFTGATE_RETENTION_SPANS"),
+        retention_content_s=_duration(env, "DRAFTGATE_RETENTION_CONTENT"),
         tls_cert=_path(env, "DRAFTGATE_TLS_CERT"),
         tls_key=_path(env, "DRAFTGATE_TLS_KEY"),
         log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),
@@ -103,6 +110,10 @@ def _flag(env: Mapping[str, str], name: str) -> bool:
     if text not in _FLAGS:
         raise SettingsError(f"{name}={env[name]!r}: wanted 1 or 0; fix or unset it")
     return _FLAGS[text]
+
+
+def _duration(env: Mapping[str, str], name: str) -> int | None:
+    return durations.seconds(name, env[name]) if env.get(name) else None
 
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:

@@ -21,6 +21,7 @@ class Grant(NamedTuple):
     key_id: str | None
     """None where no key was needed."""
     scopes: frozenset[Scope]
+    key_name: str | None = None
 
 
 OPEN = Grant(None, frozenset(Scope))
@@ -90,7 +91,7 @@ class Authority:
         with self._lock:
             self._used_unix_ns[key.id] = now_unix_ns
             self._take(key)
-        return Grant(key.id, key.scopes)
+        return Grant(key.id, key.scopes, key.name)
 
     def drain_uses(self) -> dict[str, int]:
         """Return when keys were used since the last call, by id."""

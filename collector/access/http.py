@@ -27,7 +27,7 @@ from collector.errors import (
 
 _GRANT = "draftgate.grant"
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/redoc", "/openapi.json"})
-_INGEST_POSTS = frozenset({"/api/v1/scores", "/api/v1/verdicts"})
+_INGEST_POSTS = frozenset({"/api/v1/scores", "/api/v1/verdicts", "/api/v1/feedback"})
 _GRPC_CODES = {
     HTTPStatus.UNAUTHORIZED: 16,  # UNAUTHENTICATED
     HTTPStatus.FORBIDDEN: 7,  # PERMISSION_DENIED

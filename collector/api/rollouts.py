@@ -84,10 +84,12 @@ def get_summary(
     """Give counts, sums and percentiles of each arm in each cohort.
 
     Ratios of counts are the reader's to make. Of the generations that began in the window, or of
-    all. The window is widened to whole minutes, and the answer says to which.
+    all. The window is widened to whole minutes (to whole hours where retention has
+    deleted the minutes), and the answer says to which.
     """
     window = _window(start, end, read.Step.MINUTE)
     with collector.store.read() as connection:
+        window = read.kept(connection, window)
         found = rollouts.summary(connection, rollout, window)
     return JSONResponse({"summary": [to_document(row) for row in found], **_about(window)})
 
@@ -112,6 +114,7 @@ def get_timeseries(
     length = read.Step[step.name]
     window = _window(start, end, length)
     with collector.store.read() as connection:
+        window = read.kept(connection, window, length)
         found = rollouts.timeseries(connection, rollout, window, length, cohort=cohort)
     return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
 

@@ -1,6 +1,5 @@
 """Scores of generations: posted by evaluators, read by the gate and the dashboard."""
 
-import re
 from http import HTTPStatus
 from typing import Any
 
@@ -9,6 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
 from collector.api import bodies, cursors
+from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
 from collector.api.problems import responses
 from collector.api.state import Collector
@@ -27,8 +27,6 @@ _BODY = {
         }
     },
 }
-_TRACE_ID = re.compile("[0-9a-f]{32}")
-_SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
 class Scores(BaseModel):
@@ -97,10 +95,5 @@ def _score(document: object, at: str) -> Score:
         score = from_document(Score, document, at=at)
     except DocumentError as exc:
         raise RequestError(str(exc)) from exc
-    for name, pattern in (("trace_id", _TRACE_ID), ("span_id", _SPAN_ID)):
-        value = getattr(score, name)
-        if not pattern.fullmatch(value):
-            raise RequestError(
-                f"{at}.{name}: wanted {pattern.pattern} (lower-case hexadecimal), got {value!r}"
-            )
+    check_ids(score, at)
     return score

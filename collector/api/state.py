@@ -12,6 +12,7 @@ from collector.export import Exporter
 from collector.ingest import Ingest
 from collector.settings import Settings
 from collector.store import Store
+from collector.switch_watch import SwitchWatch
 
 
 class State(NamedTuple):
@@ -26,6 +27,7 @@ class State(NamedTuple):
     content: ContentPolicy
     authority: Authority
     counters: Counters
+    switches: SwitchWatch
 
 
 def state_of(request: Request) -> State:

@@ -48,6 +48,24 @@ class SampleKind(StrEnum):
     """What was added since the sample before."""
 
 
+class FeedbackKind(StrEnum):
+    """What somebody who got an answer did about it."""
+
+    THUMBS_UP = "thumbs_up"
+    THUMBS_DOWN = "thumbs_down"
+    ESCALATION = "escalation"
+    """Passed on to a human."""
+    EDIT = "edit"
+    """Changed before it was used."""
+
+
+class Switch(StrEnum):
+    """Whether a rollout's candidate may answer."""
+
+    ON = "on"
+    OFF = "off"
+
+
 class SpanStatus(StrEnum):
     """OTLP span status."""
 
@@ -233,6 +251,46 @@ class Score:
             raise ValueError("a score has either a value or the reason why there is none")
         if self.value is not None and not 0.0 <= self.value <= 1.0:
             raise ValueError(f"a score's value lies in [0, 1], got {self.value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What one source says that somebody did about one generation."""
+
+    trace_id: str
+    span_id: str
+    kind: FeedbackKind
+    source: str
+    """Where it was given, such as the application's name; once for each kind."""
+    time_unix_ns: int
+    comment: str | None = None
+    """Text, which is kept and given as content is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchChange:
+    """What a rollout's switch is to be set to."""
+
+    state: Switch
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise ValueError("a switch is set for a reason; say which")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchState:
+    """One setting of a rollout's switch; the newest of them holds."""
+
+    id: int
+    """Grows with every event of any rollout."""
+    rollout: str
+    state: Switch
+    reason: str
+    who: str
+    """Name of the API key that set it; `local` where no key was needed."""
+    time_unix_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

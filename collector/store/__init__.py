@@ -1,7 +1,8 @@
 """The store: the one place that knows SQL."""
 
 from collector.store.batch import Batch, merge
-from collector.store.engine import Store
+from collector.store.engine import Store, exists
+from collector.store.retention import Keep
 from collector.store.span_rows import SpanRows, prepare
 
-__all__ = ["Batch", "SpanRows", "Store", "merge", "prepare"]
+__all__ = ["Batch", "Keep", "SpanRows", "Store", "exists", "merge", "prepare"]

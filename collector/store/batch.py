@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from collector.contract import EngineSample, Score, StoredVerdict
+from collector.contract import EngineSample, Feedback, Score, StoredVerdict
 from collector.store.span_rows import SpanRows
 
 
@@ -15,6 +15,7 @@ class Batch:
     scores: tuple[Score, ...] = ()
     verdicts: tuple[StoredVerdict, ...] = ()
     samples: tuple[EngineSample, ...] = ()
+    feedback: tuple[Feedback, ...] = ()
 
 
 def merge(batches: Iterable[Batch]) -> Batch:
@@ -25,4 +26,5 @@ def merge(batches: Iterable[Batch]) -> Batch:
         scores=tuple(score for part in parts for score in part.scores),
         verdicts=tuple(verdict for part in parts for verdict in part.verdicts),
         samples=tuple(sample for part in parts for sample in part.samples),
+        feedback=tuple(given for part in parts for given in part.feedback),
     )

@@ -1,13 +1,25 @@
 """The database: opening it, reading from it, writing to it."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, delete, false, make_url, select
+from sqlalchemy import URL, Connection, Engine, delete, false, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from collector.errors import StoreError, StoreUnavailableError
-from collector.store import faults, migrate, postgres, sqlite_file, tables
+from collector.store import (
+    engine_spans,
+    faults,
+    migrate,
+    pair_counts,
+    postgres,
+    retention,
+    sqlite_file,
+    tables,
+)
 from collector.store.batch import Batch
 from collector.store.rollups import fold
 from collector.store.writer import Writer
@@ -21,8 +33,11 @@ class Store:
     Reads may run in many threads at once. Writes exclude each other, across processes too.
     """
 
-    def __init__(self, engine: Engine, where: str) -> None:
+    def __init__(self, engine: Engine, where: str, busy_timeout_s: float) -> None:
         self._engine = engine
+        self._busy_timeout_s = busy_timeout_s
+        # Between threads of one process, for SQLite's own wait sleeps up to 100 ms at a time.
+        self._writing = threading.Lock()
         self._where = where
         self._identity = sqlite_file.identity(engine.url)
 
@@ -53,7 +68,7 @@ class Store:
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, where)
+        return cls(engine, where, busy_timeout_s)
 
     @property
     def engine(self) -> Engine:
@@ -99,6 +114,25 @@ class Store:
         with self.transaction() as connection:
             return fold.fold(connection, at_most=at_most)
 
+    def count_pairs(self, *, at_most: int) -> int:
+        """Count the pairs of generations that are not counted yet; return how many those were."""
+        with self.transaction() as connection:
+            return pair_counts.advance(connection, at_most=at_most)
+
+    def promote_engine_spans(self, before_unix_s: int, *, at_most: int) -> int:
+        """Make generations of engines' spans whose client sent none; return how many."""
+        with self.transaction() as connection:
+            rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
+            if rows:
+                pair_counts.add_late(connection, rows)
+                Writer(connection).write_generations(rows)
+            return len(rows)
+
+    def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
+        """Delete a piece of what is too old, and return how much; 0 where nothing is left."""
+        with self.transaction() as connection:
+            return retention.step(connection, keep, now_unix_s)
+
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """Give a connection whose writes are durable on leaving; it excludes every other writer.
@@ -110,8 +144,30 @@ class Store:
             raise StoreUnavailableError(
                 f"{self._where}: was deleted or replaced; put it back, or restart to begin anew"
             )
-        with _writing(self._engine, self._where) as connection:
-            yield connection
+        if not self._writing.acquire(timeout=self._busy_timeout_s):
+            raise StoreUnavailableError(f"{self._where}: is being written to; try again")
+        try:
+            with _writing(self._engine, self._where) as connection:
+                yield connection
+        finally:
+            self._writing.release()
+
+    def vacuum(self) -> None:
+        """Give deleted rows' space back to the system, and renew the planner's statistics."""
+        statement = "VACUUM ANALYZE" if self._engine.dialect.name == "postgresql" else "VACUUM"
+        with faults.translated(self._where):
+            connection = self._engine.raw_connection()
+            try:
+                # Outside of a transaction, which neither database would allow.
+                driver: Any = connection.driver_connection  # Any: of either database
+                if self._engine.dialect.name == "postgresql":
+                    driver.autocommit = True
+                driver.execute(statement)
+                if statement == "VACUUM":
+                    driver.execute("PRAGMA optimize")
+                    driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.invalidate()
 
     def size_bytes(self) -> int:
         """Return the size of the database, the log of recent writes of an SQLite file included."""
@@ -123,6 +179,19 @@ class Store:
     def close(self) -> None:
         """Close every connection; may be called twice."""
         self._engine.dispose()
+
+
+def exists(database_url: str) -> bool:
+    """Say whether the URL names a database of ours, whatever its schema; raises `StoreError`."""
+    url = _parse(database_url)
+    if url.drivername == "sqlite":
+        return Path(str(url.database)).exists()
+    engine = postgres.create(url, busy_timeout_s=5.0)
+    try:
+        with faults.translated(url.render_as_string(hide_password=True)), engine.connect() as one:
+            return inspect(one).has_table("alembic_version")
+    finally:
+        engine.dispose()
 
 
 def _parse(database_url: str) -> URL:

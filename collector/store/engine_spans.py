@@ -65,6 +65,12 @@ def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
     return joined
 
 
+def any_overdue(connection: Connection, before_unix_s: int) -> bool:
+    """Say whether `take_overdue` would find any."""
+    found = select(e.c.id).where(e.c.arrived_unix_s < before_unix_s).limit(1)
+    return connection.scalar(found) is not None
+
+
 def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) -> list[Row]:
     """Return the engine's spans that waited in vain as generations' rows, and forget them."""
     rows = connection.execute(

@@ -19,6 +19,7 @@ LISTS: Final = (
 )
 """Fields that are JSON lists in the row."""
 
+
 # One encoder for all rows: json.dumps would make one for each call that has options.
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 

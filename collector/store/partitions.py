@@ -16,7 +16,12 @@ BY_DAY: Final = (tables.span, tables.content, tables.generation)
 
 def first_id_of(unix_s: float) -> int:
     """Return the first id of the day, in UTC."""
-    return int(unix_s // _DAY_S) << _DAY_BITS
+    return first_id_of_day(int(unix_s // _DAY_S))
+
+
+def first_id_of_day(day: int) -> int:
+    """Return the first id of the day, counted from 1970-01-01."""
+    return day << _DAY_BITS
 
 
 def day_of(id_: int) -> int:
@@ -30,7 +35,7 @@ def ensure(connection: Connection, id_: int) -> None:
         return
     day = day_of(id_)
     for table in BY_DAY:
-        name = _name(table.name, day)
+        name = name_of(table.name, day)
         if connection.scalar(text("SELECT to_regclass(:name)"), {"name": name}) is None:
             connection.exec_driver_sql(
                 f"CREATE TABLE {name} PARTITION OF {table.name} "
@@ -38,16 +43,18 @@ def ensure(connection: Connection, id_: int) -> None:
             )
 
 
-def days(connection: Connection) -> Iterator[int]:
-    """Yield the days that have a partition on PostgreSQL, in order."""
+def days(connection: Connection, table_name: str) -> Iterator[int]:
+    """Yield the days that the table has a partition of on PostgreSQL, in order."""
     names = connection.scalars(
         text(
             "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
-            "WHERE i.inhparent = 'span'::regclass ORDER BY c.relname"
-        )
+            "WHERE i.inhparent = to_regclass(:table) ORDER BY c.relname"
+        ),
+        {"table": table_name},
     )
-    yield from (int(name.removeprefix("span_day_")) for name in names)
+    yield from (int(name.removeprefix(f"{table_name}_day_")) for name in names)
 
 
-def _name(table_name: str, day: int) -> str:
+def name_of(table_name: str, day: int) -> str:
+    """Return the name of the table's partition of a day."""
     return f"{table_name}_day_{day:06}"

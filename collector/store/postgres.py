@@ -14,6 +14,7 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     """Return an engine on a PostgreSQL database; nothing is opened yet."""
     engine = create_engine(
         url,
+        hide_parameters=True,  # an error's message would hold rows, and so text, in the log
         pool_size=8,
         max_overflow=40,
         pool_pre_ping=True,  # a server that was restarted leaves dead connections behind

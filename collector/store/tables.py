@@ -68,6 +68,8 @@ span_key = Table(
     Column("trace_id", LargeBinary, primary_key=True),
     Column("span_id", LargeBinary, primary_key=True),
     Column("id", BigInteger, nullable=False),
+    # On PostgreSQL alone there is a BRIN index of the ids: rows lie in the order of arrival there,
+    # so that the smallest of indexes finds those of a day. On SQLite their spans name them.
     sqlite_with_rowid=False,
 )
 
@@ -217,7 +219,7 @@ progress = Table(
     "progress",
     metadata,
     Column("name", String, primary_key=True),
-    Column("id", BigInteger, nullable=False),  # the last one that was done
+    Column("id", BigInteger, nullable=False),  # how far it has got: `store.progress`
 )
 
 score = Table(
@@ -264,6 +266,31 @@ engine_sample = Table(
     Column("attributes", Text, nullable=False),  # JSON
     Index(None, "metric", "service_name", "time_unix_ns", "series"),
     sqlite_with_rowid=False,
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    # No reference to span, as for a score.
+    Column("trace_id", LargeBinary, primary_key=True),
+    Column("span_id", LargeBinary, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("source", String, primary_key=True),
+    Column("comment", Text),
+    Column("time_unix_ns", BigInteger, nullable=False),
+)
+
+# An audit log: rows are added, never changed; a rollout's newest is its state.
+switch_event = Table(
+    "switch_event",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("rollout", Text, nullable=False),
+    Column("state", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("time_unix_ns", BigInteger, nullable=False),
+    Index(None, "rollout", "id"),
 )
 
 api_key = Table(

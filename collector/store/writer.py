@@ -2,7 +2,7 @@
 
 Idempotent: a span is stored once by (trace_id, span_id) and never changed, a verdict once by its
 id, a sample once by its metric, time and series; a score replaces the earlier one of the same span,
-metric, evaluator and version.
+metric, evaluator and version, feedback the earlier one of the same span, kind and source.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from collector.contract import EngineSample, Score, StoredVerdict, to_document
+from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
 from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables
 from collector.store.batch import Batch
 from collector.store.generation_rows import Row
@@ -46,6 +46,8 @@ class Writer:
             self._write_verdicts(batch.verdicts)
         if batch.samples:
             self._write_samples(batch.samples)
+        if batch.feedback:
+            self._write_feedback(batch.feedback)
         return inserted
 
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
@@ -134,12 +136,19 @@ class Writer:
 
     def _write_scores(self, scores: Sequence[Score]) -> None:
         first = (self._connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
-        insert = self._insert(tables.score)
-        key = [column.name for column in tables.score.primary_key]
+        rows = [_score_row(score, revision) for revision, score in enumerate(scores, first)]
+        self._replace(tables.score, rows)
+
+    def _write_feedback(self, given: Sequence[Feedback]) -> None:
+        self._replace(tables.feedback, [to_document(one) | _ids(one) for one in given])
+
+    def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows in their order, each in the place of the one that has its key."""
+        insert = self._insert(table)
+        key = [column.name for column in table.primary_key]
         replaced = {c.name: c for c in insert.excluded if c.name not in key}
         self._connection.execute(
-            insert.on_conflict_do_update(index_elements=key, set_=replaced),
-            [_score_row(score, revision) for revision, score in enumerate(scores, first)],
+            insert.on_conflict_do_update(index_elements=key, set_=replaced), rows
         )
 
     def _write_verdicts(self, verdicts: Sequence[StoredVerdict]) -> None:
@@ -154,11 +163,11 @@ class Writer:
 
 
 def _score_row(score: Score, revision: int) -> Mapping[str, Any]:
-    return to_document(score) | {
-        "trace_id": bytes.fromhex(score.trace_id),
-        "span_id": bytes.fromhex(score.span_id),
-        "revision": revision,
-    }
+    return to_document(score) | _ids(score) | {"revision": revision}
+
+
+def _ids(of: Score | Feedback) -> dict[str, bytes]:
+    return {"trace_id": bytes.fromhex(of.trace_id), "span_id": bytes.fromhex(of.span_id)}
 
 
 def _verdict_row(stored: StoredVerdict) -> Mapping[str, Any]:

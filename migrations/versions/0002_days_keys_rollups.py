@@ -1,8 +1,9 @@
 """Days, keys and rollups: ids that tell the day, one key table, the sender's own bytes, sums.
 
 A span's attributes were JSON and become the bytes of OTLP; what has arrived so far counts as
-arrived on the day of the migration. Rollups are made of the generations that are there. The way
-back loses events, links and what the rollups alone would say, for there was no place for them.
+arrived on the day of the migration, unless it came down from this schema and kept its ids. Rollups
+are made of the generations that are there. The way back loses events, links and what the rollups
+alone would say, for there was no place for them.
 """
 
 import time
@@ -76,8 +77,9 @@ def _set_aside(names: Sequence[str], indexes: Sequence[str]) -> None:
         return
     constraints = op.get_bind().execute(
         sa.text(
-            "SELECT CAST(conrelid AS regclass) AS owner, conname AS name FROM pg_constraint "
-            "WHERE CAST(CAST(conrelid AS regclass) AS text) = ANY(:tables) AND contype <> 'n'"
+            "SELECT conrelid::regclass AS owner, conname AS name FROM pg_constraint "
+            "WHERE conrelid = ANY(ARRAY(SELECT unnest(CAST(:tables AS text[]))::regclass)) "
+            "AND contype <> 'n'"
         ),
         {"tables": [f"old_{name}" for name in names]},
     )
@@ -380,8 +382,12 @@ def _create_old_generation() -> None:
 
 
 def _copy_up(connection: sa.Connection) -> None:
-    offset = partitions.first_id_of(time.time())
-    partitions.ensure(connection, offset)
+    today = partitions.first_id_of(time.time())
+    # One that came down from this schema still tells the days by its ids.
+    first = connection.scalar(sa.text("SELECT min(id) FROM old_span")) or 0
+    offset = 0 if partitions.day_of(first) else today
+    for day in _days(connection, offset):
+        partitions.ensure(connection, partitions.first_id_of_day(day))
     new = _tables(connection, ("resource", "span", "span_key", "content", "generation", *_SUMS))
     resources: set[int] = set()
     for rows in _old_rows(connection):
@@ -413,6 +419,16 @@ def _copy_up(connection: sa.Connection) -> None:
     statement = sa.select(old_generation).order_by(old_generation.c.id)
     for part in connection.execute(statement).mappings().partitions(_ROWS_AT_ONCE):
         _copy_generations(connection, new, [_new_generation(row, offset) for row in part])
+
+
+def _days(connection: sa.Connection, offset: int) -> Iterator[int]:
+    """Yield the days of the old spans, once they are given their new ids."""
+    next_id = sa.text("SELECT min(id) FROM old_span WHERE id >= :first")
+    first = 0
+    while (id_ := connection.scalar(next_id, {"first": first})) is not None:
+        day = partitions.day_of(id_ + offset)
+        yield day
+        first = partitions.first_id_of_day(day + 1) - offset
 
 
 _SUMS = ("series", "rollup_delta")

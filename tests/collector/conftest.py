@@ -80,6 +80,16 @@ def new_database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
         yield new
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_database_url(request: pytest.FixtureRequest) -> str:
+    """Name an empty database of each kind."""
+    if request.param == "postgresql":
+        started: Postgres = request.getfixturevalue("postgres")
+        return started.url
+    url: str = request.getfixturevalue("database_url")
+    return url
+
+
 @pytest.fixture(scope="session")
 def generation_of() -> Callable[..., Generation]:
     """Make a generation; the number sets its ids and its start."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Select, Table, select
 
 from collector.errors import RequestError
+from collector.store import progress
 from collector.store.rollups import state
 from collector.store.rollups.deltas import Series
 from collector.store.rollups.fold import packed
@@ -76,6 +77,26 @@ def window(start_unix_s: float | None, end_unix_s: float | None, step: Step) -> 
         None if start_unix_s is None else math.floor(start_unix_s / step) * step,
         None if end_unix_s is None else math.ceil(end_unix_s / step) * step,
     )
+
+
+def kept(connection: Connection, window: Window, step: Step = Step.HOUR) -> Window:
+    """Return the window with what retention has left: before some time, whole hours alone.
+
+    An end that lies there is moved outward to the hour. Raises `RequestError` where minutes are
+    asked for that are gone.
+    """
+    minutes_from = progress.read(connection, progress.MINUTES_FROM)
+    start, end = window
+    if step is Step.MINUTE and minutes_from and (start is None or start < minutes_from):
+        raise RequestError(
+            f"minutes before {minutes_from} (Unix seconds) were deleted; "
+            "ask for step=hour, or for a later start"
+        )
+    if start is not None and start < minutes_from:
+        start = start // _HOUR_S * _HOUR_S
+    if end is not None and end < minutes_from:
+        end = -(-end // _HOUR_S) * _HOUR_S
+    return Window(start, end)
 
 
 def totals(

@@ -1,0 +1,104 @@
+"""Feedback on generations: what people did about the answers that they got."""
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+
+from collector.api import bodies, cursors
+from collector.api.ids import check_ids
+from collector.api.pages import After, Limit, Rollout, Text
+from collector.api.problems import responses
+from collector.api.state import Collector
+from collector.content import ContentPolicy
+from collector.contract import Feedback, from_document, to_document
+from collector.contract.documents import DocumentError
+from collector.errors import RequestError
+from collector.store import Batch, feedback
+
+router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"])
+
+_BODY = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Feedback"}}
+        }
+    },
+}
+_LONGEST_SOURCE = 255
+_LAST_UNIX_NS = 2**63 - 1
+
+
+class FeedbackPage(BaseModel):
+    """A page of feedback, by generation in the order of arrival."""
+
+    feedback: list[Feedback]
+    next: str | None
+
+
+@router.post(
+    "",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,
+    responses=responses(400, 401, 403, 413, 429, 503),
+    openapi_extra={"requestBody": _BODY},
+)
+async def post_feedback(request: Request, collector: Collector) -> Response:
+    """Store a list of feedback.
+
+    Idempotent by trace id, span id, kind and source: the last one posted wins. It may be posted
+    before the span that it is about has arrived. Comments are kept as content is, redacted or not
+    at all.
+    """
+    document = await bodies.read_json(request, collector.settings.max_body_bytes)
+    await collector.ingest.write(Batch(feedback=_feedback(document, collector.content)))
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.get("", response_model=FeedbackPage, responses=responses(400, 401, 403, 404, 422, 429, 503))
+def list_feedback(
+    collector: Collector,
+    rollout: Rollout,
+    content: Text,
+    limit: Limit = 1000,
+    after: After = None,
+) -> JSONResponse:
+    """List the feedback on a rollout's generations."""
+    position = _position(after) if after is not None else None
+    with collector.store.read() as connection:
+        page = feedback.page(connection, rollout, content=content, limit=limit, after=position)
+    return JSONResponse(
+        {
+            "feedback": [to_document(given) for given in page.feedback],
+            "next": cursors.encode(page.next),
+        }
+    )
+
+
+def _position(after: str) -> feedback.Position:
+    id_, kind, source = cursors.decode(after, [int, str, str])
+    return feedback.Position(int(id_), str(kind), str(source))
+
+
+def _feedback(document: Any, content: ContentPolicy) -> tuple[Feedback, ...]:  # Any: JSON, as sent
+    if not isinstance(document, list):
+        raise RequestError("wanted a JSON list of feedback")
+    return tuple(_one(item, f"[{i}]", content) for i, item in enumerate(document))
+
+
+def _one(document: object, at: str, content: ContentPolicy) -> Feedback:
+    try:
+        given = from_document(Feedback, document, at=at)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+    check_ids(given, at)
+    if not 0 < len(given.source) <= _LONGEST_SOURCE or "\0" in given.source:
+        raise RequestError(f"{at}.source: wanted 1 to {_LONGEST_SOURCE} characters, none of them 0")
+    if not 0 <= given.time_unix_ns <= _LAST_UNIX_NS:
+        raise RequestError(f"{at}.time_unix_ns: wanted Unix nanoseconds, got {given.time_unix_ns}")
+    comment = given.comment.replace("\0", "\ufffd") if given.comment is not None else None
+    return replace(given, comment=content.apply_message(comment))

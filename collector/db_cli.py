@@ -1,0 +1,208 @@
+"""`draftgate db`."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from collector.command_line import Database, fail, one_line_errors, open_store, seconds_of
+from collector.errors import SettingsError
+from collector.settings import MIB, Settings, of_options
+from collector.store import Keep, Store, exists, retention, sizes
+from collector.store.rollups import check as rollup_check
+from collector.store.rollups import fold
+
+app = typer.Typer(no_args_is_help=True, help="Look after the database.")
+
+_DAY_S = 86_400
+_AT_ONCE = 5000
+_SHOWN = 20
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+@app.command()
+def upgrade(database: Database = None) -> None:
+    """Create the database, or bring it to the newest schema.
+
+    Example: draftgate db upgrade --database sqlite:///draftgate.db
+    """
+    with one_line_errors():
+        settings = of_options(database_url=database)
+        with open_store(settings):
+            pass
+    typer.echo(f"{settings.database_url} is at the newest schema")
+
+
+@app.command()
+def stats(
+    database: Database = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show rows and size of each table, the days that are held, and what waits to be folded.
+
+    Rows are counted; PostgreSQL's own estimate stands in for large tables, and is marked as such.
+
+    Example: draftgate db stats --json
+    """
+    with _existing(of_options(database_url=database)) as store:
+        with store.read() as connection:
+            tables = sizes.of_tables(connection)
+            days = [_date(day) for day in sizes.days(connection)]
+            pending = fold.pending(connection)
+        size_bytes = store.size_bytes()
+    if as_json:
+        document = {
+            "rows": {name: size.rows for name, size in tables.items()},
+            "estimated": [name for name, size in tables.items() if size.estimated],
+            "table_bytes": {name: size.size_bytes for name, size in tables.items()},
+            "days": days,
+            "pending_deltas": pending,
+            "size_bytes": size_bytes,
+        }
+        typer.echo(json.dumps(document, indent=2))
+        return
+    _print_sizes(tables, size_bytes)
+    held = f"{len(days)} days, {days[0]} to {days[-1]}" if days else "no day"
+    typer.echo(f"holds {held}; {pending} rollup deltas wait to be folded")
+
+
+@app.command()
+def compact(database: Database = None) -> None:
+    """Fold all rollups that wait, and count all pairs; a running collector does so by itself.
+
+    Example: draftgate db compact
+    """
+    with _existing(of_options(database_url=database)) as store:
+        folded = _all(lambda: store.fold(at_most=_AT_ONCE))
+        counted = _all(lambda: store.count_pairs(at_most=_AT_ONCE))
+    typer.echo(f"folded {folded} rollup deltas; counted the pairs of {counted} generations")
+
+
+@app.command()
+def check(database: Database = None) -> None:
+    """Make all rollups and pair counts anew from the rows, and compare; exit code 1: they differ.
+
+    Example: draftgate db check
+    """
+    with _existing(of_options(database_url=database)) as store, store.read() as connection:
+        found = [str(difference) for difference in rollup_check.differences(connection)]
+    for line in found[:_SHOWN]:
+        typer.echo(line)
+    if len(found) > _SHOWN:
+        typer.echo(f"and {len(found) - _SHOWN} more")
+    if found:
+        raise typer.Exit(1)
+    typer.echo("rollups and pair counts equal the rows")
+
+
+@app.command()
+def vacuum(database: Database = None) -> None:
+    """Give deleted rows' space back, and renew the statistics that reads are planned by.
+
+    SQLite writes the whole file anew: that takes as much free space again, and senders wait.
+
+    Example: draftgate db vacuum
+    """
+    with _existing(of_options(database_url=database)) as store:
+        before = store.size_bytes()
+        store.vacuum()
+        after = store.size_bytes()
+    typer.echo(f"{before / MIB:,.1f} MiB before, {after / MIB:,.1f} MiB now")
+
+
+@app.command("retention")
+def retention_(
+    spans: Annotated[
+        str | None,
+        typer.Option(help="Keep spans for so long, such as 30d (env DRAFTGATE_RETENTION_SPANS)."),
+    ] = None,
+    content: Annotated[
+        str | None,
+        typer.Option(help="Keep text for so long, such as 7d (env DRAFTGATE_RETENTION_CONTENT)."),
+    ] = None,
+    database: Database = None,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be deleted; delete nothing.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Delete the days that are older, counted from their arrival; rollups by the hour stay.
+
+    Example: draftgate db retention --spans 30d --content 7d --dry-run
+    """
+    with one_line_errors():
+        settings = of_options(
+            database_url=database,
+            retention_spans_s=seconds_of("--spans", spans),
+            retention_content_s=seconds_of("--content", content),
+        )
+        keep = Keep(settings.retention_spans_s, settings.retention_content_s)
+        if keep.everything:
+            raise SettingsError("nothing to delete; give --spans, --content or both, such as 30d")
+    now_unix_s = time.time()
+    with _existing(settings) as store:
+        with store.read() as connection:
+            due = retention.due(connection, keep, now_unix_s)
+        told = ", ".join(f"{rows:,} of {name}" for name, rows in due.items() if rows)
+        typer.echo(f"rows that are too old: {told or 'none'}")
+        if dry_run:
+            return
+        if told:
+            _confirm("delete them", yes=yes)
+        _all(lambda: store.retain(keep, now_unix_s))
+    typer.echo("deleted")
+
+
+@contextmanager
+def _existing(settings: Settings) -> Iterator[Store]:
+    """Open a database that exists: none is created only to find nothing in it."""
+    with one_line_errors():
+        if not exists(settings.database_url):
+            name = settings.database_url.removeprefix("sqlite:///")
+            raise SettingsError(
+                f"{name}: does not exist; name an existing database with --database, "
+                "or create one with `draftgate db upgrade`"
+            )
+        with open_store(settings) as store:
+            yield store
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """Ask on a terminal; where there is none, nobody can say yes but by the option."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail(f"would {what}, and there is no terminal to ask at; pass --yes")
+    typer.confirm(f"{what}?", abort=True)
+
+
+def _all(step: Callable[[], int]) -> int:
+    """Repeat the step until it does nothing; return how much was done."""
+    total = 0
+    while done := step():
+        total += done
+    return total
+
+
+def _date(day: int) -> str:
+    return datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
+
+
+def _print_sizes(tables: dict[str, sizes.TableSize], size_bytes: int) -> None:
+    shown = Table("table", "rows", "MiB", title=f"{size_bytes / MIB:,.1f} MiB")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name, size in tables.items():
+        mib = "" if size.size_bytes is None else f"{size.size_bytes / MIB:,.1f}"
+        shown.add_row(name, f"{'about ' if size.estimated else ''}{size.rows:,}", mib)
+    Console().print(shown)

@@ -1,0 +1,60 @@
+"""Reads of feedback, in pages."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Connection, and_, select, tuple_
+
+from collector.contract import Feedback, FeedbackKind
+from collector.store import rollouts
+from collector.store.tables import feedback as f
+from collector.store.tables import generation as g
+
+_OF_GENERATION = and_(f.c.trace_id == g.c.trace_id, f.c.span_id == g.c.span_id)
+
+
+class Position(NamedTuple):
+    """A place in the order of pages."""
+
+    id: int
+    """The generation's id."""
+    kind: str
+    source: str
+
+
+class FeedbackPage(NamedTuple):
+    """Feedback by generation, in the order of its arrival, then by kind and source."""
+
+    feedback: tuple[Feedback, ...]
+    next: Position | None
+
+
+def page(
+    connection: Connection, rollout: str, *, content: bool, limit: int, after: Position | None
+) -> FeedbackPage:
+    """Return the feedback on a rollout's generations after a position, with comments on request.
+
+    Raises `NotFoundError` for an unknown rollout.
+    """
+    rollouts.require(connection, rollout)
+    order = (g.c.id, f.c.kind, f.c.source)
+    statement = select(g.c.id, f).join_from(g, f, _OF_GENERATION).where(g.c.rollout == rollout)
+    if after is not None:
+        # The first condition lets the index skip; the second is exact.
+        statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
+    rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
+    shown = rows[:limit]
+    last = shown[-1] if len(rows) > limit else None
+    return FeedbackPage(
+        tuple(
+            Feedback(
+                trace_id=row.trace_id.hex(),
+                span_id=row.span_id.hex(),
+                kind=FeedbackKind(row.kind),
+                source=row.source,
+                time_unix_ns=row.time_unix_ns,
+                comment=row.comment if content else None,
+            )
+            for row in shown
+        ),
+        None if last is None else Position(last.id, last.kind, last.source),
+    )

@@ -1,0 +1,32 @@
+"""How far lasting work has got, by name."""
+
+from typing import Final
+
+from sqlalchemy import Connection, delete, insert, select
+
+from collector.store.tables import progress as p
+
+PAIRS: Final = "pair_count"
+"""The last id whose pairs are counted."""
+RETAINED_FROM: Final = "retained_from"
+"""The first id that retention has not deleted; 0 where it never ran."""
+DELETED_START: Final = "deleted_start_unix_ns"
+"""The latest start of a generation that retention has deleted."""
+MINUTES_FROM: Final = "minutes_from_unix_s"
+"""The first minute that retention has not deleted."""
+
+
+def read(connection: Connection, name: str) -> int:
+    """Return how far the work has got; 0 where it never ran."""
+    return connection.scalar(select(p.c.id).where(p.c.name == name)) or 0
+
+
+def reach(connection: Connection, name: str, reached: int) -> None:
+    """Note how far the work has got."""
+    connection.execute(delete(p).where(p.c.name == name))
+    connection.execute(insert(p).values(name=name, id=reached))
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Begin the work anew."""
+    connection.execute(delete(p).where(p.c.name == name))

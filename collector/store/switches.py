@@ -1,0 +1,47 @@
+"""Switches of rollouts: an audit log whose newest event is the state."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select
+
+from collector.contract import Switch, SwitchState
+from collector.store.tables import switch_event as e
+
+
+def add(
+    connection: Connection, rollout: str, state: Switch, *, reason: str, who: str, unix_ns: int
+) -> SwitchState:
+    """Store an event and return it; the transaction must exclude other writers."""
+    id_ = connection.scalar(
+        insert(e)
+        .values(rollout=rollout, state=state.value, reason=reason, who=who, time_unix_ns=unix_ns)
+        .returning(e.c.id)
+    )
+    return _event(connection.execute(select(e).where(e.c.id == id_)).one())
+
+
+def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[SwitchState, ...]:
+    """Return the rollout's latest events, newest first."""
+    statement = select(e).where(e.c.rollout == rollout).order_by(e.c.id.desc()).limit(limit)
+    return tuple(_event(row) for row in connection.execute(statement))
+
+
+def changed_since(connection: Connection, id_: int) -> dict[str, int]:
+    """Return the id of the newest event of each rollout that has one after this id."""
+    statement = (
+        select(e.c.rollout, func.max(e.c.id).label("newest"))
+        .where(e.c.id > id_)
+        .group_by(e.c.rollout)
+    )
+    return {row.rollout: row.newest for row in connection.execute(statement)}
+
+
+def _event(row: Row[Any]) -> SwitchState:
+    return SwitchState(
+        id=row.id,
+        rollout=row.rollout,
+        state=Switch(row.state),
+        reason=row.reason,
+        who=row.who,
+        time_unix_ns=row.time_unix_ns,
+    )

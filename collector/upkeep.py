@@ -1,0 +1,133 @@
+"""Upkeep while the collector runs: rollups folded, pairs counted, old days dropped.
+
+Everything here is done in steps of one short transaction, with pauses at least as long as the step
+before, so that senders hardly wait for it.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+from collector.errors import StoreUnavailableError
+from collector.store import Keep, Store, engine_spans, pair_counts
+from collector.store.rollups import fold
+
+_FOLD_FROM: Final = 2000
+"""Deltas that do not wait for some seconds to be over."""
+_FOLD_AT_MOST: Final = 250
+_AT_MOST: Final = 500
+_SOON_S: Final = 5.0
+_RETENTION_S: Final = 3600.0
+_LOOK_EVERY_S: Final = 1.0
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """A thread that looks every second for something to do."""
+
+    def __init__(
+        self,
+        store: Store,
+        keep: Keep,
+        *,
+        clock: Callable[[], float] = time.time,
+        every_s: float = _LOOK_EVERY_S,
+    ) -> None:
+        self._store = store
+        self._keep = keep
+        self._clock = clock
+        self._every_s = every_s
+        # What is done, and at what time it is looked after next.
+        now = clock()
+        self._tasks: dict[Callable[[], int], float] = {
+            self._promote: now + _SOON_S,
+            self._fold: now,
+            self._count_pairs: now + _SOON_S,
+            self._retain: now + _SOON_S,
+        }
+        self._folded = now
+        self._failing = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="draftgate-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, after the step that it is in."""
+        self._stopping.set()
+        self._thread.join()
+
+    def step(self) -> int:
+        """Do one piece of what is due, in one transaction; return how much, 0 where nothing is.
+
+        Where the database cannot be used now that is logged once, and tried again later.
+        """
+        try:
+            done = self._step()
+        except StoreUnavailableError as exc:
+            if not self._failing:
+                _log.warning("upkeep fails and is tried again: %s", exc)
+            self._failing = True
+            return 0
+        if self._failing:
+            _log.info("upkeep works again")
+        self._failing = False
+        return done
+
+    def _step(self) -> int:
+        for task, due in list(self._tasks.items()):
+            if self._clock() >= due and (done := task()):
+                # To the end of the line: one that always has something to do must not keep others.
+                self._tasks[task] = self._tasks.pop(task)
+                return done
+        return 0
+
+    def _run(self) -> None:
+        pause_s = self._every_s
+        while not self._stopping.wait(pause_s):
+            started_s = perf_counter()
+            try:
+                done = self.step()
+            except Exception:
+                # A mistake in one task must not end the others for as long as the collector runs.
+                _log.exception("upkeep failed")
+                done = 0
+            pause_s = perf_counter() - started_s if done else self._every_s
+
+    def _promote(self) -> int:
+        before = int(self._clock()) - engine_spans.PATIENCE_S
+        with self._store.read() as connection:
+            waits = engine_spans.any_overdue(connection, before)
+        done = self._store.promote_engine_spans(before, at_most=_AT_MOST) if waits else 0
+        return self._later(self._promote, done)
+
+    def _fold(self) -> int:
+        with self._store.read() as connection:
+            pending = fold.pending(connection)
+        now = self._clock()
+        if not pending or (pending < _FOLD_FROM and now < self._folded + _SOON_S):
+            return 0
+        if pending <= _FOLD_AT_MOST:
+            self._folded = now
+        return self._store.fold(at_most=_FOLD_AT_MOST)
+
+    def _count_pairs(self) -> int:
+        with self._store.read() as connection:
+            waits = pair_counts.any_uncounted(connection)
+        done = self._store.count_pairs(at_most=_AT_MOST) if waits else 0
+        return self._later(self._count_pairs, done)
+
+    def _retain(self) -> int:
+        done = 0 if self._keep.everything else self._store.retain(self._keep, self._clock())
+        return self._later(self._retain, done, after_s=_RETENTION_S)
+
+    def _later(self, task: Callable[[], int], done: int, after_s: float = _SOON_S) -> int:
+        """Look after the task again at once where it did something, else later."""
+        if not done:
+            self._tasks[task] = self._clock() + after_s
+        return done
