@@ -110,6 +110,8 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
             rest.append(raw)
         if fact is not None:
             facts.append(fact)
+    if len(attributes) != len(message.attributes):
+        return _rows(_with_each_key_once(received), sender, content)
     trace_id, span_id, status = message.trace_id, message.span_id, received.status
     start, end = message.start_time_unix_nano, message.end_time_unix_nano
     generation: generation_rows.Row | None = None
@@ -153,6 +155,14 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
         scores=judged,
         quality=quality,
     )
+
+
+def _with_each_key_once(received: ReceivedSpan) -> ReceivedSpan:
+    """Return the span with the last attribute of each key, the one that counts."""
+    sent = received.message.attributes
+    last = {attribute_facts.read(raw).key: raw for raw in sent}
+    sent[:] = last.values()
+    return received
 
 
 def _kept_text(
