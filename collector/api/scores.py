@@ -14,6 +14,7 @@ from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import Score, from_document, to_document
 from collector.contract.documents import DocumentError
+from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import Batch, scores
 
@@ -103,4 +104,7 @@ def _score(document: object, at: str) -> Score:
             raise RequestError(
                 f"{at}.{name}: wanted {pattern.pattern} (lower-case hexadecimal), got {value!r}"
             )
+    for name in ("metric", "evaluator", "version"):
+        if not is_name(getattr(score, name)):
+            raise RequestError(f"{at}.{name}: {WANTED_NAME}")
     return score
