@@ -1,5 +1,6 @@
 """Pairs of a rollout: records in pages, or all of them as Arrow columns."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Header
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from collector.api import cursors
 from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import responses
+from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
 from collector.store import pairs, pairs_arrow
@@ -42,7 +44,7 @@ def list_pairs(
     after: After = None,
     accept: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """List a rollout's pairs with their scores.
+    """List a rollout's pairs with their scores; with `content=true`, explained.
 
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
     rollout, numbers only, one row a pair; the other parameters do not apply then.
@@ -60,8 +62,20 @@ def list_pairs(
             limit=limit,
             after=_key(after) if after is not None else None,
         )
+    shown = page.pairs if content else map(_without_text, page.pairs)
     return JSONResponse(
-        {"pairs": [to_document(pair) for pair in page.pairs], "next": cursors.encode(page.next)}
+        {
+            "pairs": [to_document(pair) for pair in shown],
+            "next": cursors.encode(page.next),
+        }
+    )
+
+
+def _without_text(pair: Pair) -> Pair:
+    return replace(
+        pair,
+        baseline_scores=without_text(pair.baseline_scores),
+        candidate_scores=without_text(pair.candidate_scores),
     )
 
 

@@ -126,7 +126,7 @@ def _rows(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> Sp
         generation = generation_rows.to_row(decoded.fields, DRAFTGATE.name)
     else:
         span = received.span(attributes)
-        judged = scores(span)
+        judged = tuple(map(content.apply_score, scores(span)))
         if (recognised := recognise(span)) is not None:
             enriches = recognised.enriches
             quality = recognised.decoded.fields.get("quality", ())
