@@ -162,11 +162,10 @@ def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> D
     return Decoded(batch, len(received.received), 0, received.rejected)
 
 
-def _decode_logs(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
+def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_logs(body, encoding)
-    return Decoded(
-        Batch(scores=received.scores), len(received.scores), received.ignored, received.rejected
-    )
+    scores = tuple(map(content.apply_score, received.scores))
+    return Decoded(Batch(scores=scores), len(scores), received.ignored, received.rejected)
 
 
 def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:

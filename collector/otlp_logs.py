@@ -11,13 +11,11 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from collector import otlp_body
 from collector.contract import AttributeValue, Score
 from collector.contract import attributes as a
+from collector.contract.names import WANTED_NAME, is_name
 from collector.otlp_body import Encoding
 from collector.otlp_values import read_attributes
 
 EVENT = "gen_ai.evaluation.result"
-MAX_NAME = 255
-"""Longest name of a metric or evaluator, and longest version, in characters."""
-
 _UNVERSIONED = "unversioned"
 
 
@@ -121,8 +119,8 @@ def _metric(attributes: Mapping[str, AttributeValue]) -> str:
 
 def _key(name: str, text: str) -> str:
     """Return the text, which an index must hold."""
-    if len(text) > MAX_NAME or "\0" in text:
-        raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
+    if not is_name(text):
+        raise _RejectedError(f"{name}: {WANTED_NAME}")
     return text
 
 

@@ -18,13 +18,12 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 from collector import otlp_body
 from collector.contract import AttributeValue, EngineSample, SampleKind
 from collector.contract import attributes as a
+from collector.contract.names import WANTED_NAME, is_name
 from collector.engine_metrics import is_engine_metric
 from collector.otlp_body import Encoding
 from collector.otlp_values import read_attributes
 from collector.span_json import attributes_to_json
 
-MAX_NAME = 255
-"""Longest name of a metric, service or instance, in characters."""
 MAX_ATTRIBUTES_CHARACTERS = 4096
 """Longest attributes of one point, as JSON."""
 
@@ -114,8 +113,8 @@ def _sample(point: NumberDataPoint, metric: Metric, source: _Source) -> EngineSa
         (a.SERVICE_NAME, source.service_name or ""),
         (f"{a.SERVICE_INSTANCE_ID} or {a.HOST_NAME}", source.instance or ""),
     ):
-        if len(text) > MAX_NAME or "\0" in text:
-            raise _RejectedError(f"{name}: wanted up to {MAX_NAME} characters, none of them NUL")
+        if not is_name(text):
+            raise _RejectedError(f"{name}: {WANTED_NAME}")
     if not 0 < point.time_unix_nano <= _MAX_UNIX_NS:
         raise _RejectedError("time_unix_nano: wanted Unix nanoseconds from 1 to 2^63 - 1")
     return EngineSample(

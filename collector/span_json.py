@@ -1,4 +1,4 @@
-"""Spans as JSON, without loss: for the payload column and for the trace API.
+"""Spans as JSON, without loss: for the trace API, and for the payloads of the first schema.
 
 Plain JSON has no bytes, no NaN and no infinity. Every JSON object among attribute values is
 therefore a tag with one key: `{"bytes_hex": "00ff"}`, `{"double": "NaN"}` (or `Infinity`,

@@ -1,5 +1,7 @@
 """Pairs of a rollout: records in pages, or all of them as Arrow columns."""
 
+from dataclasses import replace
+
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
@@ -7,6 +9,7 @@ from pydantic import BaseModel
 from collector.api import arrow, cursors
 from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import responses
+from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
 from collector.store import pairs, pairs_arrow, rollouts
@@ -36,7 +39,7 @@ def list_pairs(
     after: After = None,
     accept: arrow.Accept = None,
 ) -> Response:
-    """List a rollout's pairs with their scores.
+    """List a rollout's pairs with their scores; with `content=true`, explained.
 
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
     rollout, numbers only, one row a pair; the other parameters do not apply then.
@@ -54,8 +57,20 @@ def list_pairs(
             limit=limit,
             after=_key(after) if after is not None else None,
         )
+    shown = page.pairs if content else map(_without_text, page.pairs)
     return JSONResponse(
-        {"pairs": [to_document(pair) for pair in page.pairs], "next": cursors.encode(page.next)}
+        {
+            "pairs": [to_document(pair) for pair in shown],
+            "next": cursors.encode(page.next),
+        }
+    )
+
+
+def _without_text(pair: Pair) -> Pair:
+    return replace(
+        pair,
+        baseline_scores=without_text(pair.baseline_scores),
+        candidate_scores=without_text(pair.candidate_scores),
     )
 
 

@@ -1,5 +1,7 @@
 """Scores of generations: posted by evaluators, read by the gate and the dashboard."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -7,6 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from collector.access.http import may_read_content
 from collector.api import bodies, cursors
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
@@ -14,6 +17,7 @@ from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import Score, from_document, to_document
 from collector.contract.documents import DocumentError
+from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import Batch, scores
 
@@ -47,22 +51,25 @@ async def post_scores(request: Request, collector: Collector) -> Response:
     """Store a list of scores.
 
     Idempotent by trace id, span id, metric, evaluator and version: the last one posted wins. A
-    score may be posted before the span that it judges has arrived.
+    score may be posted before the span that it judges has arrived. An explanation is content: kept,
+    redacted, where content is.
     """
     document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    await collector.ingest.write(Batch(scores=_scores(document)))
+    kept = tuple(map(collector.content.apply_score, _scores(document)))
+    await collector.ingest.write(Batch(scores=kept))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.get("", response_model=Scores, responses=responses(400, 401, 403, 404, 422, 429, 503))
 def list_scores(
     collector: Collector,
+    request: Request,
     rollout: Rollout,
     metric: str | None = None,
     limit: Limit = 1000,
     after: After = None,
 ) -> JSONResponse:
-    """List the scores of a rollout's generations."""
+    """List the scores of a rollout's generations; explanations only to a key that may read text."""
     with collector.store.read() as connection:
         page = scores.page(
             connection,
@@ -71,12 +78,18 @@ def list_scores(
             limit=limit,
             after=_position(after) if after is not None else None,
         )
+    shown = page.scores if may_read_content(request) else without_text(page.scores)
     return JSONResponse(
         {
-            "scores": [to_document(score) for score in page.scores],
+            "scores": [to_document(score) for score in shown],
             "next": cursors.encode(page.next),
         }
     )
+
+
+def without_text(given: Iterable[Score]) -> tuple[Score, ...]:
+    """Return the scores without their explanations."""
+    return tuple(replace(score, explanation=None) for score in given)
 
 
 def _position(after: str) -> scores.Position:
@@ -96,4 +109,7 @@ def _score(document: object, at: str) -> Score:
     except DocumentError as exc:
         raise RequestError(str(exc)) from exc
     check_ids(score, at)
+    for name in ("metric", "evaluator", "version"):
+        if not is_name(getattr(score, name)):
+            raise RequestError(f"{at}.{name}: {WANTED_NAME}")
     return score

@@ -1,10 +1,11 @@
 """The one decision on text: drop it, or keep it redacted."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from collector.content.redaction import Redactor
-from collector.contract import AttributeValue
+from collector.contract import AttributeValue, Score
 
 
 class ContentPolicy:
@@ -30,6 +31,12 @@ class ContentPolicy:
         if self._redactor is None or message is None:
             return None
         return self._redactor.text(message)
+
+    def apply_score(self, score: Score) -> Score:
+        """Return the score with what to store of its explanation: judges quote what they judge."""
+        if score.explanation is None:
+            return score
+        return replace(score, explanation=self.apply_message(score.explanation))
 
 
 DROP: Final = ContentPolicy(None)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from collector.contract import attributes as a
 from collector.contract.conservation import broken_laws
 from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
+from collector.contract.names import is_name
 from collector.contract.records import (
     Arm,
     AttributeValue,
@@ -39,13 +40,20 @@ class Decoded(NamedTuple):
 
 
 class _UnreadableError(Exception):
-    """An attribute's value is not of the type that the contract names."""
+    """An attribute's value is not of the type that the contract names, or is no name."""
 
 
 def _string(value: AttributeValue) -> str:
     if not isinstance(value, str):
         raise _UnreadableError
     return value
+
+
+def _name(value: AttributeValue) -> str:
+    text = _string(value)
+    if not is_name(text):
+        raise _UnreadableError
+    return text
 
 
 def _integer(value: AttributeValue) -> int:
@@ -138,10 +146,10 @@ _GENERATION: dict[str, tuple[str, Reader]] = {
     "stream_chunks": (a.DRAFTGATE_STREAM_CHUNKS, _integer),
     "stream_max_gap_s": (a.DRAFTGATE_STREAM_MAX_GAP, _number),
     "stream_p99_gap_s": (a.DRAFTGATE_STREAM_P99_GAP, _number),
-    "rollout": (a.DRAFTGATE_ROLLOUT, _string),
+    "rollout": (a.DRAFTGATE_ROLLOUT, _name),
     "arm": (a.DRAFTGATE_ARM, _arm),
-    "cohort": (a.DRAFTGATE_COHORT, _string),
-    "prompt_id": (a.DRAFTGATE_PROMPT_ID, _string),
+    "cohort": (a.DRAFTGATE_COHORT, _name),
+    "prompt_id": (a.DRAFTGATE_PROMPT_ID, _name),
     "repeat": (a.DRAFTGATE_REPEAT, _integer),
     "route": (a.DRAFTGATE_ROUTE, _string),
     "retries": (a.DRAFTGATE_RETRIES, _integer),
@@ -260,9 +268,9 @@ def is_generation(span: Span) -> bool:
 def decode(span: Span) -> Decoded:
     """Return the generation that the span carries, flagged with every law it breaks.
 
-    An attribute of the wrong type (or a number that is not finite) leaves its field absent and is
-    named in `problems`. A span with error status and no `error.type` gets the type `_OTHER`, the
-    convention's value for unknown.
+    An attribute of the wrong type (or a number that is not finite, or a name that no index can
+    hold) leaves its field absent and is named in `problems`. A span with error status and no
+    `error.type` gets the type `_OTHER`, the convention's value for unknown.
     """
     facts = [interpret(name, value) for name, value in span.attributes.items()]
     facts += interpret_resource(span.resource)

@@ -123,9 +123,13 @@ def _restore_scalar(hint: Any, value: object, at: str) -> Any:
             raise DocumentError(f"{at}: wanted one of {', '.join(allowed)}, got {_seen(value)}")
         return hint(value)
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise DocumentError(f"{at}: wanted a finite number, got {value!r}")
-        return float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # JSON has integers that no float can hold
+            number = math.inf
+        if not math.isfinite(number):
+            raise DocumentError(f"{at}: wanted a finite number, got {_seen(value)}")
+        return number
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if hint in (str, bool) and isinstance(value, hint):

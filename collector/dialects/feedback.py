@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from collector.contract import AttributeValue, Score, Span, is_generation
+from collector.contract.names import is_name
 from collector.dialects.messages import Tree, flattened, subtree
 from collector.dialects.openinference import KIND
 
@@ -63,18 +64,19 @@ def _scores(span: Span, group: str, item: str, *, target: _Target | None) -> Ite
     for tree in flattened(span.attributes, group):
         feedback = subtree(tree, item)
         metric = _text(feedback, "name")
-        if metric is not None:
-            yield _score(metric, feedback, target)
+        evaluator = _text(feedback, "identifier") or _annotator(feedback)
+        if metric is not None and is_name(metric) and is_name(evaluator):
+            yield _score(metric, evaluator, feedback, target)
 
 
-def _score(metric: str, feedback: Tree, target: _Target) -> Score:
+def _score(metric: str, evaluator: str, feedback: Tree, target: _Target) -> Score:
     sent = feedback.get("score")
     value = _value(sent)
     return Score(
         trace_id=target.trace_id,
         span_id=target.span_id,
         metric=metric,
-        evaluator=_text(feedback, "identifier") or _annotator(feedback),
+        evaluator=evaluator,
         version="",  # the conventions have none
         value=value,
         label=_text(feedback, "label"),

@@ -89,7 +89,7 @@ class PostgresBulk:
             cursor.copy(f"COPY {table_name} ({', '.join(columns)}) FROM STDIN") as copy,
         ):
             for row in rows:
-                copy.write_row(_without_nul(row))
+                copy.write_row(row)
 
 
 def of(connection: Connection) -> Bulk:
@@ -102,10 +102,3 @@ def of(connection: Connection) -> Bulk:
 def _insert_sql(table: Table, columns: Sequence[str]) -> str:
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
     return f"INSERT INTO {table.name} ({names}) VALUES ({marks})"  # noqa: S608  # names are ours
-
-
-def _without_nul(row: Values) -> Values:
-    """Return the row as PostgreSQL can hold it: its text has no character 0."""
-    if any(type(value) is str and "\0" in value for value in row):
-        return tuple(v.replace("\0", "\ufffd") if isinstance(v, str) else v for v in row)
-    return row

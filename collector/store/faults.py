@@ -15,9 +15,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from collector.errors import StoreUnavailableError
 
-# Only these mean "not now"; their siblings (integrity, programming, data) mean a bug.
+# Only these mean "not now"; their siblings (integrity, programming, data) mean a bug. So does
+# `_NEVER`, an operational error to the driver: sent again, it would fail again and for everyone.
 _NOT_NOW = (OperationalError, DatabaseError, InterfaceError, InternalError)
 _DRIVER_NOT_NOW = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
+_NEVER = psycopg.errors.ProgramLimitExceeded
 _REMEDIES = {
     "lock": "another process is writing to it: try again",
     "full": "free some space",
@@ -44,10 +46,12 @@ def translated(where: str) -> Iterator[None]:
     except PoolTimeoutError as exc:
         raise StoreUnavailableError(f"{where}: every connection is in use; try again") from exc
     except SQLAlchemyError as exc:
-        if type(exc) not in _NOT_NOW:
+        if type(exc) not in _NOT_NOW or isinstance(getattr(exc, "orig", None), _NEVER):
             raise
         raise _unavailable(where, getattr(exc, "orig", None) or exc) from exc
     except _DRIVER_NOT_NOW as exc:
+        if isinstance(exc, _NEVER):
+            raise
         raise _unavailable(where, exc) from exc
 
 

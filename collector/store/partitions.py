@@ -37,8 +37,11 @@ def ensure(connection: Connection, id_: int) -> None:
     for table in BY_DAY:
         name = name_of(table.name, day)
         if connection.scalar(text("SELECT to_regclass(:name)"), {"name": name}) is None:
+            # Attached, for a table that is created as a partition waits until nobody reads its
+            # parent, and every read and write then waits behind it.
+            connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")
             connection.exec_driver_sql(
-                f"CREATE TABLE {name} PARTITION OF {table.name} "
+                f"ALTER TABLE {table.name} ATTACH PARTITION {name} "
                 f"FOR VALUES FROM ({day << _DAY_BITS}) TO ({day + 1 << _DAY_BITS})"
             )
 

@@ -2,12 +2,20 @@
 
 from typing import Any
 
+from psycopg.types.string import StrDumperUnknown
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 
 # Any process that writes takes this lock first, so that ids are committed in their order and a
 # reader that pages by id misses none.
 _WRITER_LOCK = 0x4452_4146_5447_4154  # "DRAFTGAT"
 _CONNECT_TIMEOUT_S = 5
+
+
+class _TextDumper(StrDumperUnknown):
+    """Writes text as PostgreSQL can hold it, parameters and COPY alike: without the character 0."""
+
+    def dump(self, obj: str) -> Any:  # Any: bytes, or a buffer of them
+        return super().dump(obj.replace("\0", "\ufffd"))
 
 
 def create(url: URL, *, busy_timeout_s: float) -> Engine:
@@ -23,6 +31,7 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     )
 
     def on_connect(connection: Any, _record: Any) -> None:  # Any: psycopg's, and unused
+        connection.adapters.register_dumper(str, _TextDumper)
         with connection.cursor() as cursor:
             cursor.execute(f"SET lock_timeout = {int(busy_timeout_s * 1000)}")
             cursor.execute("SET synchronous_commit = on")

@@ -74,7 +74,10 @@ def prepare(
     # on, and taking turns they would evict each other's.
     senders = _senders(received)
     read = [_read(item.message) for item in received]
-    meanings = [_meaning(*parts) for parts in zip(received, read, senders, strict=True)]
+    meanings = [
+        _meaning(item, attributes, sender, content)
+        for item, attributes, sender in zip(received, read, senders, strict=True)
+    ]
     kept = [_kept_text(item, content) for item in read]
     texts = [payload.pack_attributes(raws) if raws else None for raws in kept]
     payloads = [
@@ -150,10 +153,21 @@ def _read(message: Any) -> _Attributes:  # Any: `otlp_wire.Span`
             rest.append(raw)
         if fact is not None:
             facts.append(fact)
+    if len(values) != len(message.attributes):
+        _keep_each_key_once(message)
+        return _read(message)
     return _Attributes(values, rest, text, fields, facts)
 
 
-def _meaning(received: ReceivedSpan, read: _Attributes, sender: _Sender) -> _Meaning:
+def _keep_each_key_once(message: Any) -> None:  # Any: `otlp_wire.Span`
+    """Leave of the attributes with one key the last, the one that counts."""
+    last = {attribute_facts.read(raw).key: raw for raw in message.attributes}
+    message.attributes[:] = last.values()
+
+
+def _meaning(
+    received: ReceivedSpan, read: _Attributes, sender: _Sender, content: ContentPolicy
+) -> _Meaning:
     if is_contract(read.values):
         # The short way to what `recognise` says of such a span.
         message = received.message
@@ -164,7 +178,7 @@ def _meaning(received: ReceivedSpan, read: _Attributes, sender: _Sender) -> _Mea
         decoded = assemble(fields, (*read.facts, *sender.facts), failed=failed)
         return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
     span = received.span(read.values)
-    recognised, judged = recognise(span), scores(span)
+    recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))
     if recognised is None:
         return _Meaning(scores=judged)
     decoded, dialect, enriches = recognised.decoded, recognised.dialect, recognised.enriches

@@ -27,6 +27,7 @@ _INSERTS: Mapping[str, Callable[[Table], Any]] = {
     "postgresql": postgresql.insert,
 }
 _KEY = ("trace_id", "span_id", "id")
+_TRACES_A_QUERY = 500
 
 
 class Writer:
@@ -101,18 +102,18 @@ class Writer:
         last: int = self._connection.scalar(select(func.max(tables.span.c.id))) or 0
         return max(last + 1, partitions.first_id_of(time.time()))
 
-    def _kept(self, keys: Iterable[tuple[bytes, bytes, int]]) -> set[int]:
+    def _kept(self, keys: Sequence[tuple[bytes, bytes, int]]) -> set[int]:
         """Return the ids of ours that got in: the others are of spans that were known already."""
-        key = tables.span_key
-        find = select(key.c.id)
-        return {
-            id_
-            for trace_id, span_id, id_ in keys
-            if self._connection.scalar(
-                find.where(key.c.trace_id == trace_id, key.c.span_id == span_id)
-            )
-            == id_
-        }
+        ours = set(keys)
+        key = tables.span_key.c
+        found = select(key.trace_id, key.span_id, key.id)
+        trace_ids = list(dict.fromkeys(trace_id for trace_id, _, _ in keys))
+        kept: set[int] = set()
+        for at in range(0, len(trace_ids), _TRACES_A_QUERY):
+            some = key.trace_id.in_(trace_ids[at : at + _TRACES_A_QUERY])
+            rows = self._connection.execute(found.where(some))
+            kept.update(id_ for trace_id, span_id, id_ in rows if (trace_id, span_id, id_) in ours)
+        return kept
 
     def _insert_resources(self, resources: Iterable[span_rows.ResourceRow]) -> None:
         self._connection.execute(

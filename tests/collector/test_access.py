@@ -167,6 +167,28 @@ def test_text_needs_the_scope_content(
     assert bare["spans"][0]["attributes"]["gen_ai.usage.output_tokens"] == 11
 
 
+def test_an_explanation_is_text_too(
+    database_url: str, guarded: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """A judge quotes what it judges: a key without the scope content reads the score alone."""
+    sender = bearer(store_key(database_url, Scope.INGEST))
+    reader = bearer(store_key(database_url, Scope.READ))
+    trusted = bearer(store_key(database_url, Scope.READ, Scope.CONTENT))
+    sent = generation_of(1)
+    score = {"trace_id": sent.trace_id, "span_id": sent.span_id, "value": 0.5}
+    score |= {"metric": "m", "evaluator": "e", "version": "1", "explanation": "says Bob is ill"}
+    body = body_of([encode(sent)])
+    assert guarded.post("/v1/traces", content=body, headers=sender | PROTOBUF).is_success
+    assert guarded.post("/api/v1/scores", json=[score], headers=sender).is_success
+    for headers, text, wanted in ((reader, 0, None), (trusted, 1, "says Bob is ill")):
+        (listed,) = guarded.get("/api/v1/scores?rollout=k4", headers=headers).json()["scores"]
+        (pair,) = guarded.get(f"/api/v1/pairs?rollout=k4&content={text}", headers=headers).json()[
+            "pairs"
+        ]
+        assert listed["explanation"] == pair["candidate_scores"][0]["explanation"] == wanted
+        assert listed["value"] == 0.5
+
+
 def test_an_expired_or_revoked_key_is_refused(database_url: str, guarded: httpx.Client) -> None:
     """The answer names the key, so that its holder knows which to replace."""
     for ended in ({"expires_unix_ns": 1}, {}):

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from otlp_bodies import logs_request
 
 from collector.content import DROP, ContentPolicy, Redactor, checksums, redaction_file, shipped
 from collector.contract import Content, Generation, Span, encode
@@ -140,10 +141,31 @@ def test_without_capture_text_is_dropped_and_numbers_stay(
         attributes={**span.attributes, **more},
         status_message="PLANTED",
     )
+    judged = {"trace_id": sent.trace_id, "span_id": sent.span_id, "metric": "m"}
+    score = judged | {"evaluator": "e", "version": "1", "value": 0.5, "explanation": "PLANTED"}
+    result = {
+        "trace_id": bytes.fromhex(sent.trace_id),
+        "span_id": bytes.fromhex(sent.span_id),
+        "event_name": "gen_ai.evaluation.result",
+        "attributes": {"gen_ai.evaluation.name": "n", "gen_ai.evaluation.explanation": "PLANTED"},
+    }
+    logs = logs_request([result]).SerializeToString()
+    annotation = {"annotations.0.annotation.name": "o", "openinference.span.kind": "CHAIN"}
+    annotated = Span(
+        trace_id=sent.trace_id,
+        span_id="f" * 16,
+        name="chain",
+        start_unix_ns=1,
+        end_unix_ns=2,
+        attributes=annotation | {"annotations.0.annotation.explanation": "PLANTED"},
+    )
     with http_of(Settings(database_url=database_url)) as http:  # type: ignore[attr-defined]
         assert http.get("/api/v1/collector").json()["captures_content"] is False
-        assert http.post("/v1/traces", content=body_of([sent]), headers=PROTOBUF).is_success
-        (stored,) = http.get(f"/api/v1/traces/{sent.trace_id}").json()["spans"]
+        body = body_of([sent, annotated])
+        assert http.post("/v1/traces", content=body, headers=PROTOBUF).is_success
+        assert http.post("/v1/logs", content=logs, headers=PROTOBUF).is_success
+        assert http.post("/api/v1/scores", json=[score]).is_success
+        _, stored = http.get(f"/api/v1/traces/{sent.trace_id}").json()["spans"]
         (kept,) = http.get("/api/v1/generations?rollout=k4&content=true").json()["generations"]
     assert "PLANTED" not in json.dumps([stored, kept])
     assert stored["attributes"]["my.label"] == "kept"
