@@ -231,4 +231,4 @@ def test_a_new_day_waits_for_no_reader(
             monkeypatch.setattr("collector.store.writer.time.time", lambda: now_s + 86_400)
             assert store.write(batch_of(encode(generation_of(2)))) == 1
         with store.read() as connection:
-            assert len(list(partitions.days(connection))) == 2
+            assert len(list(partitions.days(connection, "span"))) == 2
