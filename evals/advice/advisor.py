@@ -96,8 +96,8 @@ def _decide(n: Numbers) -> _Decision:
     if best and best.k and best.k != n.now and best.gain and (best.gain.lower or 0) > MIN_GAIN:
         return _Decision(
             Action.CHANGE_K,
-            f"k = {best.k} instead of {n.now}{_beyond(best)}: {best.gain.estimate:+.0%} a token, "
-            f"{best.gain.lower:+.1%} at worst; now {faster}",
+            f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
+            f"{best.gain.lower:+.1%} at worst; now {faster}{_longer(n)}",
             missing,
         )
     if 1 / n.e2e.upper - 1 > MIN_GAIN:
@@ -110,17 +110,29 @@ def _decide(n: Numbers) -> _Decision:
     return _Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
 
 
-def _beyond(best: KForecast) -> str:
-    return ", beyond the drafts that were logged" if best.extrapolated else ""
-
-
 def _keep(n: Numbers, faster: str) -> str:
     if n.e2e is not None and n.e2e.lower is not None and n.e2e.lower < 1:
         return f"{faster}: no change would bring {MIN_GAIN:.0%}"
     tried = scope_numbers.trial(n)
     if tried is not None and tried.gain_at_most > MIN_GAIN:
         return f"{faster}; {_to_record(tried)}"
-    return faster
+    return faster + _longer(n)
+
+
+def _longer(n: Numbers) -> str:
+    """Name a longer k than any recorded; its forecast rests on the model, so no advice does."""
+    best = _best(n)
+    if best is None or best.tpot_speedup is None:
+        return ""
+    above = [f for f in n.by_k if f.extrapolated and f.tpot_speedup and f.gain]
+    far = max(above, key=lambda f: f.gain.estimate if f.gain else 0, default=None)
+    if far is None or far.gain is None or (far.gain.lower or 0) <= MIN_GAIN:
+        return ""
+    if best.gain is not None and far.gain.estimate <= best.gain.estimate + MIN_GAIN:
+        return ""
+    return (
+        f"; k = {far.k}, longer than any recorded, might bring {far.gain.estimate:.0%}: record it"
+    )
 
 
 def _to_record(tried: Trial) -> str:
@@ -141,12 +153,12 @@ def _why_slow(n: Numbers) -> str:
 
 
 def _best(n: Numbers) -> KForecast | None:
-    """Return the forecast of the fastest k, 0 included, where several k's costs are known."""
+    """Return the fastest k up to the longest recorded, 0 included, where costs can be split."""
     if n.model is None or n.model.cost is None or n.steps < MIN_STEPS:
         return None
     if n.modelled_prompts < MIN_PROMPTS:
         return None
-    known = [f for f in n.by_k if f.tpot_speedup is not None]
+    known = [f for f in n.by_k if f.tpot_speedup is not None and not f.extrapolated]
     return max(known, key=lambda f: f.tpot_speedup.estimate if f.tpot_speedup else 0, default=None)
 
 

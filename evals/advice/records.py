@@ -99,7 +99,7 @@ class ScopeAdvice:
     k: int | None
     """The k served now."""
     best_k: int | None
-    """The k of the best forecast; `None` where only one k's cost is known."""
+    """The fastest k up to the longest recorded; `None` where only one k's cost is known."""
     e2e_speedup: Limits | None
     tpot_speedup: Limits | None
     predicted_tpot_speedup: float | None
