@@ -3,6 +3,7 @@
 EvalsError
 ├── PolicyError     a policy file cannot be used: names file, key and what was wanted
 ├── EvidenceError   the pairs' table is not one the gate can read
+├── AdviceError     the router's rules cannot be written
 ├── BundleError     a bundle cannot be written, or is not one
 └── SourceError     the collector holds nothing to judge under that name
 """
@@ -26,3 +27,7 @@ class SourceError(EvalsError):
 
 class BundleError(EvalsError):
     """A verdict's bundle that cannot be used."""
+
+
+class AdviceError(EvalsError):
+    """Advice that cannot be given or written."""

@@ -62,7 +62,7 @@ def evaluate_rollout(
     Idempotent: a score already stored under the evaluator's name and version is kept. Raises
     `SourceError` for a rollout that the collector does not know.
     """
-    total = _generations_of(client, rollout)
+    total = require(client, rollout)
     known = {
         (s.trace_id, s.span_id, s.metric, s.evaluator, s.version) for s in client.scores(rollout)
     }
@@ -91,7 +91,7 @@ def load_evidence(client: Client, rollout: str) -> Evidence:
 
 def load_pairs(client: Client, rollout: str) -> pa.Table:
     """Return the rollout's table of pairs; raises as `load_evidence`."""
-    _generations_of(client, rollout)
+    require(client, rollout)
     return client.pairs_table(rollout)
 
 
@@ -101,7 +101,8 @@ def judge(client: Client, rollout: str, policy: Policy, *, control: str | None =
     return decide(load_evidence(client, rollout), policy, rollout=rollout, control=equal)
 
 
-def _generations_of(client: Client, rollout: str) -> int:
+def require(client: Client, rollout: str) -> int:
+    """Return how many generations a rollout has; raises `SourceError` for an unknown one."""
     overviews = client.rollouts()
     for overview in overviews:
         if overview.rollout == rollout:

@@ -1,0 +1,186 @@
+"""What to do with speculation in each cohort, and why."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from evals.advice import scope_numbers
+from evals.advice.forecast import DRAWS, SEED
+from evals.advice.observations import Observation
+from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial
+from evals.advice.router import routes
+from evals.advice.scope_numbers import Numbers, Scope, numbers
+from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
+from evals.policy_sections import Prices
+
+
+class _Decision(NamedTuple):
+    action: Action
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+def advise(
+    rollout: str,
+    pairs: Sequence[Observation],
+    others: Mapping[str, Sequence[Observation]] | None = None,
+    prices: Prices | None = None,
+) -> Advice:
+    """Return the advice on a rollout's pairs; depends on the pairs alone.
+
+    `others` holds rollouts of the same routes at another k, which the forecasts use too.
+    """
+    beside = [p for found in (others or {}).values() for p in found]
+    scopes = tuple(_advice(s, s.of(pairs), s.of(beside), prices) for s in _scopes(pairs))
+    return Advice(
+        rollout=rollout,
+        others=tuple(others or ()),
+        bootstrap_seed=SEED,
+        bootstrap_draws=DRAWS,
+        scopes=scopes,
+        routes=routes(pairs, scopes),
+    )
+
+
+def _scopes(pairs: Sequence[Observation]) -> list[Scope]:
+    """Return the pool, each cohort, and each load of a scope without cohorts that has several."""
+    cohorts = sorted({p.cohort for p in pairs if p.cohort is not None})
+    found = [Scope(None), *(Scope(cohort) for cohort in cohorts)]
+    leaves: list[str | None] = [*cohorts] or [None]
+    for cohort in leaves:
+        loads = sorted({p.load for p in Scope(cohort).of(pairs) if p.load is not None})
+        if len(loads) > 1:
+            found += [Scope(cohort, load) for load in loads]
+    return found
+
+
+def _advice(
+    scope: Scope,
+    pairs: Sequence[Observation],
+    others: Sequence[Observation],
+    prices: Prices | None,
+) -> ScopeAdvice:
+    n = numbers(pairs, others, prices)
+    decision, here = _decide(n), next((f for f in n.by_k if f.k == n.now), None)
+    best = _best(n)
+    return ScopeAdvice(
+        cohort=scope.cohort,
+        load=scope.load,
+        action=decision.action,
+        reason=decision.reason,
+        missing=decision.missing,
+        pairs=n.timed,
+        left_out=n.pairs - n.timed,
+        k=n.now,
+        best_k=best.k if best else None,
+        e2e_speedup=n.e2e,
+        tpot_speedup=n.tpot,
+        predicted_tpot_speedup=here.tpot_speedup.estimate if here and here.tpot_speedup else None,
+        predicted_e2e_speedup=n.predicted_e2e,
+        steps=n.steps,
+        acceptance_survival=n.model.survival.probabilities if n.model else (),
+        cost=scope_numbers.cost(n),
+        break_even_tokens_a_step=scope_numbers.break_even(n),
+        gap=scope_numbers.gap(n),
+        wasted=n.wasted,
+        trial=scope_numbers.trial(n),
+        by_k=n.by_k,
+    )
+
+
+def _decide(n: Numbers) -> _Decision:
+    missing = _missing(n)
+    if n.prompts < MIN_PROMPTS or n.e2e is None or n.e2e.lower is None or n.e2e.upper is None:
+        return _Decision(Action.UNKNOWN, "too little to judge", missing)
+    faster = f"{n.e2e.estimate:.2f}× end to end ({n.e2e.lower:.2f} to {n.e2e.upper:.2f})"
+    best = _best(n)
+    if best and best.k and best.k != n.now and best.gain and (best.gain.lower or 0) > MIN_GAIN:
+        return _Decision(
+            Action.CHANGE_K,
+            f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
+            f"{best.gain.lower:+.1%} at worst; now {faster}{_longer(n)}",
+            missing,
+        )
+    if 1 / n.e2e.upper - 1 > MIN_GAIN:
+        return _Decision(Action.DISABLE, f"{faster}: slower{_why_slow(n)}", missing)
+    if n.e2e.lower > 1 / (1 + MIN_GAIN):
+        return _Decision(Action.KEEP, _keep(n, faster), missing)
+    words = f"{faster}: the limits hold both a gain and a loss"
+    if n.e2e.upper < 1:
+        words = f"{faster}: slower, but perhaps by less than {MIN_GAIN:.0%}"
+    return _Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
+
+
+def _keep(n: Numbers, faster: str) -> str:
+    if n.e2e is not None and n.e2e.lower is not None and n.e2e.lower < 1:
+        return f"{faster}: no change would bring {MIN_GAIN:.0%}"
+    tried = scope_numbers.trial(n)
+    if tried is not None and tried.gain_at_most > MIN_GAIN:
+        return f"{faster}; {_to_record(tried)}"
+    return faster + _longer(n)
+
+
+def _longer(n: Numbers) -> str:
+    """Name a longer k than any recorded; its forecast rests on the model, so no advice does."""
+    best = _best(n)
+    if best is None or best.tpot_speedup is None:
+        return ""
+    above = [f for f in n.by_k if f.extrapolated and f.tpot_speedup and f.gain]
+    far = max(above, key=lambda f: f.gain.estimate if f.gain else 0, default=None)
+    if far is None or far.gain is None or (far.gain.lower or 0) <= MIN_GAIN:
+        return ""
+    if best.gain is not None and far.gain.estimate <= best.gain.estimate + MIN_GAIN:
+        return ""
+    return (
+        f"; k = {far.k}, longer than any recorded, might bring {far.gain.estimate:.0%}: record it"
+    )
+
+
+def _to_record(tried: Trial) -> str:
+    return f"k = {tried.k} might bring up to {tried.gain_at_most:.0%} more a token: record it"
+
+
+def _why_slow(n: Numbers) -> str:
+    """Say by how much acceptance misses what the cost of a step asks for."""
+    needed = scope_numbers.break_even(n)
+    if needed is None or n.model is None or n.now is None:
+        return ""
+    emitted = n.model.survival.tokens_a_step(n.now)
+    if emitted >= needed:
+        return f"; not by its steps ({emitted:.2f} tokens each, {needed:.2f} needed)"
+    if needed > n.now + 1:
+        return f"; a step costs {needed:.2f} of the baseline's, more than k + 1 tokens could earn"
+    return f"; {emitted:.2f} tokens a step, {needed:.2f} needed"
+
+
+def _best(n: Numbers) -> KForecast | None:
+    """Return the fastest k up to the longest recorded, 0 included, where costs can be split."""
+    if n.model is None or n.model.cost is None or n.steps < MIN_STEPS:
+        return None
+    if n.modelled_prompts < MIN_PROMPTS:
+        return None
+    known = [f for f in n.by_k if f.tpot_speedup is not None and not f.extrapolated]
+    return max(known, key=lambda f: f.tpot_speedup.estimate if f.tpot_speedup else 0, default=None)
+
+
+def _missing(n: Numbers) -> tuple[str, ...]:
+    """Say what evidence is lacking, and for what."""
+    lacking = []
+    if n.prompts < MIN_PROMPTS:
+        lacking.append(
+            f"{MIN_PROMPTS - n.prompts} more prompts that both arms answered "
+            f"({MIN_PROMPTS} at least)"
+        )
+    elif n.e2e is None:
+        lacking.append("durations that vary: equal ratios measure nothing")
+    if n.wasted is None:
+        lacking.append("usable counts of verify steps: nothing says how drafts fared")
+    elif n.now is None:
+        lacking.append("accepted tokens by position and times to first token, for a forecast")
+    elif n.model is None:
+        lacking.append("verify steps after the first token, to tell what one costs")
+    else:
+        if n.steps < MIN_STEPS:
+            lacking.append(f"{MIN_STEPS - n.steps} more verify steps, for another k")
+        if n.model.cost is None:
+            lacking.append("a rollout at another k: one k does not split the cost of a step")
+    return tuple(lacking)

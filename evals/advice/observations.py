@@ -1,0 +1,125 @@
+"""The pairs of a rollout as the numbers that the advisor needs."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from collector.client import Client
+from collector.contract import Generation, Speculation, counts_usable
+from evals.source import require
+
+_PAGE = 1000
+
+
+class Times(NamedTuple):
+    """One answer's times."""
+
+    e2e_s: float
+    ttft_s: float | None
+    output_tokens: int | None
+    tpot_s: float | None
+
+    @property
+    def decode_s(self) -> float | None:
+        """Seconds from the first token to the last."""
+        return None if self.ttft_s is None else self.e2e_s - self.ttft_s
+
+
+class Counts(NamedTuple):
+    """One answer's verify steps."""
+
+    k: int | None
+    """Draft tokens asked for a step; `None` where nobody recorded that."""
+    steps: int
+    decode_steps: int
+    """Steps after the first token."""
+    draft_tokens: int
+    accepted_tokens: int
+    accepted_per_pos: tuple[int, ...] | None
+
+
+class Observation(NamedTuple):
+    """One pair; a side that failed, never arrived or has no usable times is `None`."""
+
+    prompt: str
+    cohort: str | None
+    load: tuple[int, int] | None
+    """Requests in flight, as the ends of a power-of-two bucket; `None` where the arms differ."""
+    max_tokens: int | None
+    baseline: Times | None
+    candidate: Times | None
+    counts: Counts | None
+
+
+def load(client: Client, rollout: str) -> list[Observation]:
+    """Return a rollout's pairs; raises `SourceError` where the collector does not know it."""
+    require(client, rollout)
+    return list(_observations(client, rollout))
+
+
+def _observations(client: Client, rollout: str) -> Iterator[Observation]:
+    after: str | None = None
+    while True:
+        page = client.pairs(rollout, limit=_PAGE, after=after)
+        for pair in page.pairs:
+            bucket = _bucket(pair.baseline)
+            candidate = pair.candidate
+            yield Observation(
+                prompt=pair.prompt_id,
+                cohort=pair.cohort,
+                load=bucket if bucket == _bucket(candidate) else None,
+                max_tokens=candidate.max_tokens if candidate else None,
+                baseline=_times(pair.baseline),
+                candidate=_times(candidate),
+                counts=_counts(candidate) if candidate else None,
+            )
+        after = page.next
+        if after is None:
+            return
+
+
+def _times(generation: Generation | None) -> Times | None:
+    g = generation
+    if g is None or g.error_type is not None or g.e2e_s <= 0:
+        return None
+    if any(flag.startswith("times:") for flag in g.quality):
+        return None
+    return Times(g.e2e_s, g.ttft_s, g.output_tokens, g.tpot_s)
+
+
+def _bucket(generation: Generation | None) -> tuple[int, int] | None:
+    if generation is None or generation.concurrency is None or generation.concurrency < 1:
+        return None
+    first = 1 << (generation.concurrency.bit_length() - 1)
+    return first, 2 * first - 1
+
+
+def _counts(generation: Generation) -> Counts | None:
+    spec = generation.speculation
+    if spec is None or spec.steps is None or not counts_usable(generation):
+        return None
+    return Counts(
+        k=spec.num_speculative_tokens,
+        steps=spec.steps,
+        decode_steps=_decode_steps(spec.steps, generation.stream_chunks),
+        draft_tokens=spec.draft_tokens or 0,
+        accepted_tokens=spec.accepted_tokens or 0,
+        accepted_per_pos=_per_position(spec),
+    )
+
+
+def _decode_steps(steps: int, chunks: int | None) -> int:
+    """Leave out a first step that ended with the first token: no chunk came before it.
+
+    Engines that prefill apart send one chunk more than they verify steps.
+    """
+    first_included = chunks is not None and 0 < chunks <= steps
+    return steps - 1 if first_included else steps
+
+
+def _per_position(spec: Speculation) -> tuple[int, ...] | None:
+    if spec.accepted_tokens_per_pos is not None:
+        return spec.accepted_tokens_per_pos
+    histogram = spec.acceptance_histogram
+    return (
+        None if histogram is None else tuple(sum(histogram[j:]) for j in range(1, len(histogram)))
+    )

@@ -1,0 +1,172 @@
+"""The advice on a terminal of 80 columns, and as a document."""
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from collector.contract import to_document
+from evals.advice.records import Action, Advice, Limits, ScopeAdvice
+from evals.significant import significant
+
+_STYLES = {
+    Action.KEEP: "green",
+    Action.CHANGE_K: "cyan",
+    Action.DISABLE: "red",
+    Action.UNKNOWN: "yellow",
+}
+_WORDS = {
+    Action.KEEP: "keep",
+    Action.CHANGE_K: "change k",
+    Action.DISABLE: "disable",
+    Action.UNKNOWN: "not enough evidence",
+}
+_SPEED_ALONE = "Judged by speed alone: whether the answers are as good, `draftgate gate` says."
+
+
+def to_json(advice: Advice) -> str:
+    """Return the advice as JSON with sorted keys; what is not known is null."""
+    document = _rounded(to_document(advice))
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def print_advice(console: Console, advice: Advice) -> None:
+    """Print each scope's advice in words, then the numbers behind it."""
+    console.print(Text(f"Advice on {advice.rollout}", style="bold"))
+    for scope in advice.scopes:
+        style = _STYLES[scope.action]
+        line = Text.assemble(
+            "• ", name(scope), ": ", (_words(scope), f"bold {style}"), f": {scope.reason}"
+        )
+        console.print(line)
+    for lack in _missing(advice):
+        console.print(Text(lack, style="dim"))
+    console.print(_observed(advice))
+    console.print(_steps(advice))
+    console.print(_by_k(advice))
+    console.print(Text(f"\n{_SPEED_ALONE}", style="dim"))
+
+
+def name(scope: ScopeAdvice) -> str:
+    """Return a scope's name."""
+    cohort = "all" if scope.cohort is None else scope.cohort
+    return cohort if scope.load is None else f"{cohort}, {scope.load[0]}–{scope.load[1]} in flight"
+
+
+def _words(scope: ScopeAdvice) -> str:
+    if scope.action is Action.KEEP and scope.k is not None:
+        return f"keep k = {scope.k}"
+    return _WORDS[scope.action]
+
+
+def _missing(advice: Advice) -> list[str]:
+    """Return what is lacking, each with the scopes that lack it."""
+    lacking: dict[str, list[str]] = {}
+    for scope in advice.scopes:
+        for what in scope.missing:
+            lacking.setdefault(what, []).append(name(scope))
+    everywhere = len(advice.scopes)
+    return [
+        f"missing: {what}" + ("" if len(who) == everywhere else f" ({', '.join(who)})")
+        for what, who in lacking.items()
+    ]
+
+
+def _observed(advice: Advice) -> Table:
+    table = _table(
+        "Speed-up (limits one-sided, 95 % each)",
+        ("Pairs", "End to end", "Each token", "Predicted"),
+    )
+    for s in advice.scopes:
+        left_out = f" (+{s.left_out:,} left out)" if s.left_out else ""
+        table.add_row(
+            escape(name(s)),
+            f"{s.pairs:,}{left_out}",
+            _limits(s.e2e_speedup),
+            _limits(s.tpot_speedup),
+            _number(s.predicted_tpot_speedup),
+        )
+    return table
+
+
+def _steps(advice: Advice) -> Table:
+    table = _table(
+        "Verify steps: tokens, milliseconds, wasted drafts",
+        ("k", "Steps", "Tokens", "Needed", "Base", "Step", "Wasted", "Gap from"),
+    )
+    for s in advice.scopes:
+        here = next((f.tokens_a_step for f in s.by_k if f.k == s.k), None)
+        share = None if s.wasted is None else s.wasted.share
+        table.add_row(
+            escape(name(s)),
+            "–" if s.k is None else str(s.k),
+            f"{s.steps:,}",
+            _number(here.estimate if here else None),
+            _number(s.break_even_tokens_a_step),
+            _number(None if s.cost is None else s.cost.baseline_step_s * 1000),
+            _number(None if s.cost is None else s.cost.step_s * 1000),
+            "–" if share is None else f"{share:.0%}",
+            "–" if s.gap is None else s.gap.side,
+        )
+    return table
+
+
+def _by_k(advice: Advice) -> Table:
+    """Show E(k) at each k, and the speed-up where its cost is known; beyond the log in brackets."""
+    longest = max((len(s.acceptance_survival) for s in advice.scopes), default=0)
+    ks = sorted({1, 2, 3, 4, 6, 8, longest, 2 * longest} - {0})
+    ks = [k for k in ks if k <= 2 * longest]
+    table = _table(
+        "Tokens a step, (extrapolated), and speed-up",
+        tuple(f"k={k}" for k in ks),
+    )
+    for s in advice.scopes:
+        by_k = {f.k: f for f in s.by_k}
+        cells = []
+        for k in ks:
+            f = by_k.get(k)
+            tokens = _number(f.tokens_a_step.estimate if f and f.tokens_a_step else None)
+            speed = f"\n{f.tpot_speedup.estimate:.2f}×" if f and f.tpot_speedup else ""
+            cells.append((f"({tokens})" if f and f.extrapolated else tokens) + speed)
+        table.add_row(escape(name(s)), *cells)
+    return table
+
+
+def _table(title: str, numbers: tuple[str, ...]) -> Table:
+    table = Table(
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+    )
+    table.add_column("Scope", overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", overflow="fold")
+    return table
+
+
+def _limits(found: Limits | None) -> str:
+    if found is None:
+        return "–"
+    if found.lower is None or found.upper is None:
+        return f"{found.estimate:.2f}"
+    return f"{found.estimate:.2f} ({found.lower:.2f}–{found.upper:.2f})"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _rounded(value: Any) -> Any:  # Any: a JSON value
+    if isinstance(value, float):
+        return significant(value)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value

@@ -1,0 +1,110 @@
+"""Rules for a router: which requests to send to the baseline."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import yaml
+
+from evals.advice.observations import Observation
+from evals.advice.observed import e2e_ratios, prompts, speedup
+from evals.advice.records import Action, Advice, Route, ScopeAdvice
+from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS
+from evals.errors import AdviceError
+
+_HEADER = """\
+# Judged by speed alone: whether the answers are as good, `draftgate gate` says.
+# Which requests go to the baseline, without speculation. A request matches a rule where every
+# condition of the rule holds; one that matches no rule goes to the candidate.
+"""
+
+
+def routes(pairs: Sequence[Observation], scopes: Sequence[ScopeAdvice]) -> tuple[Route, ...]:
+    """Return a rule for each cohort or load to disable, and for short answers that lose.
+
+    The pool makes a rule only where no pair has a cohort.
+    """
+    cohorts = [s for s in scopes if s.load is None and s.cohort is not None]
+    whole = cohorts or [s for s in scopes if s.load is None]
+    off = {s.cohort for s in whole if s.action is Action.DISABLE}
+    found = [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
+    found += [
+        Route(
+            cohort=s.cohort,
+            concurrency_at_least=s.load[0],
+            concurrency_at_most=s.load[1],
+            reason=s.reason,
+        )
+        for s in scopes
+        if s.load is not None and s.cohort not in off and s.action is Action.DISABLE
+    ]
+    for scope in whole:
+        own = [p for p in pairs if scope.cohort in (None, p.cohort)]
+        if scope.cohort not in off and (rule := _short(scope.cohort, own)) is not None:
+            found.append(rule)
+    return tuple(found)
+
+
+def write(path: Path, advice: Advice) -> None:
+    """Write the rules as YAML; raises `AdviceError` where the file cannot be written."""
+    rules = [
+        {
+            "to": "baseline",
+            **({} if rule.cohort is None else {"cohort": rule.cohort}),
+            **_bounds("concurrency", rule.concurrency_at_least, rule.concurrency_at_most),
+            **({} if rule.max_tokens_below is None else _below(rule.max_tokens_below)),
+            "reason": rule.reason,
+        }
+        for rule in advice.routes
+    ]
+    document = {"version": 1, "rollout": advice.rollout, "default": "candidate", "rules": rules}
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    try:
+        path.write_text(_HEADER + text, encoding="utf-8")
+    except OSError as exc:
+        raise AdviceError(f"{path}: cannot be written ({exc.strerror or exc})") from exc
+
+
+def _bounds(name: str, least: int | None, most: int | None) -> dict[str, dict[str, int]]:
+    return {} if least is None or most is None else {name: {"at_least": least, "at_most": most}}
+
+
+def _below(limit: int) -> dict[str, dict[str, int]]:
+    return {"max_tokens": {"below": limit}}
+
+
+def _short(cohort: str | None, pairs: Sequence[Observation]) -> Route | None:
+    """Return the rule of the smallest limits of tokens, each group of which loses by itself.
+
+    The levels are split over the groups, so that looking at several makes no loss likelier.
+    """
+    groups = _groups(pairs)
+    if len(groups) < 2:
+        return None
+    losing = 0
+    for group in groups[:-1]:
+        found = speedup(e2e_ratios(group), 1 - 0.05 / len(groups))
+        if found is None or found.upper is None or 1 / found.upper - 1 <= MIN_GAIN:
+            break
+        losing += 1
+    if not losing:
+        return None
+    below = min(p.max_tokens for p in groups[losing] if p.max_tokens is not None)
+    lost = speedup(e2e_ratios([p for group in groups[:losing] for p in group]))
+    times = f"{lost.estimate:.2f}× end to end" if lost else "slower"
+    reason = f"short answers lose: {times} where max_tokens < {below}"
+    return Route(cohort=cohort, max_tokens_below=below, reason=reason)
+
+
+def _groups(pairs: Sequence[Observation]) -> list[list[Observation]]:
+    """Return groups of ascending `max_tokens`, each of enough prompts; the rest joins the last."""
+    ordered = sorted({p.max_tokens for p in pairs if p.max_tokens is not None})
+    groups: list[list[Observation]] = [[]]
+    for low, high in pairwise([*ordered, None]):
+        groups[-1] += [p for p in pairs if p.max_tokens == low]
+        if high is not None and prompts(e2e_ratios(groups[-1])) >= MIN_PROMPTS:
+            groups.append([])
+    if len(groups) > 1 and prompts(e2e_ratios(groups[-1])) < MIN_PROMPTS:
+        last = groups.pop()
+        groups[-1] += last
+    return groups
