@@ -85,7 +85,7 @@ async def get_switch(
 @router.post(
     "/{rollout:path}/switch",
     response_model=SwitchState,
-    responses=responses(400, 401, 403, 413, 429, 503),
+    responses=responses(400, 401, 403, 404, 413, 429, 503),
     openapi_extra={"requestBody": _BODY},
 )
 async def post_switch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
