@@ -133,7 +133,7 @@ def test_a_full_database_is_503(
 ) -> None:
     """SQLite's own "full" says to free some space, and nothing of the request is stored."""
     with http_of(Settings(database_url=database_url)) as http:
-        store = http._transport._transport.app.state.collector.store  # type: ignore[attr-defined]
+        store = http._transport._app.state.collector.store  # type: ignore[attr-defined]
         with store.read() as connection:
             pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         from sqlalchemy import event

@@ -169,7 +169,7 @@ def test_the_answer_counts_what_was_rejected(http: httpx.Client) -> None:
     reason = "gen_ai.evaluation.name: wanted the metric's name, a string"
     assert (partial.rejected_log_records, partial.error_message) == (1, f"1 × {reason}")
     assert http.post("/v1/logs", content=b"x", headers=PROTOBUF).status_code == 400
-    state = http._transport._transport.app.state.collector  # type: ignore[attr-defined]
+    state = http._transport._app.state.collector  # type: ignore[attr-defined]
     counts = state.counters.log_records
     assert (counts.received, counts.ignored) == (3, 1)
     assert counts.rejected == {"gen_ai.evaluation.name": 1}
