@@ -260,7 +260,12 @@ def span_name(generation: Generation) -> str:
 
 def is_generation(span: Span) -> bool:
     """Say whether the span is one request answered by a model, in our own dialect."""
-    operation = span.attributes.get(a.GEN_AI_OPERATION_NAME)
+    return names_operation(span.attributes)
+
+
+def names_operation(attributes: Mapping[str, AttributeValue]) -> bool:
+    """Say whether a span's attributes name an operation that makes it a generation."""
+    operation = attributes.get(a.GEN_AI_OPERATION_NAME)
     # Any attribute may be a list or a mapping, which no set can be asked for.
     return isinstance(operation, str) and operation in OPERATIONS
 

@@ -7,7 +7,7 @@ new home: `gen_ai.client.inference` is what they call the span's type, which is 
 from collections.abc import Mapping
 
 from collector.contract import AttributeValue, Decoded, Span, attributes, decode
-from collector.contract.codec import OPERATIONS
+from collector.contract.codec import names_operation
 from collector.dialects import otel_genai
 from collector.dialects.dialect import Dialect
 
@@ -24,12 +24,7 @@ _TEXT = frozenset(
 
 def is_contract(span_attributes: Mapping[str, AttributeValue]) -> bool:
     """Say whether a span with these attributes is a generation in our own dialect."""
-    operation = span_attributes.get(attributes.GEN_AI_OPERATION_NAME)
-    return (
-        isinstance(operation, str)
-        and operation in OPERATIONS
-        and otel_genai.SYSTEM not in span_attributes
-    )
+    return names_operation(span_attributes) and otel_genai.SYSTEM not in span_attributes
 
 
 def _recognise(span: Span) -> Decoded | None:
