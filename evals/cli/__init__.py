@@ -1,0 +1,9 @@
+"""The evaluation commands, one file a verb."""
+
+import typer
+
+from evals.cli import advise, evaluate, gate
+
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+for _verb in (evaluate, gate, advise):
+    app.add_typer(_verb.app)

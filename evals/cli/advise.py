@@ -1,0 +1,51 @@
+"""`draftgate advise`: where speculation pays."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from evals import advice as advices
+from evals import policy as policies
+from evals.advice import report as advice_report
+from evals.advice import router
+from evals.cli.options import Collector, Database, Rollout, open_client, usable
+
+app = typer.Typer()
+
+
+@app.command()
+def advise(
+    rollout: Rollout,
+    *,
+    others: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="Rollout of the same routes at another k; repeatable."),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="Policy whose prices tell what drafts cost.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
+    routes: Annotated[
+        Path | None, typer.Option("--routes", help="YAML file to write, with rules for a router.")
+    ] = None,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Say where speculation pays: keep it, change k, or disable it, by cohort and load.
+
+    Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
+    """
+    with usable():
+        prices = None if policy is None else policies.named(policy).prices
+        with open_client(collector, database) as client:
+            pairs = advices.load(client, rollout)
+            beside = {name: advices.load(client, name) for name in others or ()}
+        advice = advices.advise(rollout, pairs, beside, prices)
+        if routes is not None:
+            router.write(routes, advice)
+    if as_json:
+        typer.echo(advice_report.to_json(advice))
+    else:
+        advice_report.print_advice(Console(), advice)

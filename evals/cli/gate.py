@@ -1,0 +1,120 @@
+"""`draftgate gate` and `draftgate verify`: decide, and decide again."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from collector.contract import Outcome
+from evals import bundle as bundles
+from evals import policy as policies
+from evals.cli.options import (
+    Collector,
+    Database,
+    ExitCode,
+    PolicyFile,
+    Rollout,
+    open_client,
+    usable,
+)
+from evals.gate import hypothesis, plan
+from evals.pairs_table import from_table
+from evals.report import print_verdict
+from evals.report_formats import FORMATS
+from evals.source import load_pairs
+
+app = typer.Typer()
+
+
+class Format(StrEnum):
+    """How a verdict is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+_EXIT = {
+    Outcome.PASS: ExitCode.PASS,
+    Outcome.FAIL: ExitCode.FAIL,
+    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+}
+
+
+@app.command()
+def gate(  # noqa: PLR0913  # one argument an option
+    rollout: Rollout,
+    *,
+    policy: PolicyFile = "default",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict as JSON: --format json.")
+    ] = False,
+    form: Annotated[
+        Format, typer.Option("--format", help="How to print the verdict.")
+    ] = Format.TEXT,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what would be tested, and decide nothing.")
+    ] = False,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", help="A/A rollout, in which no difference may be found."),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
+    ] = None,
+    post: Annotated[
+        bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
+    ] = True,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Decide whether a rollout may be released: exit 0 pass, 1 fail, 2 unusable, 3 inconclusive.
+
+    Example: draftgate gate support-k4 --policy policy.yaml
+    """
+    with usable():
+        text = policies.named_text(policy)
+        chosen = policies.parse(text, policy)
+        with open_client(collector, database) as client:
+            table = load_pairs(client, rollout)
+            if explain:
+                for cell in plan(from_table(table), chosen):
+                    typer.echo(hypothesis(cell))
+                return
+            equal = None if control is None else load_pairs(client, control)
+            inputs = bundles.Inputs(rollout, text, table, equal)
+            verdict = bundles.judge(inputs, policy)
+            if bundle is not None:
+                bundles.write(bundle, inputs, verdict)
+            if post:
+                client.post_verdict(verdict)
+    if as_json:
+        form = Format.JSON
+    if form is Format.TEXT:
+        print_verdict(Console(), verdict)
+    else:
+        typer.echo(FORMATS[form.value](verdict))
+    raise typer.Exit(_EXIT[verdict.outcome])
+
+
+@app.command()
+def verify(
+    bundle: Annotated[Path, typer.Argument(help="Zip that `gate --bundle` wrote.")],
+) -> None:
+    """Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.
+
+    Example: draftgate verify support-k4.zip
+    """
+    with usable():
+        differing = bundles.verify(bundle)
+    for line in differing:
+        typer.echo(line)
+    if differing:
+        typer.echo(f"error: {bundle}: judged again, the verdict differs", err=True)
+        raise typer.Exit(ExitCode.FAIL)
+    typer.echo(f"{bundle}: the same verdict, byte for byte")

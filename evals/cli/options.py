@@ -1,0 +1,53 @@
+"""What the commands share: arguments, exit codes, and the door to the data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Annotated
+
+import typer
+
+from collector.client import Client, ClientError
+from evals.errors import EvalsError
+
+
+class ExitCode(IntEnum):
+    """What `gate` tells a script."""
+
+    PASS = 0
+    FAIL = 1
+    UNUSABLE = 2
+    INCONCLUSIVE = 3
+
+
+Rollout = Annotated[str, typer.Argument(help="Name of the rollout.")]
+Collector = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
+    ),
+]
+Database = Annotated[
+    str,
+    typer.Option(
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+    ),
+]
+PolicyFile = Annotated[
+    str, typer.Option("--policy", help="Policy file, or the name of a shipped one: default, demo.")
+]
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Turn what cannot be used into one line and exit code 2."""
+    try:
+        yield
+    except (EvalsError, ClientError) as exc:
+        typer.echo(f"error: {exc}", err=True)
+        raise typer.Exit(ExitCode.UNUSABLE) from exc
+
+
+def open_client(collector: str | None, database: str) -> Client:
+    """Return a client of the collector, or of the database where none is given."""
+    return Client.from_environment(collector) if collector else Client.local(database)
