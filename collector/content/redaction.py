@@ -111,10 +111,12 @@ class Redactor:
         """
         if self._any_or_exponent is None:
             return True
-        if not self._joinable or "\\\\" in text or "\\u" in text:
+        if not self._joinable:
             return False
         plain = text
-        if "\\" in text:
+        if "\\" in text:  # asked first: looking for one character is far quicker than for two
+            if "\\\\" in text or "\\u" in text:
+                return False
             for escape, character in _ESCAPES:
                 plain = plain.replace(escape, character)
         return self._any_or_exponent.search(plain.encode(*_CODING)) is None
