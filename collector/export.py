@@ -33,10 +33,10 @@ from collector.errors import (
     StoreError,
 )
 from collector.ingest import Ingest
-from collector.otlp import decode_traces
-from collector.otlp_body import Encoding
-from collector.otlp_logs import decode_logs
-from collector.otlp_metrics import decode_metrics
+from collector.otlp.body import Encoding
+from collector.otlp.logs import decode_logs
+from collector.otlp.metrics import decode_metrics
+from collector.otlp.traces import decode_traces
 from collector.store import Batch, prepare
 
 _REASONS_SHOWN = 5

@@ -20,7 +20,7 @@ from collector.access.credentials import key_text
 from collector.api_key import Scope
 from collector.errors import CollectorError, SettingsError
 from collector.export import SIGNALS, Exporter, Signal
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
 from collector.settings import Settings
 
 REMEDY = "stop what runs there, pass another --grpc-port, or --no-grpc to do without gRPC"

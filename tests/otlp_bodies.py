@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from collector.contract import AttributeValue, Span
-from collector.otlp import ReceivedSpan, decode_traces
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
+from collector.otlp.traces import ReceivedSpan, decode_traces
 
 KINDS = {"internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
 STATUSES = {"unset": 0, "ok": 1, "error": 2}

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.load.spans import COHORTS, ROLLOUTS, Spans
 from collector.contract import Arm
-from collector.otlp import decode_traces
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
+from collector.otlp.traces import decode_traces
 from collector.store import SpanRows, prepare
 
 _ARMS = tuple(Arm)

@@ -18,7 +18,7 @@ from collector.api.state import Collector, State
 from collector.codings import inflate
 from collector.errors import CollectorError, MediaTypeError
 from collector.export import LOGS, METRICS, TRACES, Signal
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
 
 _ANY_BODY = {
     encoding.value: {"schema": {"type": "string", "format": "binary"}} for encoding in Encoding

@@ -1,15 +1,14 @@
 """Generation to span and back: the only code that maps record fields to attribute names."""
 
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from collector.contract import attributes as a
 from collector.contract.conservation import broken_laws
 from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
-from collector.contract.names import is_name
+from collector.contract.forms import READERS, Form, Reader, UnreadableError
 from collector.contract.records import (
     Arm,
     AttributeValue,
@@ -39,148 +38,67 @@ class Decoded(NamedTuple):
         return unflatten(self.fields, Content(**self.content) if self.content else None)
 
 
-class _UnreadableError(Exception):
-    """An attribute's value is not of the type that the contract names, or is no name."""
-
-
-def _string(value: AttributeValue) -> str:
-    if not isinstance(value, str):
-        raise _UnreadableError
-    return value
-
-
-def _name(value: AttributeValue) -> str:
-    text = _string(value)
-    if not is_name(text):
-        raise _UnreadableError
-    return text
-
-
-def _integer(value: AttributeValue) -> int:
-    # isinstance would let booleans in.
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise _UnreadableError
-    return value
-
-
-def _number(value: AttributeValue) -> float:
-    if type(value) not in (float, int) or not math.isfinite(cast("float", value)):
-        raise _UnreadableError
-    return float(cast("float", value))
-
-
-def _boolean(value: AttributeValue) -> bool:
-    if not isinstance(value, bool):
-        raise _UnreadableError
-    return value
-
-
-def _strings(value: AttributeValue) -> tuple[str, ...]:
-    if not isinstance(value, tuple) or not {str}.issuperset(map(type, value)):
-        raise _UnreadableError
-    return cast("tuple[str, ...]", value)
-
-
-def _integers(value: AttributeValue) -> tuple[int, ...]:
-    if not isinstance(value, tuple) or not {int}.issuperset(map(type, value)):
-        raise _UnreadableError
-    numbers = cast("tuple[int, ...]", value)
-    if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
-        raise _UnreadableError
-    return numbers
-
-
-def _arm(value: AttributeValue) -> Arm:
-    try:
-        return Arm(_string(value))
-    except ValueError as exc:
-        raise _UnreadableError from exc
-
-
-def _passages(value: AttributeValue) -> tuple[str, ...]:
-    """Read `draftgate.context`: a JSON list in a string, or a plain string array."""
-    if isinstance(value, str):
-        try:
-            loaded = json.loads(value)
-        except (ValueError, RecursionError) as exc:
-            raise _UnreadableError from exc
-        value = tuple(loaded) if isinstance(loaded, list) else None
-    return _strings(value)
-
-
-def _messages(value: AttributeValue) -> str:
-    """Read messages: JSON in a string, or the list itself, which the convention allows too."""
-    if isinstance(value, tuple):
-        try:
-            return json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as exc:
-            raise _UnreadableError from exc
-    return _string(value)
-
-
-Reader = Callable[[AttributeValue], Any]  # Any: the field's own type
-
-_GENERATION: dict[str, tuple[str, Reader]] = {
-    "operation": (a.GEN_AI_OPERATION_NAME, _string),
-    "provider": (a.GEN_AI_PROVIDER_NAME, _string),
-    "request_model": (a.GEN_AI_REQUEST_MODEL, _string),
-    "response_model": (a.GEN_AI_RESPONSE_MODEL, _string),
-    "max_tokens": (a.GEN_AI_REQUEST_MAX_TOKENS, _integer),
-    "temperature": (a.GEN_AI_REQUEST_TEMPERATURE, _number),
-    "top_p": (a.GEN_AI_REQUEST_TOP_P, _number),
-    "top_k": (a.GEN_AI_REQUEST_TOP_K, _integer),
-    "seed": (a.GEN_AI_REQUEST_SEED, _integer),
-    "stop_sequences": (a.GEN_AI_REQUEST_STOP_SEQUENCES, _strings),
-    "response_id": (a.GEN_AI_RESPONSE_ID, _string),
-    "finish_reasons": (a.GEN_AI_RESPONSE_FINISH_REASONS, _strings),
-    "error_type": (a.ERROR_TYPE, _string),
-    "input_tokens": (a.GEN_AI_USAGE_INPUT_TOKENS, _integer),
-    "output_tokens": (a.GEN_AI_USAGE_OUTPUT_TOKENS, _integer),
-    "cached_input_tokens": (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, _integer),
-    "ttft_s": (a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, _number),
-    "server_ttft_s": (a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, _number),
-    "tpot_s": (a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, _number),
-    "queue_s": (a.GEN_AI_LATENCY_TIME_IN_QUEUE, _number),
-    "prefill_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_PREFILL, _number),
-    "decode_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE, _number),
-    "stream_chunks": (a.DRAFTGATE_STREAM_CHUNKS, _integer),
-    "stream_max_gap_s": (a.DRAFTGATE_STREAM_MAX_GAP, _number),
-    "stream_p99_gap_s": (a.DRAFTGATE_STREAM_P99_GAP, _number),
-    "rollout": (a.DRAFTGATE_ROLLOUT, _name),
-    "arm": (a.DRAFTGATE_ARM, _arm),
-    "cohort": (a.DRAFTGATE_COHORT, _name),
-    "prompt_id": (a.DRAFTGATE_PROMPT_ID, _name),
-    "repeat": (a.DRAFTGATE_REPEAT, _integer),
-    "route": (a.DRAFTGATE_ROUTE, _string),
-    "retries": (a.DRAFTGATE_RETRIES, _integer),
-    "fallback": (a.DRAFTGATE_FALLBACK, _boolean),
-    "mirrored": (a.DRAFTGATE_MIRRORED, _boolean),
-    "concurrency": (a.DRAFTGATE_CONCURRENCY, _integer),
+_GENERATION: dict[str, tuple[str, Form]] = {
+    "operation": (a.GEN_AI_OPERATION_NAME, Form.STRING),
+    "provider": (a.GEN_AI_PROVIDER_NAME, Form.STRING),
+    "request_model": (a.GEN_AI_REQUEST_MODEL, Form.STRING),
+    "response_model": (a.GEN_AI_RESPONSE_MODEL, Form.STRING),
+    "max_tokens": (a.GEN_AI_REQUEST_MAX_TOKENS, Form.INTEGER),
+    "temperature": (a.GEN_AI_REQUEST_TEMPERATURE, Form.NUMBER),
+    "top_p": (a.GEN_AI_REQUEST_TOP_P, Form.NUMBER),
+    "top_k": (a.GEN_AI_REQUEST_TOP_K, Form.INTEGER),
+    "seed": (a.GEN_AI_REQUEST_SEED, Form.INTEGER),
+    "stop_sequences": (a.GEN_AI_REQUEST_STOP_SEQUENCES, Form.STRINGS),
+    "response_id": (a.GEN_AI_RESPONSE_ID, Form.STRING),
+    "finish_reasons": (a.GEN_AI_RESPONSE_FINISH_REASONS, Form.STRINGS),
+    "error_type": (a.ERROR_TYPE, Form.STRING),
+    "input_tokens": (a.GEN_AI_USAGE_INPUT_TOKENS, Form.INTEGER),
+    "output_tokens": (a.GEN_AI_USAGE_OUTPUT_TOKENS, Form.INTEGER),
+    "cached_input_tokens": (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Form.INTEGER),
+    "ttft_s": (a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Form.NUMBER),
+    "server_ttft_s": (a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Form.NUMBER),
+    "tpot_s": (a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Form.NUMBER),
+    "queue_s": (a.GEN_AI_LATENCY_TIME_IN_QUEUE, Form.NUMBER),
+    "prefill_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_PREFILL, Form.NUMBER),
+    "decode_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE, Form.NUMBER),
+    "stream_chunks": (a.DRAFTGATE_STREAM_CHUNKS, Form.INTEGER),
+    "stream_max_gap_s": (a.DRAFTGATE_STREAM_MAX_GAP, Form.NUMBER),
+    "stream_p99_gap_s": (a.DRAFTGATE_STREAM_P99_GAP, Form.NUMBER),
+    "rollout": (a.DRAFTGATE_ROLLOUT, Form.NAME),
+    "arm": (a.DRAFTGATE_ARM, Form.ARM),
+    "cohort": (a.DRAFTGATE_COHORT, Form.NAME),
+    "prompt_id": (a.DRAFTGATE_PROMPT_ID, Form.NAME),
+    "repeat": (a.DRAFTGATE_REPEAT, Form.INTEGER),
+    "route": (a.DRAFTGATE_ROUTE, Form.STRING),
+    "retries": (a.DRAFTGATE_RETRIES, Form.INTEGER),
+    "fallback": (a.DRAFTGATE_FALLBACK, Form.BOOLEAN),
+    "mirrored": (a.DRAFTGATE_MIRRORED, Form.BOOLEAN),
+    "concurrency": (a.DRAFTGATE_CONCURRENCY, Form.INTEGER),
 }
-_SPECULATION: dict[str, tuple[str, Reader]] = {
-    "method": (a.SPEC_DECODE_METHOD, _string),
-    "draft_model": (a.SPEC_DECODE_DRAFT_MODEL, _string),
-    "num_speculative_tokens": (a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, _integer),
-    "lossless": (a.SPEC_DECODE_LOSSLESS, _boolean),
-    "source": (a.SPEC_DECODE_SOURCE, _string),
-    "steps": (a.SPEC_DECODE_NUM_STEPS, _integer),
-    "draft_tokens": (a.SPEC_DECODE_NUM_DRAFT_TOKENS, _integer),
-    "accepted_tokens": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS, _integer),
-    "draft_tokens_per_pos": (a.SPEC_DECODE_NUM_DRAFT_TOKENS_PER_POS, _integers),
-    "accepted_tokens_per_pos": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS, _integers),
-    "acceptance_histogram": (a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, _integers),
+_SPECULATION: dict[str, tuple[str, Form]] = {
+    "method": (a.SPEC_DECODE_METHOD, Form.STRING),
+    "draft_model": (a.SPEC_DECODE_DRAFT_MODEL, Form.STRING),
+    "num_speculative_tokens": (a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, Form.INTEGER),
+    "lossless": (a.SPEC_DECODE_LOSSLESS, Form.BOOLEAN),
+    "source": (a.SPEC_DECODE_SOURCE, Form.STRING),
+    "steps": (a.SPEC_DECODE_NUM_STEPS, Form.INTEGER),
+    "draft_tokens": (a.SPEC_DECODE_NUM_DRAFT_TOKENS, Form.INTEGER),
+    "accepted_tokens": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS, Form.INTEGER),
+    "draft_tokens_per_pos": (a.SPEC_DECODE_NUM_DRAFT_TOKENS_PER_POS, Form.INTEGERS),
+    "accepted_tokens_per_pos": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS, Form.INTEGERS),
+    "acceptance_histogram": (a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, Form.INTEGERS),
 }
-_CONTENT: dict[str, tuple[str, Reader]] = {
-    "input_messages": (a.GEN_AI_INPUT_MESSAGES, _messages),
-    "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, _messages),
-    "context": (a.DRAFTGATE_CONTEXT, _passages),
-    "reference": (a.DRAFTGATE_REFERENCE, _string),
-    "output_schema": (a.DRAFTGATE_OUTPUT_SCHEMA, _string),
+_CONTENT: dict[str, tuple[str, Form]] = {
+    "input_messages": (a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES),
+    "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES),
+    "context": (a.DRAFTGATE_CONTEXT, Form.PASSAGES),
+    "reference": (a.DRAFTGATE_REFERENCE, Form.STRING),
+    "output_schema": (a.DRAFTGATE_OUTPUT_SCHEMA, Form.STRING),
 }
-_RESOURCE: dict[str, tuple[str, Reader]] = {
-    "service_name": (a.SERVICE_NAME, _string),
-    "service_version": (a.SERVICE_VERSION, _string),
-    "fingerprint": (a.DRAFTGATE_FINGERPRINT, _string),
+_RESOURCE: dict[str, tuple[str, Form]] = {
+    "service_name": (a.SERVICE_NAME, Form.STRING),
+    "service_version": (a.SERVICE_VERSION, Form.STRING),
+    "fingerprint": (a.DRAFTGATE_FINGERPRINT, Form.STRING),
 }
 
 
@@ -205,28 +123,32 @@ class Fact(NamedTuple):
     value: Any  # Any: each value has its field's own type
 
 
-class _Known(NamedTuple):
+class Reading(NamedTuple):
     """How an attribute of the contract is read."""
 
     kind: FactKind
     field: str
+    form: Form
     reader: Reader
 
 
-def _known(
-    kind: FactKind, table: Mapping[str, tuple[str, Reader]], prefix: str = ""
-) -> dict[str, _Known]:
-    return {name: _Known(kind, prefix + field, reader) for field, (name, reader) in table.items()}
+def _readings(
+    kind: FactKind, table: Mapping[str, tuple[str, Form]], prefix: str = ""
+) -> dict[str, Reading]:
+    return {
+        name: Reading(kind, prefix + field, form, READERS[form])
+        for field, (name, form) in table.items()
+    }
 
 
-_ATTRIBUTES: Mapping[str, _Known] = {
-    **_known(FactKind.FIELD, _GENERATION),
-    **_known(FactKind.FIELD, _SPECULATION, SPEC_PREFIX),
-    **_known(FactKind.CONTENT, _CONTENT),
+_ATTRIBUTES: Mapping[str, Reading] = {
+    **_readings(FactKind.FIELD, _GENERATION),
+    **_readings(FactKind.FIELD, _SPECULATION, SPEC_PREFIX),
+    **_readings(FactKind.CONTENT, _CONTENT),
 }
-_RESOURCE_ATTRIBUTES: Mapping[str, _Known] = _known(FactKind.FIELD, _RESOURCE)
+_RESOURCE_ATTRIBUTES: Mapping[str, Reading] = _readings(FactKind.FIELD, _RESOURCE)
 _COUNT_ATTRIBUTES = {
-    name for name, reader in _SPECULATION.values() if reader in (_integer, _integers)
+    name for name, form in _SPECULATION.values() if form in (Form.INTEGER, Form.INTEGERS)
 }
 
 
@@ -260,14 +182,13 @@ def span_name(generation: Generation) -> str:
 
 def is_generation(span: Span) -> bool:
     """Say whether the span is one request answered by a model, in our own dialect."""
-    return names_operation(span.attributes)
+    return names_operation(span.attributes.get(a.GEN_AI_OPERATION_NAME))
 
 
-def names_operation(attributes: Mapping[str, AttributeValue]) -> bool:
-    """Say whether a span's attributes name an operation that makes it a generation."""
-    operation = attributes.get(a.GEN_AI_OPERATION_NAME)
+def names_operation(value: AttributeValue) -> bool:
+    """Say whether the value is that of an operation that makes a span a generation."""
     # Any attribute may be a list or a mapping, which no set can be asked for.
-    return isinstance(operation, str) and operation in OPERATIONS
+    return isinstance(value, str) and value in OPERATIONS
 
 
 def decode(span: Span) -> Decoded:
@@ -338,13 +259,23 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     return Decoded(fields, content, tuple(problems))
 
 
-def _interpret(attribute: str, value: AttributeValue, table: Mapping[str, "_Known"]) -> Fact | None:
+def reading(attribute: str) -> Reading | None:
+    """Return how an attribute of a span is read; None where the contract does not name it.
+
+    Dimensions are named by a prefix alone, and read by `interpret`.
+    """
+    return _ATTRIBUTES.get(attribute)
+
+
+def _interpret(
+    attribute: str, value: AttributeValue, table: Mapping[str, "Reading"]
+) -> Fact | None:
     known = table.get(attribute)
     if known is None or value is None:
         return None
     try:
         return Fact(known.kind, known.field, known.reader(value))
-    except _UnreadableError:
+    except UnreadableError:
         return Fact(FactKind.PROBLEM, f"type:{attribute}", None)
 
 
@@ -354,7 +285,7 @@ def _flag(problem: str) -> str:
 
 
 def _attributes_of(
-    record: object, table: Mapping[str, tuple[str, Reader]]
+    record: object, table: Mapping[str, tuple[str, Form]]
 ) -> Iterator[tuple[str, AttributeValue]]:
     for field_name, (attribute, _) in table.items():
         value = getattr(record, field_name)

@@ -4,7 +4,7 @@ OTel GenAI client spans from schema 1.37 on are a part of it, and so are those o
 new home: `gen_ai.client.inference` is what they call the span's type, which is not on the wire.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container
 
 from collector.contract import AttributeValue, Decoded, Span, attributes, decode
 from collector.contract.codec import names_operation
@@ -22,13 +22,14 @@ _TEXT = frozenset(
 )
 
 
-def is_contract(span_attributes: Mapping[str, AttributeValue]) -> bool:
-    """Say whether a span with these attributes is a generation in our own dialect."""
-    return names_operation(span_attributes) and otel_genai.SYSTEM not in span_attributes
+def is_contract(operation: AttributeValue, keys: Container[str]) -> bool:
+    """Say whether a span of this operation, with these attributes, is a generation of ours."""
+    return names_operation(operation) and otel_genai.SYSTEM not in keys
 
 
 def _recognise(span: Span) -> Decoded | None:
-    return decode(span) if is_contract(span.attributes) else None
+    operation = span.attributes.get(attributes.GEN_AI_OPERATION_NAME)
+    return decode(span) if is_contract(operation, span.attributes) else None
 
 
 DRAFTGATE = Dialect(

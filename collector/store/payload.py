@@ -7,7 +7,7 @@ and the file of a dictionary is never changed, only a further one added.
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,12 +16,12 @@ from backports import zstd
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from collector import otlp_wire
 from collector.content import ContentPolicy
 from collector.contract import AttributeValue, SpanEvent, SpanLink
 from collector.dialects import is_text
-from collector.otlp import read_event, read_link
-from collector.otlp_values import read_attributes, write_attribute
+from collector.otlp import wire
+from collector.otlp.received import read_event, read_link
+from collector.otlp.values import read_attributes, write_attribute
 
 _DICTIONARY: Final = Path(__file__).with_name("payload-1.zstd-dictionary")
 # What is packed is small: the usual table of 128 KiB would take longer to clear, and leave nothing
@@ -30,14 +30,6 @@ _OPTIONS: Final = {
     int(zstd.CompressionParameter.compression_level): 1,
     int(zstd.CompressionParameter.hash_log): 12,
 }
-# Fields of a span that have no column, attributes apart.
-_UNTYPED: Final = (
-    "trace_state",
-    "dropped_attributes_count",
-    "dropped_events_count",
-    "dropped_links_count",
-    "flags",
-)
 
 
 class Payload(NamedTuple):
@@ -48,21 +40,23 @@ class Payload(NamedTuple):
     links: tuple[SpanLink, ...]
 
 
-def pack(attributes: Sequence[bytes], message: Any, content: ContentPolicy) -> bytes:
-    """Return the payload of a span; Any: `otlp_wire.Span`, whose attributes are not looked at.
+def pack(attributes: bytes, others: bytes, content: ContentPolicy) -> bytes:
+    """Return the payload of a span from two `Span` messages: of attributes, and of all else.
 
-    `attributes` are `KeyValue` messages. Raises `OtlpError` where an event or a link is garbled or
-    nested too deeply.
+    Raises `OtlpError` where an event or a link is garbled or nested too deeply.
     """
-    kept = otlp_wire.Span(attributes=attributes)
-    for event in message.events:
-        kept.events.append(_kept(event, trace_pb2.Span.Event, read_event(event), content))
-    for link in message.links:
-        kept.links.append(_kept(link, trace_pb2.Span.Link, read_link(link), content))
-    for name in _UNTYPED:
-        if value := getattr(message, name):
-            setattr(kept, name, value)
-    return _codecs().pack_payload(kept.SerializeToString())
+    # One message after the other is both in one.
+    return _codecs().pack_payload(attributes + _kept_others(others, content))
+
+
+def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
+    message = wire.Span.FromString(others) if others else None
+    if message is None or not (message.events or message.links):
+        return others
+    events = [_kept(raw, trace_pb2.Span.Event, read_event(raw), content) for raw in message.events]
+    links = [_kept(raw, trace_pb2.Span.Link, read_link(raw), content) for raw in message.links]
+    message.events[:], message.links[:] = events, links
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
@@ -91,7 +85,7 @@ def unpack(payload: bytes) -> Payload:
 
 def pack_attributes(attributes: Iterable[bytes]) -> bytes:
     """Return `KeyValue` messages as one compressed value."""
-    kept = otlp_wire.Span(attributes=attributes).SerializeToString()
+    kept = wire.Span(attributes=attributes).SerializeToString()
     return _codecs().pack(kept)
 
 

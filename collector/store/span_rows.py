@@ -5,19 +5,17 @@ from typing import Any, NamedTuple
 
 from collector.content import DROP, ContentPolicy
 from collector.contract import (
-    AttributeValue,
     Decoded,
     Fact,
-    Fields,
     Score,
     SpanStatus,
     assemble,
     interpret_resource,
 )
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
-from collector.otlp import ReceivedSpan
-from collector.otlp_values import write_attribute
-from collector.store import attribute_facts, digests, generation_rows, payload
+from collector.otlp.received import Attributes, ReceivedSpan
+from collector.otlp.values import write_attribute
+from collector.store import digests, generation_rows, payload
 
 COLUMNS = (
     "id",
@@ -73,17 +71,12 @@ def prepare(
     # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
     # on, and taking turns they would evict each other's.
     senders = _senders(received)
-    read = [_read(item.message) for item in received]
     meanings = [
-        _meaning(item, attributes, sender, content)
-        for item, attributes, sender in zip(received, read, senders, strict=True)
+        _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
     ]
-    kept = [_kept_text(item, content) for item in read]
+    kept = [_kept_text(item.attributes, content) for item in received]
     texts = [payload.pack_attributes(raws) if raws else None for raws in kept]
-    payloads = [
-        payload.pack(attributes.rest, item.message, content)
-        for item, attributes in zip(received, read, strict=True)
-    ]
+    payloads = [payload.pack(item.attributes.rest, item.others, content) for item in received]
     return tuple(
         SpanRows((*_columns(item, content), sender.row.id, packed), sender.row, text, *meaning)
         for item, sender, meaning, text, packed in zip(
@@ -97,20 +90,6 @@ class _Sender(NamedTuple):
 
     row: ResourceRow
     facts: tuple[Fact, ...]
-
-
-class _Attributes(NamedTuple):
-    """A span's attributes, read."""
-
-    values: dict[str, AttributeValue]
-    rest: list[bytes]
-    """Those that hold no text, as sent."""
-    text: dict[str, bytes]
-    """Those that hold text, as sent, by key."""
-    fields: Fields
-    """What they say of a generation by the contract."""
-    facts: list[Fact]
-    """What else they say by it."""
 
 
 class _Meaning(NamedTuple):
@@ -135,49 +114,17 @@ def _senders(received: Sequence[ReceivedSpan]) -> list[_Sender]:
     return [senders[id(item.resource)] for item in received]
 
 
-def _read(message: Any) -> _Attributes:  # Any: `otlp_wire.Span`
-    values: dict[str, AttributeValue] = {}
-    rest: list[bytes] = []
-    text: dict[str, bytes] = {}
-    fields: Fields = {}
-    facts: list[Fact] = []
-    known = attribute_facts.KNOWN.get
-    for raw in message.attributes:
-        key, value, is_text, field, field_value, fact = known(raw) or attribute_facts.read(raw)
-        values[key] = value
-        if field is not None:
-            fields[field] = field_value
-        if is_text:
-            text[key] = raw
-        else:
-            rest.append(raw)
-        if fact is not None:
-            facts.append(fact)
-    if len(values) != len(message.attributes):
-        _keep_each_key_once(message)
-        return _read(message)
-    return _Attributes(values, rest, text, fields, facts)
-
-
-def _keep_each_key_once(message: Any) -> None:  # Any: `otlp_wire.Span`
-    """Leave of the attributes with one key the last, the one that counts."""
-    last = {attribute_facts.read(raw).key: raw for raw in message.attributes}
-    message.attributes[:] = last.values()
-
-
-def _meaning(
-    received: ReceivedSpan, read: _Attributes, sender: _Sender, content: ContentPolicy
-) -> _Meaning:
-    if is_contract(read.values):
+def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> _Meaning:
+    attributes = received.attributes
+    if is_contract(attributes.fields.get("operation"), attributes.keys):
         # The short way to what `recognise` says of such a span.
-        message = received.message
-        fields = read.fields
-        fields["start_unix_ns"] = message.start_time_unix_nano
-        fields["end_unix_ns"] = message.end_time_unix_nano
+        fields = attributes.fields
+        fields["start_unix_ns"] = received.start_unix_ns
+        fields["end_unix_ns"] = received.end_unix_ns
         failed = received.status is SpanStatus.ERROR
-        decoded = assemble(fields, (*read.facts, *sender.facts), failed=failed)
+        decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
         return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
-    span = received.span(read.values)
+    span = received.span()
     recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))
     if recognised is None:
         return _Meaning(scores=judged)
@@ -194,37 +141,35 @@ def _as_rows(
     judged: tuple[Score, ...],
 ) -> _Meaning:
     generation = generation_rows.to_row(decoded.fields, dialect)
-    generation["trace_id"] = received.message.trace_id
-    generation["span_id"] = received.message.span_id
+    generation["trace_id"] = received.trace_id
+    generation["span_id"] = received.span_id
     return _Meaning(generation, enriches, judged, decoded.fields.get("quality", ()))
 
 
 def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
     """Return the values of `COLUMNS` from the trace id to the scope's name; Any: as there."""
-    message = received.message
     return (
-        message.trace_id,
-        message.span_id,
+        received.trace_id,
+        received.span_id,
         received.parent_span_id,
-        message.name,
+        received.name,
         received.kind,
-        message.start_time_unix_nano,
-        message.end_time_unix_nano,
+        received.start_unix_ns,
+        received.end_unix_ns,
         received.status.value,
-        content.apply_message(message.status.message or None),
+        content.apply_message(received.status_message),
         received.scope_name,
     )
 
 
-def _kept_text(read: _Attributes, content: ContentPolicy) -> list[bytes]:
+def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:
     """Return what is stored of text attributes: their own bytes where nothing was redacted."""
-    text, values = read.text, read.values
+    text, sent = attributes.text, attributes.text_sent
     if not text or not content.captures:
         return []
-    kept = content.apply({name: values[name] for name in text})
     return [
-        text[name]
-        if value is values[name] or value == values[name]
+        sent[name]
+        if value is text[name] or value == text[name]
         else write_attribute(name, value).SerializeToString()
-        for name, value in kept.items()
+        for name, value in content.apply(text).items()
     ]

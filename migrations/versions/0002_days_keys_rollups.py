@@ -16,9 +16,9 @@ from alembic import op
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1 import resource_pb2
 
-from collector import otlp_wire
 from collector.content import DROP
-from collector.otlp_values import write_attribute
+from collector.otlp import wire
+from collector.otlp.values import write_attribute
 from collector.span_json import dump_attributes, load_attributes
 from collector.store import digests, partitions, payload
 from collector.store.rollups import deltas
@@ -405,7 +405,7 @@ def _copy_up(connection: sa.Connection) -> None:
                 | {
                     "id": row["id"] + offset,
                     "resource_id": resource_id,
-                    "payload": payload.pack(_key_values(row["attributes"]), otlp_wire.Span(), DROP),
+                    "payload": payload.pack(_span(row["attributes"]), b"", DROP),
                 }
             )
             if row["text"] is not None:
@@ -553,6 +553,10 @@ def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[dict[str,
 def _key_values(blob: bytes) -> list[bytes]:
     attributes = load_attributes(zlib.decompress(blob))
     return [write_attribute(key, value).SerializeToString() for key, value in attributes.items()]
+
+
+def _span(blob: bytes) -> bytes:
+    return wire.Span(attributes=_key_values(blob)).SerializeToString()  # type: ignore[no-any-return]
 
 
 def _packed(blob: bytes) -> bytes:

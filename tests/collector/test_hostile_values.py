@@ -16,8 +16,8 @@ from otlp_bodies import export_request, received
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 
 from collector.contract import Generation, Span, encode
-from collector.otlp import decode_traces
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
+from collector.otlp.traces import decode_traces
 from collector.settings import Settings
 from collector.store import Batch, Store, partitions, payload, prepare
 

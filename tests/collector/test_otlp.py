@@ -12,8 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from collector.contract import Generation, Span, encode
 from collector.errors import OtlpError
-from collector.otlp import Received, decode_traces
-from collector.otlp_body import Encoding
+from collector.otlp.body import Encoding
+from collector.otlp.traces import Received, decode_traces
 
 BodyOf = Callable[[Iterable[Span]], bytes]
 GenerationOf = Callable[..., Generation]

@@ -12,8 +12,8 @@ from otlp_bodies import logs_request
 
 from collector.contract import Score
 from collector.errors import OtlpError
-from collector.otlp_body import Encoding
-from collector.otlp_logs import decode_logs
+from collector.otlp.body import Encoding
+from collector.otlp.logs import decode_logs
 
 TRACE, SPAN = bytes(range(16)), bytes(range(8))
 PROTOBUF = {"Content-Type": "application/x-protobuf"}

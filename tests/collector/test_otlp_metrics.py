@@ -11,8 +11,8 @@ from otlp_bodies import metrics_request
 from collector.client import Client
 from collector.contract import EngineSample, SampleKind
 from collector.engine_metrics import PREFIXES, is_engine_metric
-from collector.otlp_body import Encoding
-from collector.otlp_metrics import decode_metrics
+from collector.otlp.body import Encoding
+from collector.otlp.metrics import decode_metrics
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RESOURCE = {"service.name": "engine", "service.instance.id": "gpu-0", "host.name": "h"}

@@ -17,7 +17,7 @@ from collector.contract import (
     Speculation,
 )
 from collector.dialects import DIALECTS, content, recognise
-from collector.otlp import Encoding, decode_traces
+from collector.otlp.traces import Encoding, decode_traces
 
 SECOND = 1_000_000_000
 TIMES = {"start_unix_ns": SECOND, "end_unix_ns": 3 * SECOND}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from collector.contract import AttributeValue
@@ -19,6 +20,18 @@ def read_attributes(pairs: Iterable[KeyValue], depth: int = 0) -> dict[str, Attr
     Raises `OtlpError` for a value nested more than `MAX_DEPTH` deep.
     """
     return {pair.key: read_value(pair.value, depth) for pair in pairs}
+
+
+def read_attribute(raw: bytes) -> tuple[str, AttributeValue]:
+    """Return the key and the value that a `KeyValue` message holds.
+
+    Raises `OtlpError` where the bytes are no attribute, or one that is nested too deeply.
+    """
+    try:
+        pair = KeyValue.FromString(raw)
+    except DecodeError as exc:
+        raise OtlpError("an attribute is garbled: not UTF-8, or nested too deeply") from exc
+    return (pair.key, read_value(pair.value))
 
 
 def read_value(value: AnyValue, depth: int = 0) -> AttributeValue:

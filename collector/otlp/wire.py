@@ -69,5 +69,6 @@ def _build() -> dict[str, Any]:  # Any: classes that protobuf makes
 
 
 _classes = _build()
+Resource = _classes["Resource"]
 Span = _classes["Span"]
 ExportTraceServiceRequest = _classes["ExportTraceServiceRequest"]

@@ -8,12 +8,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from collector import otlp_body
 from collector.contract import AttributeValue, Score
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
-from collector.otlp_body import Encoding
-from collector.otlp_values import read_attributes
+from collector.otlp import body as otlp_body
+from collector.otlp.body import Encoding
+from collector.otlp.values import read_attributes
 
 EVENT = "gen_ai.evaluation.result"
 _UNVERSIONED = "unversioned"

@@ -1,0 +1,716 @@
+/* Reads OTLP trace bodies, the short way.
+ *
+ * Whatever is plain is read here; whatever is not is left to Python: `read` returns None for a body
+ * that it will not judge (garbled, or legal and unusual), and asks `read_attribute` about an
+ * attribute of a form that it does not know. So this file decides nothing that protobuf and the
+ * codec do not decide, and a body that it refuses is refused, with a reason, by them.
+ *
+ * Field numbers: opentelemetry/proto/trace/v1/trace.proto, common/v1/common.proto.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What an attribute of a key is, as `attribute_facts.Form` numbers it. */
+enum form { FORM_OTHER, FORM_IGNORED, FORM_TEXT, FORM_STRING, FORM_NAME, FORM_INTEGER, FORM_NUMBER,
+            FORM_BOOLEAN, FORM_INTEGERS };
+
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };  /* protobuf's wire types */
+
+#define MAX_NAME 255  /* as collector.contract.names has it */
+#define TRACE_ID_BYTES 16
+#define SPAN_ID_BYTES 8
+
+typedef struct {
+    const uint8_t *at, *end;
+} Slice;
+
+typedef struct {
+    uint64_t number;
+    int type;
+    uint64_t value;       /* of a varint or a fixed number */
+    Slice bytes;          /* of the others */
+    const uint8_t *start; /* of the field, its tag included */
+} Field;
+
+/* One attribute's key, known. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *name, *field;
+    int form;
+    uint64_t last_span;  /* the span that it was last seen on: a key may come once a span */
+} Key;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *span_type, *attributes_type, *resource, *describe, *read_attribute;
+    PyObject *keys;  /* dict: key's bytes to Key */
+    PyTypeObject *key_type;
+    uint64_t span;
+} SpanReader;
+
+/* Bytes that are put together. */
+typedef struct {
+    char *bytes;
+    Py_ssize_t length, room;
+} Buffer;
+
+/* A span's attributes while they are read. */
+typedef struct {
+    PyObject *fields, *facts, *text, *text_sent, *keys;
+    Buffer rest;
+} Reading;
+
+typedef enum { DONE = 0, UNUSUAL = 1, FAILED = -1 } Outcome;  /* FAILED: an exception is set */
+
+/* ---- protobuf's wire format ---- */
+
+static int read_varint(Slice *in, uint64_t *out) {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        if (in->at == in->end) return 0;
+        uint8_t byte = *in->at++;
+        if (shift == 63 && byte > 1) return 0;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static uint64_t little_endian(const uint8_t *at, int bytes) {
+    uint64_t value = 0;
+    for (int i = bytes - 1; i >= 0; i--) value = value << 8 | at[i];
+    return value;
+}
+
+/* Read the next field; 0 where the bytes are none that this file reads. */
+static int read_field(Slice *in, Field *field) {
+    uint64_t tag, length;
+    field->start = in->at;
+    if (!read_varint(in, &tag)) return 0;
+    field->number = tag >> 3;
+    field->type = (int)(tag & 7);
+    if (field->number == 0 || tag > UINT32_MAX) return 0;
+    size_t left = (size_t)(in->end - in->at);
+    switch (field->type) {
+    case VARINT:
+        return read_varint(in, &field->value);
+    case FIXED64:
+    case FIXED32: {
+        int bytes = field->type == FIXED64 ? 8 : 4;
+        if (left < (size_t)bytes) return 0;
+        field->value = little_endian(in->at, bytes);
+        in->at += bytes;
+        return 1;
+    }
+    case BYTES:
+        if (!read_varint(in, &length)) return 0;
+        left = (size_t)(in->end - in->at);
+        if (length > left) return 0;
+        field->bytes = (Slice){in->at, in->at + length};
+        in->at += length;
+        return 1;
+    default:
+        return 0;  /* groups, long out of use */
+    }
+}
+
+static Py_ssize_t size_of(Slice bytes) { return bytes.end - bytes.at; }
+
+static PyObject *to_bytes(Slice bytes) {
+    return PyBytes_FromStringAndSize((const char *)bytes.at, size_of(bytes));
+}
+
+/* Return the text, or NULL without an exception where it is not UTF-8. */
+static PyObject *to_text(Slice bytes, Outcome *outcome) {
+    PyObject *text = PyUnicode_DecodeUTF8((const char *)bytes.at, size_of(bytes), "strict");
+    *outcome = DONE;
+    if (text == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+            PyErr_Clear();
+            *outcome = UNUSUAL;
+        } else {
+            *outcome = FAILED;
+        }
+    }
+    return text;
+}
+
+static int append(Buffer *buffer, const void *bytes, Py_ssize_t length) {
+    if (length > buffer->room - buffer->length) {
+        Py_ssize_t room = 2 * buffer->room + length + 256;
+        char *grown = PyMem_Realloc(buffer->bytes, (size_t)room);
+        if (grown == NULL) {
+            PyErr_NoMemory();
+            return 0;
+        }
+        buffer->bytes = grown;
+        buffer->room = room;
+    }
+    memcpy(buffer->bytes + buffer->length, bytes, (size_t)length);
+    buffer->length += length;
+    return 1;
+}
+
+static PyObject *contents(const Buffer *buffer) {
+    return PyBytes_FromStringAndSize(buffer->bytes, buffer->length);
+}
+
+/* ---- keys ---- */
+
+static void Key_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((Key *)self)->name);
+    Py_XDECREF(((Key *)self)->field);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot key_slots[] = {{Py_tp_dealloc, Key_dealloc}, {0, NULL}};
+static PyType_Spec key_spec = {"collector.otlp._span_reader._Key", sizeof(Key), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, key_slots};
+
+/* Return what is known of the key, borrowed; steals `name`. */
+static Key *learn(SpanReader *self, PyObject *bytes, PyObject *name) {
+    PyObject *described = PyObject_CallOneArg(self->describe, name);
+    Key *key = NULL;
+    int form;
+    PyObject *field;
+    if (described != NULL && PyArg_ParseTuple(described, "iO", &form, &field)) {
+        key = PyObject_New(Key, self->key_type);
+        if (key != NULL) {
+            PyUnicode_InternInPlace(&name);
+            key->name = Py_NewRef(name);
+            key->field = Py_NewRef(field);
+            key->form = form;
+            key->last_span = 0;
+            int failed = PyDict_SetItem(self->keys, bytes, (PyObject *)key) < 0;
+            Py_DECREF(key);  /* the dict holds it */
+            if (failed) key = NULL;
+        }
+    }
+    Py_XDECREF(described);
+    Py_DECREF(name);
+    return key;
+}
+
+/* Return what is known of the key, borrowed, or NULL with what came of it. */
+static Key *key_of(SpanReader *self, Slice sent, Outcome *outcome) {
+    PyObject *bytes = to_bytes(sent);
+    *outcome = FAILED;
+    if (bytes == NULL) return NULL;
+    Key *key = (Key *)PyDict_GetItemWithError(self->keys, bytes);
+    if (key == NULL && !PyErr_Occurred()) {
+        PyObject *name = to_text(sent, outcome);
+        if (name != NULL) {
+            key = learn(self, bytes, name);
+            *outcome = FAILED;
+        }
+    }
+    Py_DECREF(bytes);
+    return key;
+}
+
+/* ---- attributes ---- */
+
+/* Return the integers of an `ArrayValue` as a tuple; NULL where it holds anything else. */
+static PyObject *read_integers(Slice in, Outcome *outcome) {
+    int64_t numbers[64];
+    Py_ssize_t count = 0;
+    Field item, value;
+    *outcome = UNUSUAL;
+    while (in.at != in.end) {
+        if (count == 64 || !read_field(&in, &item)) return NULL;
+        if (item.number != 1 || item.type != BYTES) return NULL;
+        Slice inner = item.bytes;
+        if (!read_field(&inner, &value) || inner.at != inner.end) return NULL;
+        if (value.number != 3 || value.type != VARINT) return NULL;
+        numbers[count++] = (int64_t)value.value;
+    }
+    *outcome = FAILED;
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(numbers[i]);
+        if (number == NULL) {
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SET_ITEM(tuple, i, number);
+        }
+    }
+    return tuple;
+}
+
+static int is_name(PyObject *text, Slice sent) {
+    return PyUnicode_GET_LENGTH(text) <= MAX_NAME &&
+           memchr(sent.at, 0, (size_t)size_of(sent)) == NULL;
+}
+
+/* Return the value that an `AnyValue` has for a key of this form; NULL where it has another. */
+static PyObject *read_value(Slice in, int form, Outcome *outcome) {
+    Field value;
+    PyObject *text;
+    *outcome = UNUSUAL;
+    if (!read_field(&in, &value) || in.at != in.end) return NULL;
+    int ignored = form == FORM_IGNORED;
+    if (value.number == 1 && value.type == BYTES) {
+        if (form > FORM_NAME) return NULL;
+        text = to_text(value.bytes, outcome);
+        if (text != NULL && form == FORM_NAME && !is_name(text, value.bytes)) {
+            *outcome = UNUSUAL;
+            Py_CLEAR(text);
+        }
+        return text;
+    }
+    *outcome = FAILED;
+    if (value.number == 2 && value.type == VARINT && (ignored || form == FORM_BOOLEAN))
+        return PyBool_FromLong(value.value != 0);
+    if (value.number == 3 && value.type == VARINT && (ignored || form == FORM_INTEGER))
+        return PyLong_FromLongLong((int64_t)value.value);
+    if (value.number == 4 && value.type == FIXED64 && (ignored || form == FORM_NUMBER)) {
+        double number;
+        memcpy(&number, &value.value, sizeof number);
+        if (ignored || isfinite(number)) return PyFloat_FromDouble(number);
+    }
+    if (value.number == 5 && value.type == BYTES && form == FORM_INTEGERS)
+        return read_integers(value.bytes, outcome);
+    *outcome = UNUSUAL;
+    return NULL;
+}
+
+static int keep_rest(Reading *reading, Slice sent) {
+    uint8_t head[11];
+    int length = 0;
+    uint64_t size = (uint64_t)size_of(sent);
+    head[length++] = 9 << 3 | BYTES;
+    for (; size >= 0x80; size >>= 7) head[length++] = (uint8_t)(size | 0x80);
+    head[length++] = (uint8_t)size;
+    return append(&reading->rest, head, length) && append(&reading->rest, sent.at, size_of(sent));
+}
+
+static int keep_text(Reading *reading, PyObject *name, PyObject *value, PyObject *sent) {
+    return PyDict_SetItem(reading->text, name, value) == 0 &&
+           PyDict_SetItem(reading->text_sent, name, sent) == 0;
+}
+
+static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
+    if (key->last_span == self->span) return UNUSUAL;  /* a key comes twice */
+    key->last_span = self->span;
+    return PyList_Append(reading->keys, key->name) == 0 ? DONE : FAILED;
+}
+
+/* Keep what Python makes of an attribute. */
+static Outcome read_in_python(SpanReader *self, Reading *reading, Slice sent) {
+    PyObject *key_name, *value, *field, *field_value, *fact;
+    int is_text;
+    Outcome outcome = FAILED;
+    PyObject *raw = to_bytes(sent);
+    PyObject *read = raw == NULL ? NULL : PyObject_CallOneArg(self->read_attribute, raw);
+    if (read == NULL || !PyArg_ParseTuple(read, "UOpOOO", &key_name, &value, &is_text, &field,
+                                          &field_value, &fact))
+        goto end;
+    Py_ssize_t length;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(key_name, &length);
+    if (utf8 == NULL) goto end;
+    Key *key = key_of(self, (Slice){(const uint8_t *)utf8, (const uint8_t *)utf8 + length}, &outcome);
+    if (key == NULL) goto end;
+    outcome = mark(self, reading, key);
+    if (outcome != DONE) goto end;
+    outcome = FAILED;
+    if (field != Py_None && PyDict_SetItem(reading->fields, field, field_value) < 0) goto end;
+    if (fact != Py_None && PyList_Append(reading->facts, fact) < 0) goto end;
+    if (is_text ? keep_text(reading, key_name, value, raw) : keep_rest(reading, sent))
+        outcome = DONE;
+end:
+    Py_XDECREF(read);
+    Py_XDECREF(raw);
+    return outcome;
+}
+
+/* Keep a `KeyValue` message. */
+static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
+    Field name, any_value;
+    Slice in = sent;
+    Outcome outcome;
+    if (!read_field(&in, &name) || name.number != 1 || name.type != BYTES ||
+        !read_field(&in, &any_value) || any_value.number != 2 || any_value.type != BYTES ||
+        in.at != in.end)
+        return read_in_python(self, reading, sent);
+    Key *key = key_of(self, name.bytes, &outcome);
+    if (key == NULL) return outcome;
+    if (key->form == FORM_OTHER) return read_in_python(self, reading, sent);
+    PyObject *value = read_value(any_value.bytes, key->form, &outcome);
+    if (value == NULL)
+        return outcome == UNUSUAL ? read_in_python(self, reading, sent) : FAILED;
+    outcome = mark(self, reading, key);
+    if (outcome == DONE) {
+        int kept;
+        if (key->form == FORM_TEXT) {
+            PyObject *raw = to_bytes(sent);
+            kept = raw != NULL && keep_text(reading, key->name, value, raw);
+            Py_XDECREF(raw);
+        } else {
+            kept = keep_rest(reading, sent);
+            if (kept && key->form != FORM_IGNORED)
+                kept = PyDict_SetItem(reading->fields, key->field, value) == 0;
+        }
+        if (!kept) outcome = FAILED;
+    }
+    Py_DECREF(value);
+    return outcome;
+}
+
+/* ---- spans ---- */
+
+/* What is read of a `Span` before its attributes are. */
+typedef struct {
+    Slice trace_id, span_id, parent_span_id, name, message;
+    int64_t kind, code;
+    uint64_t start, end;
+    int has_status;
+} SpanFields;
+
+static int is_id(Slice id, Py_ssize_t length) {
+    static const uint8_t zero[TRACE_ID_BYTES];
+    return size_of(id) == length && memcmp(id.at, zero, (size_t)length) != 0;
+}
+
+static Outcome read_status(Slice in, SpanFields *span) {
+    Field field;
+    if (span->has_status) return UNUSUAL;
+    span->has_status = 1;
+    while (in.at != in.end) {
+        if (!read_field(&in, &field)) return UNUSUAL;
+        if (field.number == 2) {
+            if (field.type != BYTES) return UNUSUAL;
+            span->message = field.bytes;
+        } else if (field.number == 3) {
+            if (field.type != VARINT) return UNUSUAL;
+            span->code = (int32_t)field.value;
+        }
+    }
+    return DONE;
+}
+
+/* The wire type of each field of a `Span`; what is kept as sent is told by `is_other`. */
+static const int8_t span_types[17] = {-1, BYTES, BYTES, BYTES, BYTES, BYTES, VARINT, FIXED64, FIXED64,
+                                      BYTES, VARINT, BYTES, VARINT, BYTES, VARINT, BYTES, FIXED32};
+
+static int is_other(const Field *field) {
+    switch (field->number) {
+    case 3:
+        return size_of(field->bytes) > 0; /* trace state */
+    case 11:
+    case 13:
+        return 1; /* events and links */
+    case 10:
+    case 12:
+    case 14: /* dropped counts */
+    case 16: /* flags */
+        return field->value != 0;
+    default:
+        return 0;
+    }
+}
+
+static Outcome read_span_field(SpanReader *self, Field *field, Slice in, SpanFields *span,
+                               Reading *reading, Buffer *others) {
+    if (field->number > 16) return DONE; /* of a later version */
+    if (field->type != span_types[field->number]) return UNUSUAL;
+    switch (field->number) {
+    case 1: span->trace_id = field->bytes; return DONE;
+    case 2: span->span_id = field->bytes; return DONE;
+    case 4: span->parent_span_id = field->bytes; return DONE;
+    case 5: span->name = field->bytes; return DONE;
+    case 6: span->kind = (int32_t)field->value; return DONE;
+    case 7: span->start = field->value; return DONE;
+    case 8: span->end = field->value; return DONE;
+    case 9: return read_attribute(self, reading, field->bytes);
+    case 15: return read_status(field->bytes, span);
+    default: break;
+    }
+    if (field->number == 3) {
+        Outcome outcome;
+        PyObject *text = to_text(field->bytes, &outcome);
+        Py_XDECREF(text);
+        if (outcome != DONE) return outcome;
+    }
+    if (is_other(field) && !append(others, field->start, in.at - field->start)) return FAILED;
+    return DONE;
+}
+
+/* Return an instance of a NamedTuple of the items, which are stolen and may be NULL. */
+static PyObject *named_tuple(PyObject *type, PyObject **items, Py_ssize_t count) {
+    PyObject *plain = PyTuple_New(count), *named = NULL;
+    int whole = plain != NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        whole = whole && items[i] != NULL;
+        if (plain != NULL)
+            PyTuple_SET_ITEM(plain, i, items[i]);
+        else
+            Py_XDECREF(items[i]);
+    }
+    if (whole) {
+        PyObject *arguments = PyTuple_Pack(1, plain);
+        if (arguments != NULL) {
+            named = PyTuple_Type.tp_new((PyTypeObject *)type, arguments, NULL);
+            Py_DECREF(arguments);
+        }
+    }
+    Py_XDECREF(plain);
+    return named;
+}
+
+static PyObject *optional_text(Slice bytes, Outcome *outcome) {
+    *outcome = DONE;
+    return size_of(bytes) ? to_text(bytes, outcome) : Py_NewRef(Py_None);
+}
+
+/* Return the span as `ReceivedSpan` has it. */
+static PyObject *to_span(SpanReader *self, const SpanFields *span, Reading *reading,
+                         const Buffer *others, PyObject *scope, PyObject *resource,
+                         Outcome *outcome) {
+    PyObject *name = to_text(span->name, outcome);
+    if (name == NULL) return NULL;
+    PyObject *message = optional_text(span->message, outcome);
+    if (message == NULL) {
+        Py_DECREF(name);
+        return NULL;
+    }
+    int has_parent = is_id(span->parent_span_id, SPAN_ID_BYTES);
+    PyObject *attributes[] = {Py_NewRef(reading->fields), Py_NewRef(reading->facts),
+                              Py_NewRef(reading->text),   Py_NewRef(reading->text_sent),
+                              Py_NewRef(reading->keys),   contents(&reading->rest)};
+    PyObject *items[] = {
+        to_bytes(span->trace_id),
+        to_bytes(span->span_id),
+        has_parent ? to_bytes(span->parent_span_id) : Py_NewRef(Py_None),
+        name,
+        PyLong_FromLongLong(span->kind),
+        PyLong_FromUnsignedLongLong(span->start),
+        PyLong_FromUnsignedLongLong(span->end),
+        PyLong_FromLongLong(span->code),
+        message,
+        Py_NewRef(scope),
+        Py_NewRef(resource),
+        named_tuple(self->attributes_type, attributes, 6),
+        contents(others),
+    };
+    *outcome = FAILED;
+    return named_tuple(self->span_type, items, 13);
+}
+
+static int is_storable(const SpanFields *span) {
+    Slice parent = span->parent_span_id;
+    return is_id(span->trace_id, TRACE_ID_BYTES) && is_id(span->span_id, SPAN_ID_BYTES) &&
+           (size_of(parent) == 0 || size_of(parent) == SPAN_ID_BYTES) && span->start > 0 &&
+           span->start <= INT64_MAX && span->end > 0 && span->end <= INT64_MAX;
+}
+
+static Outcome read_span(SpanReader *self, Slice in, PyObject *scope, PyObject *resource,
+                         PyObject *spans) {
+    static const uint8_t nothing[1];
+    const Slice empty = {nothing, nothing};
+    SpanFields span = {empty, empty, empty, empty, empty, 0, 0, 0, 0, 0};
+    Reading reading = {PyDict_New(), PyList_New(0), PyDict_New(), PyDict_New(), PyList_New(0),
+                       {NULL, 0, 0}};
+    Buffer others = {NULL, 0, 0};
+    Field field;
+    Outcome outcome = FAILED;
+    self->span++;
+    if (!reading.fields || !reading.facts || !reading.text || !reading.text_sent || !reading.keys)
+        goto end;
+    outcome = DONE;
+    while (outcome == DONE && in.at != in.end)
+        outcome = read_field(&in, &field)
+                      ? read_span_field(self, &field, in, &span, &reading, &others)
+                      : UNUSUAL;
+    if (outcome == DONE && !is_storable(&span)) outcome = UNUSUAL;
+    if (outcome == DONE) {
+        PyObject *made = to_span(self, &span, &reading, &others, scope, resource, &outcome);
+        if (made != NULL) {
+            outcome = PyList_Append(spans, made) == 0 ? DONE : FAILED;
+            Py_DECREF(made);
+        }
+    }
+end:
+    Py_XDECREF(reading.fields);
+    Py_XDECREF(reading.facts);
+    Py_XDECREF(reading.text);
+    Py_XDECREF(reading.text_sent);
+    Py_XDECREF(reading.keys);
+    PyMem_Free(reading.rest.bytes);
+    PyMem_Free(others.bytes);
+    return outcome;
+}
+
+/* Find the one message of a field, wherever it stands; empty where there is none. */
+static Outcome find_message(Slice in, uint64_t number, Slice *found) {
+    Field field;
+    int seen = 0;
+    *found = (Slice){in.at, in.at};
+    while (in.at != in.end) {
+        if (!read_field(&in, &field)) return UNUSUAL;
+        if (field.number != number) continue;
+        if (seen || field.type != BYTES) return UNUSUAL; /* two would have to be merged */
+        seen = 1;
+        *found = field.bytes;
+    }
+    return DONE;
+}
+
+static PyObject *scope_name(Slice in, Outcome *outcome) {
+    Field field;
+    Slice name = {in.at, in.at};
+    while (in.at != in.end) {
+        if (!read_field(&in, &field) || (field.number <= 2 && field.type != BYTES)) {
+            *outcome = UNUSUAL;
+            return NULL;
+        }
+        if (field.number == 1) name = field.bytes;
+        if (field.number == 2) { /* the version, which is not kept, must be text too */
+            PyObject *version = to_text(field.bytes, outcome);
+            if (version == NULL) return NULL;
+            Py_DECREF(version);
+        }
+    }
+    return optional_text(name, outcome);
+}
+
+static Outcome read_scope_spans(SpanReader *self, Slice in, PyObject *resource, PyObject *spans) {
+    Slice scope;
+    Field field;
+    Outcome outcome = find_message(in, 1, &scope);
+    if (outcome != DONE) return outcome;
+    PyObject *name = scope_name(scope, &outcome);
+    if (name == NULL) return outcome;
+    while (outcome == DONE && in.at != in.end) {
+        if (!read_field(&in, &field) || (field.number == 2 && field.type != BYTES))
+            outcome = UNUSUAL;
+        else if (field.number == 2)
+            outcome = read_span(self, field.bytes, name, resource, spans);
+    }
+    Py_DECREF(name);
+    return outcome;
+}
+
+static Outcome read_resource_spans(SpanReader *self, Slice in, PyObject *spans) {
+    Slice sent;
+    Field field;
+    Outcome outcome = find_message(in, 1, &sent);
+    if (outcome != DONE) return outcome;
+    PyObject *raw = to_bytes(sent);
+    PyObject *resource = raw == NULL ? NULL : PyObject_CallOneArg(self->resource, raw);
+    Py_XDECREF(raw);
+    if (resource == NULL) return FAILED;
+    while (outcome == DONE && in.at != in.end) {
+        if (!read_field(&in, &field) || (field.number == 2 && field.type != BYTES))
+            outcome = UNUSUAL;
+        else if (field.number == 2)
+            outcome = read_scope_spans(self, field.bytes, resource, spans);
+    }
+    Py_DECREF(resource);
+    return outcome;
+}
+
+static PyObject *SpanReader_read(PyObject *object, PyObject *body) {
+    SpanReader *self = (SpanReader *)object;
+    char *bytes;
+    Py_ssize_t length;
+    if (PyBytes_AsStringAndSize(body, &bytes, &length) < 0) return NULL;
+    Slice in = {(const uint8_t *)bytes, (const uint8_t *)bytes + length};
+    PyObject *spans = PyList_New(0);
+    Outcome outcome = spans == NULL ? FAILED : DONE;
+    Field field;
+    while (outcome == DONE && in.at != in.end) {
+        if (!read_field(&in, &field) || (field.number == 1 && field.type != BYTES))
+            outcome = UNUSUAL;
+        else if (field.number == 1)
+            outcome = read_resource_spans(self, field.bytes, spans);
+    }
+    if (outcome == DONE) return spans;
+    Py_XDECREF(spans);
+    return outcome == UNUSUAL ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *SpanReader_forget(PyObject *object, PyObject *Py_UNUSED(ignored)) {
+    PyDict_Clear(((SpanReader *)object)->keys);
+    Py_RETURN_NONE;
+}
+
+static PyObject *SpanReader_known(PyObject *object, PyObject *Py_UNUSED(ignored)) {
+    return PyLong_FromSsize_t(PyDict_Size(((SpanReader *)object)->keys));
+}
+
+static PyObject *SpanReader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"span", "attributes", "resource", "describe", "read_attribute", NULL};
+    PyObject *span, *attributes, *resource, *describe, *read;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!OOO", names, &PyType_Type, &span,
+                                     &PyType_Type, &attributes, &resource, &describe, &read))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)span, &PyTuple_Type) ||
+        !PyType_IsSubtype((PyTypeObject *)attributes, &PyTuple_Type)) {
+        PyErr_SetString(PyExc_TypeError, "span and attributes: wanted named tuples");
+        return NULL;
+    }
+    SpanReader *self = (SpanReader *)type->tp_alloc(type, 0);
+    if (self == NULL) return NULL;
+    self->span_type = Py_NewRef(span);
+    self->attributes_type = Py_NewRef(attributes);
+    self->resource = Py_NewRef(resource);
+    self->describe = Py_NewRef(describe);
+    self->read_attribute = Py_NewRef(read);
+    self->keys = PyDict_New();
+    self->key_type = (PyTypeObject *)PyType_FromSpec(&key_spec);
+    if (self->keys == NULL || self->key_type == NULL) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static void SpanReader_dealloc(PyObject *object) {
+    SpanReader *self = (SpanReader *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    Py_XDECREF(self->span_type);
+    Py_XDECREF(self->attributes_type);
+    Py_XDECREF(self->resource);
+    Py_XDECREF(self->describe);
+    Py_XDECREF(self->read_attribute);
+    Py_XDECREF(self->keys);
+    Py_XDECREF(self->key_type);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyMethodDef reader_methods[] = {
+    {"read", SpanReader_read, METH_O,
+     "Return the spans of a body, or None where it has to be read the long way."},
+    {"known", SpanReader_known, METH_NOARGS, "Return the number of keys that are known."},
+    {"forget", SpanReader_forget, METH_NOARGS, "Forget the keys that were seen."},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot reader_slots[] = {
+    {Py_tp_doc, "Reads OTLP trace bodies; for one thread at a time."},
+    {Py_tp_new, SpanReader_new},
+    {Py_tp_dealloc, SpanReader_dealloc},
+    {Py_tp_methods, reader_methods},
+    {0, NULL},
+};
+static PyType_Spec reader_spec = {"collector.otlp._span_reader.SpanReader", sizeof(SpanReader), 0,
+                                  Py_TPFLAGS_DEFAULT, reader_slots};
+
+static int execute(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&reader_spec);
+    int result = type == NULL ? -1 : PyModule_AddObjectRef(module, "SpanReader", type);
+    Py_XDECREF(type);
+    return result;
+}
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "_span_reader", "Reads OTLP trace bodies, the short way.", 0,
+    NULL, module_slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__span_reader(void) { return PyModuleDef_Init(&module_definition); }

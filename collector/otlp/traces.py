@@ -1,0 +1,142 @@
+"""OTLP trace bodies to spans.
+
+Both encodings are read by the same code, so that they cannot store different rows. Plain protobuf
+bodies have a short way, where it was compiled; a test holds that it leads to the same spans.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from collector.otlp import attribute_facts, native, wire
+from collector.otlp import body as otlp_body
+from collector.otlp.body import Encoding
+from collector.otlp.received import (
+    MAX_UNIX_NS,
+    Attributes,
+    Received,
+    ReceivedSpan,
+    Resource,
+    read_resource,
+)
+
+_NO_TRACE = bytes(16)
+_NO_SPAN = bytes(8)
+# Fields of a span that have no column, attributes, events and links apart.
+_UNTYPED: Final = (
+    "trace_state",
+    "dropped_attributes_count",
+    "dropped_events_count",
+    "dropped_links_count",
+    "flags",
+)
+_WANTED_TIME = "{}: wanted Unix nanoseconds from 1 to 2^63 - 1"
+
+
+class _RejectedError(Exception):
+    """A span cannot be stored; the message says why."""
+
+
+def decode_traces(body: bytes, encoding: Encoding) -> Received:
+    """Return the spans of an export request.
+
+    Raises `OtlpError` where the body cannot be decoded, or an attribute of it cannot. A span that
+    was decoded but cannot be stored (an id of the wrong length or all zeros, no start or end, a
+    time beyond int64) is named in `rejected` and does not keep the others out.
+    """
+    if encoding is Encoding.PROTOBUF and (plain := native.read(body)) is not None:
+        return Received(tuple(plain), ())
+    return read_message(_wire_message(body, encoding))
+
+
+def read_message(message: Any) -> Received:
+    """Return the spans of a `wire.ExportTraceServiceRequest`; Any: protobuf makes its class."""
+    received: list[ReceivedSpan] = []
+    rejected: list[str] = []
+    for resource_spans in message.resource_spans:
+        resource = read_resource(resource_spans.resource.SerializeToString())
+        for scope_spans in resource_spans.scope_spans:
+            scope_name = scope_spans.scope.name or None
+            for span in scope_spans.spans:
+                try:
+                    received.append(_received(span, scope_name, resource))
+                except _RejectedError as exc:
+                    rejected.append(str(exc))
+    return Received(tuple(received), tuple(rejected))
+
+
+def _received(span: Any, scope_name: str | None, resource: Resource) -> ReceivedSpan:
+    """Return what is kept of a `wire.Span`; Any: protobuf makes its class."""
+    _check(span)
+    others = wire.Span(events=span.events, links=span.links)
+    for name in _UNTYPED:
+        if value := getattr(span, name):
+            setattr(others, name, value)
+    return ReceivedSpan(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent_span_id=_parent_id(span.parent_span_id),
+        name=span.name,
+        kind_number=span.kind,
+        start_unix_ns=span.start_time_unix_nano,
+        end_unix_ns=span.end_time_unix_nano,
+        status_code=span.status.code,
+        status_message=span.status.message or None,
+        scope_name=scope_name,
+        resource=resource,
+        attributes=_attributes(span.attributes),
+        others=others.SerializeToString(),
+    )
+
+
+def _attributes(sent: Sequence[bytes]) -> Attributes:
+    read = {facts.key: (facts, raw) for raw in sent for facts in (attribute_facts.read(raw),)}
+    rest = [raw for facts, raw in read.values() if not facts.is_text]
+    return Attributes(
+        fields={f.field: f.field_value for f, _ in read.values() if f.field is not None},
+        facts=[f.fact for f, _ in read.values() if f.fact is not None],
+        text={f.key: f.value for f, _ in read.values() if f.is_text},
+        text_sent={f.key: raw for f, raw in read.values() if f.is_text},
+        keys=list(read),
+        rest=wire.Span(attributes=rest).SerializeToString(),
+    )
+
+
+def _wire_message(body: bytes, encoding: Encoding) -> Any:  # Any: protobuf makes the class
+    message = wire.ExportTraceServiceRequest()
+    if encoding is Encoding.JSON:
+        full = otlp_body.parse(body, encoding, ExportTraceServiceRequest(), _rewrite_ids)
+        body, encoding = full.SerializeToString(), Encoding.PROTOBUF
+    return otlp_body.parse(body, encoding, message, _rewrite_ids)
+
+
+def _rewrite_ids(document: otlp_body.JsonObject) -> None:
+    for span in otlp_body.objects(document, "resourceSpans", "scopeSpans", "spans"):
+        otlp_body.rewrite_hex(span, "traceId", "spanId", "parentSpanId")
+        for link in otlp_body.objects(span, "links"):
+            otlp_body.rewrite_hex(link, "traceId", "spanId")
+
+
+def _check(span: Any) -> None:  # Any: `wire.Span`
+    """Raise `_RejectedError` where the span cannot be stored."""
+    _check_id("trace_id", span.trace_id, _NO_TRACE)
+    _check_id("span_id", span.span_id, _NO_SPAN)
+    if not 0 < span.start_time_unix_nano <= MAX_UNIX_NS:
+        raise _RejectedError(_WANTED_TIME.format("start_time_unix_nano"))
+    if not 0 < span.end_time_unix_nano <= MAX_UNIX_NS:
+        raise _RejectedError(_WANTED_TIME.format("end_time_unix_nano"))
+
+
+def _check_id(name: str, value: bytes, zero: bytes) -> None:
+    if len(value) != len(zero) or value == zero:
+        raise _RejectedError(
+            f"{name}: wanted {len(zero)} bytes ({2 * len(zero)} hexadecimal digits), not all zero"
+        )
+
+
+def _parent_id(value: bytes) -> bytes | None:
+    if value in (b"", _NO_SPAN):
+        return None
+    _check_id("parent_span_id", value, _NO_SPAN)
+    return value

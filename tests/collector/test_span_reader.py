@@ -1,0 +1,258 @@
+"""The compiled reader of trace bodies against the long way, protobuf's and Python's."""
+
+import gc
+import shutil
+import sys
+import tracemalloc
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
+from otlp_bodies import export_request
+
+from collector.contract import Content, Span, Speculation, encode
+from collector.errors import OtlpError
+from collector.otlp import native, wire
+from collector.otlp.received import ReceivedSpan
+from collector.otlp.traces import read_message
+from collector.otlp.values import write_attribute
+from tests.collector.test_fuzz_otlp import GenerationOf, attribute_maps, span_lists
+
+pytestmark = pytest.mark.skipif(
+    not native.is_compiled() and shutil.which("cc") is None, reason="no C compiler to build it with"
+)
+MANY = settings(
+    deadline=None,
+    max_examples=150,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def test_it_was_compiled() -> None:
+    """Where there is a compiler, installing the project compiles the reader."""
+    assert native.is_compiled()
+
+
+def long_way(body: bytes) -> tuple[ReceivedSpan, ...] | None:
+    """Return the spans as protobuf and Python read them; None where they refuse any of it."""
+    try:
+        received = read_message(wire.ExportTraceServiceRequest.FromString(body))
+    except (DecodeError, OtlpError):
+        return None
+    return None if received.rejected else received.received
+
+
+def short_way(body: bytes) -> tuple[ReceivedSpan, ...] | None:
+    """Return the spans as the compiled reader reads them; None where it leaves them."""
+    try:
+        spans = native.read(body)
+    except OtlpError:
+        return None
+    return None if spans is None else tuple(spans)
+
+
+def comparable(spans: Iterable[ReceivedSpan]) -> list[str]:
+    """Return the spans as text, in which NaN equals itself, without the order of attributes."""
+    return [
+        repr(
+            span._replace(
+                others=wire.Span.FromString(span.others),
+                attributes=span.attributes._replace(
+                    fields=sorted(span.attributes.fields.items()),
+                    text=sorted(span.attributes.text.items(), key=lambda item: item[0]),
+                    text_sent=sorted(span.attributes.text_sent.items()),
+                ),
+            )
+        )
+        for span in spans
+    ]
+
+
+def assert_same(body: bytes) -> bool:
+    """Hold that what the short way reads is what the long way reads; say whether it did."""
+    short, long = short_way(body), long_way(body)
+    if short is None:
+        return False
+    assert long is not None, "the short way took a body that the long way refuses"
+    assert comparable(short) == comparable(long)
+    return True
+
+
+def test_a_generation_takes_the_short_way(generation_of: GenerationOf) -> None:
+    """A body as the adapter sends it is read by the compiled reader, every field of it."""
+    speculation = Speculation(
+        method="ngram",
+        lossless=True,
+        steps=3,
+        draft_tokens=9,
+        accepted_tokens=4,
+        accepted_tokens_per_pos=(2, 1, 1),
+        acceptance_histogram=(1, 1, 0, 1),
+    )
+    content = Content(input_messages="[]", context=("a", "b"), reference="r", output_schema="{}")
+    spans = [
+        encode(generation_of(number, speculation=speculation, content=content, dims={"a": "b"}))
+        for number in range(1, 4)
+    ]
+    assert assert_same(export_request(spans).SerializeToString())
+
+
+def test_events_links_and_the_rest_of_a_span_are_kept() -> None:
+    """What has no column is kept as it was sent, and defaults are not."""
+    request = ExportTraceServiceRequest()
+    resource_spans = request.resource_spans.add(schema_url="https://example.com/schema")
+    resource_spans.resource.dropped_attributes_count = 2
+    scope_spans = resource_spans.scope_spans.add(schema_url="https://example.com/schema")
+    scope_spans.scope.name, scope_spans.scope.version = "scope", "1.2"
+    scope_spans.scope.attributes.append(write_attribute("of.the.scope", 1))
+    for number, state in enumerate(("", "a=b"), 1):
+        span = scope_spans.spans.add(
+            trace_id=b"t" * 16,
+            span_id=bytes([number] * 8),
+            parent_span_id=bytes(8),
+            name="naïve",
+            kind=SpanMessage.SPAN_KIND_SERVER,
+            start_time_unix_nano=1,
+            end_time_unix_nano=2,
+            trace_state=state,
+            flags=number - 1,
+            dropped_events_count=number,
+        )
+        span.status.code, span.status.message = 2, "it broke"
+        span.events.add(name="first").attributes.append(write_attribute("k", "v"))
+        span.links.add(trace_id=b"l" * 16, span_id=b"l" * 8)
+        span.attributes.extend([write_attribute("", "empty key"), write_attribute("x", None)])
+    assert assert_same(request.SerializeToString())
+
+
+def test_what_is_unusual_is_left_to_the_long_way() -> None:
+    """Twice the same key, two resources to merge, ids that are none: the reader declines."""
+    request = ExportTraceServiceRequest()
+    span = (
+        request.resource_spans.add()
+        .scope_spans.add()
+        .spans.add(
+            trace_id=b"t" * 16, span_id=b"s" * 8, start_time_unix_nano=1, end_time_unix_nano=2
+        )
+    )
+    plain = request.SerializeToString()
+    assert assert_same(plain)
+    span.attributes.extend([write_attribute("k", 1), write_attribute("k", 2)])
+    assert native.read(request.SerializeToString()) is None
+    del span.attributes[:]
+    for bad in (b"", b"t" * 15, bytes(16)):
+        span.trace_id = bad
+        assert native.read(request.SerializeToString()) is None
+    assert native.read(b"\x0a") is None, "truncated"
+    assert native.read(b"\x0b\x0c") is None, "a group"
+    with pytest.raises(TypeError):
+        native.read("text")  # type: ignore[arg-type]
+
+
+def test_a_garbled_attribute_is_refused_in_the_same_words() -> None:
+    """The compiled reader asks Python about what it cannot read, and passes its error on."""
+    request = wire.ExportTraceServiceRequest()
+    span = (
+        request.resource_spans.add()
+        .scope_spans.add()
+        .spans.add(
+            trace_id=b"t" * 16, span_id=b"s" * 8, start_time_unix_nano=1, end_time_unix_nano=2
+        )
+    )
+    span.attributes.append(b"\x0a\x02\xff\xfe")
+    with pytest.raises(OtlpError, match="an attribute is garbled"):
+        native.read(request.SerializeToString())
+
+
+@MANY
+@given(span_lists)
+def test_any_spans_are_read_alike(fields: list[dict[str, object]]) -> None:
+    """Hostile spans are read as the long way reads them, or left to it."""
+    spans = []
+    for given_ in fields:
+        rest = dict(given_)
+        trace, span = rest.pop("trace"), rest.pop("span")
+        ids = {
+            "trace_id": trace if isinstance(trace, str) else f"{trace or 7:032x}",
+            "span_id": span if isinstance(span, str) else f"{span or 7:016x}",
+        }
+        spans.append(Span(**ids, **rest))  # type: ignore[arg-type]
+    assert_same(export_request(spans).SerializeToString())
+
+
+@MANY
+@given(attribute_maps, st.data())
+def test_changed_bytes_are_read_alike(attributes: dict[str, object], data: st.DataObject) -> None:
+    """With bytes changed, cut off or doubled, a body is read as the long way reads it, or left."""
+    span = Span(
+        trace_id="ab" * 16,
+        span_id="cd" * 8,
+        name="x",
+        start_unix_ns=1,
+        end_unix_ns=2,
+        attributes={"gen_ai.operation.name": "chat", "gen_ai.request.seed": 300, **attributes},  # type: ignore[dict-item]
+    )
+    body = bytearray(export_request([span]).SerializeToString())
+    assert assert_same(bytes(body))
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(body)))
+    assert_same(bytes(body))
+    assert_same(bytes(body[:cut]))
+    assert_same(bytes(body + body[cut:]))
+
+
+def test_threads_have_readers_of_their_own(generation_of: GenerationOf) -> None:
+    """Bodies with different keys, read at once, do not mix."""
+    bodies = [
+        export_request(
+            [encode(generation_of(number, dims={f"d{number}": "x"}))] * 40
+        ).SerializeToString()
+        for number in range(1, 9)
+    ]
+    wanted = [comparable(long_way(body) or ()) for body in bodies]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            assert [comparable(native.read(b) or ()) for b in pool.map(bytes, bodies)] == wanted
+            assert [comparable(spans or ()) for spans in pool.map(native.read, bodies)] == wanted
+
+
+def test_nothing_leaks(generation_of: GenerationOf) -> None:
+    """Reading the same bodies again and again, refused ones too, keeps nothing."""
+    whole = export_request([encode(generation_of(1, dims={"a": "b"}))]).SerializeToString()
+    garbled = whole[:-3]
+
+    def read() -> None:
+        for _ in range(200):
+            native.read(whole)
+            native.read(garbled)
+
+    read()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        read()
+        before = tracemalloc.get_traced_memory()[0]
+        blocks = sys.getallocatedblocks()
+        read()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < 4096
+        assert sys.getallocatedblocks() - blocks < 50
+    finally:
+        tracemalloc.stop()
+
+
+def test_keys_are_forgotten_in_time(generation_of: GenerationOf) -> None:
+    """A sender that makes up keys does not fill the memory."""
+    for number in range(50):
+        dims = {f"made-up-{number}-{at}": "x" for at in range(100)}
+        native.read(export_request([encode(generation_of(1, dims=dims))]).SerializeToString())
+    assert native._readers is not None
+    assert native._readers.reader.known() < 4096 + 200
