@@ -241,7 +241,7 @@ class Client:
         }
         return self._records(Generation, self._get("/api/v1/generations", query), "generations")
 
-    def generation_batches(
+    def generation_batches(  # noqa: PLR0913  # one argument a query's parameter
         self,
         rollout: str | None = None,
         *,
@@ -251,8 +251,9 @@ class Client:
         arrived_until: date | None = None,
         content: bool = False,
         scores: bool = False,
+        newest: bool = False,
     ) -> AbstractContextManager[pa.RecordBatchReader]:
-        """Open a stream of generations as Arrow columns, in the order of arrival.
+        """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
 
         Its `schema` is known at once; iterating gives batches, of which few are held at a time.
         Columns are the fields of `Generation`, those of its speculation after `spec_`; with
@@ -267,6 +268,7 @@ class Client:
             "arrived_until": arrived_until.isoformat() if arrived_until is not None else None,
             "content": content,
             "scores": scores,
+            "order": "newest" if newest else None,
         }
         return self._arrow("/api/v1/generations", query)
 
@@ -289,6 +291,19 @@ class Client:
         }
         body = self._get("/api/v1/pairs", query)
         return PairPage(self._records(Pair, body, "pairs"), body["next"])
+
+    def pair(
+        self, rollout: str, prompt_id: str, repeat: int, *, content: bool = False
+    ) -> Pair | None:
+        """Return one pair with its scores; None where neither side is stored."""
+        query: _Query = {
+            "rollout": rollout,
+            "prompt_id": prompt_id,
+            "repeat": repeat,
+            "content": content,
+        }
+        found = self._records(Pair, self._get("/api/v1/pairs", query), "pairs")
+        return next(iter(found), None)
 
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
@@ -397,7 +412,7 @@ class Client:
         with closing(response), self._answering(path):
             if not response.is_success:
                 response.read()
-                raise ClientError(f"{response.url}: {_refusal(response)}")
+                raise _refused(response)
             body = ArrowBody(response.iter_bytes())
             try:
                 with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
@@ -426,7 +441,7 @@ class Client:
         with self._answering(path):
             response = self._http.request(method, path, **options)
         if not response.is_success:
-            raise ClientError(f"{response.url}: {_refusal(response)}")
+            raise _refused(response)
         return response
 
     @contextmanager
@@ -505,6 +520,10 @@ def _trusting(ca_file: str | Path) -> ssl.SSLContext:
             f"{ca_file}: cannot be used as CA certificates ({exc.strerror or exc}); "
             "wanted a PEM file"
         ) from exc
+
+
+def _refused(response: httpx.Response) -> ClientError:
+    return ClientError(f"{response.url}: {_refusal(response)}", status=response.status_code)
 
 
 def _refusal(response: httpx.Response) -> str:

@@ -92,3 +92,8 @@ class ExportError(CollectorError):
 
 class ClientError(CollectorError):
     """The collector could not be reached, or refused what was asked."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The status of a refusal, such as 403; None where nothing of the kind was answered."""

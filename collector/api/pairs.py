@@ -1,8 +1,9 @@
 """Pairs of a rollout: records in pages, or all of them as Arrow columns."""
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
@@ -12,9 +13,14 @@ from collector.api.problems import responses
 from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
+from collector.errors import RequestError
 from collector.store import pairs, pairs_arrow, rollouts
 
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
+
+
+PromptId = Annotated[str | None, Query(description="With repeat: this pair alone.")]
+Repeat = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
 
 
 class Pairs(BaseModel):
@@ -29,10 +35,12 @@ class Pairs(BaseModel):
     response_model=Pairs,
     responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
 )
-def list_pairs(
+def list_pairs(  # noqa: PLR0913  # one parameter a query's
     collector: Collector,
     rollout: Rollout,
     cohort: str | None = None,
+    prompt_id: PromptId = None,
+    repeat: Repeat = None,
     *,
     content: Text,
     limit: Limit = 100,
@@ -40,6 +48,8 @@ def list_pairs(
     accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores; with `content=true`, explained.
+
+    `prompt_id` and `repeat`, together, ask for one pair.
 
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
     rollout, numbers only, one row a pair; the other parameters do not apply then.
@@ -56,6 +66,7 @@ def list_pairs(
             content=content,
             limit=limit,
             after=_key(after) if after is not None else None,
+            only=_only(prompt_id, repeat),
         )
     shown = page.pairs if content else map(_without_text, page.pairs)
     return JSONResponse(
@@ -72,6 +83,16 @@ def _without_text(pair: Pair) -> Pair:
         baseline_scores=without_text(pair.baseline_scores),
         candidate_scores=without_text(pair.candidate_scores),
     )
+
+
+def _only(prompt_id: str | None, repeat: int | None) -> PairKey | None:
+    if prompt_id is None and repeat is None:
+        return None
+    if prompt_id is None or repeat is None:
+        raise RequestError("prompt_id and repeat name a pair together: give both, or neither")
+    if "\0" in prompt_id:
+        raise RequestError("prompt_id: holds the character 0, which no stored one does")
+    return PairKey(prompt_id, repeat)
 
 
 def _key(after: str) -> PairKey:

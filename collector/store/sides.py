@@ -55,11 +55,12 @@ def read(
     rollout: str,
     after: PairKey | None = None,
     up_to: int | None = None,
+    only: PairKey | None = None,
 ) -> Generator[Sides, None, None]:
     """Yield the rollout's pairs by (prompt id, repeat), beginning after a key; lazily.
 
     Whoever does not read to the end must close it. Of the generations whose ids are at most
-    `up_to`, or of all.
+    `up_to`, or of all; `only` asks for the pair of one key.
     """
     statement = select(*columns(wanted)).where(
         g.c.rollout == rollout,
@@ -69,6 +70,8 @@ def read(
     )
     if after is not None:
         statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
+    if only is not None:
+        statement = statement.where(g.c.prompt_id == only.prompt_id, g.c.repeat == only.repeat)
     found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(
         statement.order_by(g.c.prompt_id, g.c.repeat)
     )
