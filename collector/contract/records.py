@@ -227,6 +227,23 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredSpan:
+    """A part of an answer that was judged by itself, by its place: it holds no text."""
+
+    start: int
+    """Characters (code points) before it in the answer's text."""
+    end: int
+    support: float | None = None
+    """In [0, 1]: how far it is supported, or right; `None` where it was marked without a number."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end < 2**31:
+            raise ValueError(f"a span runs from a start to an end, got {self.start} to {self.end}")
+        if self.support is not None and not 0.0 <= self.support <= 1.0:
+            raise ValueError(f"a span's support lies in [0, 1], got {self.support!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """What one evaluator says of one generation.
 
@@ -245,6 +262,11 @@ class Score:
     explanation: str | None = None
     unscored_reason: str | None = None
     latency_s: float | None = None
+    """What the judgement took."""
+    cost_usd: float | None = None
+    """What the judgement cost, where it is charged for and the price is known."""
+    spans: tuple[ScoredSpan, ...] | None = None
+    """Parts of the answer that were judged by themselves."""
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.unscored_reason is None):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlalchemy import BigInteger, Boolean, Double, Row, func, select
 
-from collector.contract import Content, Score
+from collector.contract import Content, Score, to_document
 from collector.contract.fields import NAMES
 from collector.store import generations, scores
 from collector.store.engine import Store
@@ -94,9 +94,14 @@ def _contents(texts: list[Content | None]) -> Iterator[pa.Array]:
 def _scores(judged: list[tuple[Score, ...]], field: pa.Field) -> pa.Array:
     names = tuple(_score_types())
     return pa.array(
-        [[{name: getattr(score, name) for name in names} for score in of] for of in judged],
+        [[{name: _plain(score, name) for name in names} for score in of] for of in judged],
         field.type,
     )
+
+
+def _plain(score: Score, name: str) -> Any:  # Any: of the column's type
+    value = getattr(score, name)
+    return [to_document(span) for span in value] if name == "spans" and value else value
 
 
 def _type(name: str) -> pa.DataType:
@@ -133,6 +138,10 @@ def _score_types() -> dict[str, pa.DataType]:
         "explanation": pa.string(),
         "unscored_reason": pa.string(),
         "latency_s": pa.float64(),
+        "cost_usd": pa.float64(),
+        "spans": pa.list_(
+            pa.struct({"start": pa.int64(), "end": pa.int64(), "support": pa.float64()})
+        ),
     }
 
 

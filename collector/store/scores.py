@@ -1,12 +1,13 @@
-"""Reads of scores."""
+"""Reads of scores, and how their spans are stored."""
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, select, tuple_
 
-from collector.contract import Score
+from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
@@ -23,6 +24,8 @@ _COLUMNS = (
     s.c.explanation,
     s.c.unscored_reason,
     s.c.latency_s,
+    s.c.cost_usd,
+    s.c.spans,
 )
 _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
 
@@ -136,4 +139,19 @@ def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
         explanation=row.explanation,
         unscored_reason=row.unscored_reason,
         latency_s=row.latency_s,
+        cost_usd=row.cost_usd,
+        spans=None if row.spans is None else _load_spans(row.spans),
+    )
+
+
+def dump_spans(spans: Sequence[ScoredSpan]) -> str:
+    """Return the spans as they are stored."""
+    rows = [(span.start, span.end, span.support) for span in spans]
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def _load_spans(text: str) -> tuple[ScoredSpan, ...]:
+    return tuple(
+        ScoredSpan(start=start, end=end, support=support)
+        for start, end, support in json.loads(text)
     )

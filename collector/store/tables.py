@@ -236,6 +236,8 @@ score = Table(
     Column("explanation", Text),
     Column("unscored_reason", Text),
     Column("latency_s", Double),
+    Column("cost_usd", Double),
+    Column("spans", Text),  # JSON: [start, end, support] each
     Column("revision", BigInteger, nullable=False),  # grows with every post: the latest wins
     UniqueConstraint("revision"),
 )

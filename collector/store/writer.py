@@ -19,6 +19,7 @@ from collector.store.batch import Batch
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.rollups.state import Packed
+from collector.store.scores import dump_spans
 from collector.store.span_rows import SpanRows
 
 # Any: the two dialects' inserts have no common type.
@@ -164,7 +165,8 @@ class Writer:
 
 
 def _score_row(score: Score, revision: int) -> Mapping[str, Any]:
-    return to_document(score) | _ids(score) | {"revision": revision}
+    spans = None if score.spans is None else dump_spans(score.spans)
+    return to_document(score) | _ids(score) | {"spans": spans, "revision": revision}
 
 
 def _ids(of: Score | Feedback) -> dict[str, bytes]:

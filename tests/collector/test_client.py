@@ -29,6 +29,7 @@ from collector.contract import (
     Pair,
     RolloutOverview,
     Score,
+    ScoredSpan,
     Span,
     Speculation,
     Verdict,
@@ -86,7 +87,16 @@ def scores(generations: dict[str, Generation]) -> list[Score]:
     """Scores of the first pair: judged twice, replaced, and one that could not be judged."""
     return [
         score(generations["p1 baseline"], "task_completion", value=1.0, latency_s=0.25),
-        score(generations["p1 candidate"], "task_completion", value=0.25),
+        score(
+            generations["p1 candidate"],
+            "task_completion",
+            value=0.25,
+            cost_usd=0.002,
+            spans=(
+                ScoredSpan(start=0, end=5, support=0.5),
+                ScoredSpan(start=5, end=9, support=0.0),
+            ),
+        ),
         score(generations["p1 candidate"], "task_completion", version="2", value=0.75, label="ok"),
         score(generations["p1 candidate"], "groundedness", unscored_reason="no context"),
     ]

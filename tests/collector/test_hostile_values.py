@@ -157,6 +157,32 @@ def test_an_integer_that_no_float_can_hold_is_refused(http: httpx.Client, key: s
     assert f"[0].{key}: wanted a finite number, got 1000" in answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("span", "detail"),
+    [
+        ({"start": 3, "end": 2}, "[0].spans[0]: a span runs from a start to an end, got 3 to 2"),
+        (
+            {"start": 0, "end": 2**31},
+            "[0].spans[0]: a span runs from a start to an end, got 0 to 2147483648",
+        ),
+        (
+            {"start": 0, "end": 1, "support": 1.5},
+            "[0].spans[0]: a span's support lies in [0, 1], got 1.5",
+        ),
+        ({"start": 0}, "[0].spans[0].end: missing key of ScoredSpan"),
+    ],
+)
+def test_an_impossible_span_of_a_score_is_refused(
+    http: httpx.Client, span: dict[str, object], detail: str
+) -> None:
+    """What no part of an answer can be is refused with its path."""
+    score = {"trace_id": "a" * 32, "span_id": "b" * 16, "value": 0.5, "spans": [span]}
+    answer = http.post(
+        "/api/v1/scores", json=[score | {"metric": "m", "evaluator": "e", "version": "1"}]
+    )
+    assert (answer.status_code, answer.json()["detail"]) == (400, detail)
+
+
 def test_an_annotation_with_a_name_that_is_too_long_is_no_score(
     postgres_url: str,
 ) -> None:

@@ -222,7 +222,8 @@ def make_old(
                 connection.execute(sa.insert(old.tables["verdict"]), row)
             else:
                 ids = {name: bytes.fromhex(getattr(one, name)) for name in ("trace_id", "span_id")}
-                row = to_document(one) | ids | {"revision": revision}
+                fields = {k: v for k, v in to_document(one).items() if v is not None}
+                row = fields | ids | {"revision": revision}
                 connection.execute(sa.insert(old.tables["score"]), row)
     engine.dispose()
 
