@@ -31,18 +31,20 @@ from collector.contract import (
     Score,
     Span,
     StoredVerdict,
+    StoredWatch,
     Switch,
     SwitchChange,
     SwitchState,
     TimeBucket,
     Verdict,
+    WatchUpdate,
     from_document,
     to_document,
 )
 from collector.errors import ClientError, StoreError
 from collector.span_json import span_from_document
 
-__all__ = ["About", "Client", "ClientError", "PairPage"]
+__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _PROTOBUF = "application/x-protobuf"
@@ -59,6 +61,16 @@ class PairPage(NamedTuple):
     pairs: tuple[Pair, ...]
     next: str | None
     """What to pass as `after` for the next page; None on the last."""
+
+
+class PairChanges(NamedTuple):
+    """What is new of a rollout's pairs, and where to ask on."""
+
+    table: pa.Table
+    arrived_up_to: int
+    scored_up_to: int
+    more: bool
+    """Whether anything stands after it already."""
 
 
 class About(NamedTuple):
@@ -310,6 +322,26 @@ class Client:
         with self._arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
             return reader.read_all()
 
+    def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:
+        """Return the pairs of which anything arrived, or was first scored, since a place.
+
+        Columns as of `pairs_table`, and for each side `arrival` and `scored_{metric}`: the numbers
+        of its first generation and first score, null where there is none. A window holds at most
+        20,000 of either; ask on from where it ends.
+        """
+        query: _Query = {
+            "rollout": rollout,
+            "arrived_after": arrived_after,
+            "scored_after": scored_after,
+        }
+        with self._arrow("/api/v1/pairs", query) as reader:
+            end, table = reader.schema.metadata or {}, reader.read_all()
+        try:
+            arrived, scored = (int(end[name]) for name in (b"arrived_up_to", b"scored_up_to"))
+            return PairChanges(table, arrived, scored, end[b"more"] == b"1")
+        except (KeyError, ValueError) as exc:
+            raise self._alien(exc) from exc
+
     def trace(self, trace_id: str) -> tuple[Span, ...]:
         """Return every stored span of a trace, by start."""
         body = self._get(f"/api/v1/traces/{quote(trace_id, safe='')}")
@@ -356,6 +388,26 @@ class Client:
         change = to_document(SwitchChange(state=state, reason=reason))
         response = self._post(_switch_path(rollout), change)
         return self._record(SwitchState, self._json(response))
+
+    def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
+        """Return how far each watch of a rollout has got, the last updated first."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/watches"
+        return self._records(StoredWatch, self._get(path), "watches")
+
+    def update_watch(self, update: WatchUpdate) -> StoredWatch | None:
+        """Store a watch's next state, and set the switch with it, which needs the scope admin.
+
+        None where somebody else went on from the state that this continues: nothing is stored, nor
+        set, and `watches` has the newer one.
+        """
+        path = f"/api/v1/rollouts/{quote(update.watch.rollout, safe='')}/watches"
+        with self._answering(path):
+            response = self._http.post(path, json=to_document(update))
+        if response.status_code == HTTPStatus.CONFLICT:
+            return None
+        if not response.is_success:
+            raise _refused(response)
+        return self._record(StoredWatch, self._json(response))
 
     def samples(
         self,

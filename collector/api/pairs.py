@@ -14,7 +14,7 @@ from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
 from collector.errors import RequestError
-from collector.store import pairs, pairs_arrow, rollouts
+from collector.store import pair_changes, pairs, pairs_arrow, rollouts
 
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
 
@@ -28,6 +28,11 @@ class Pairs(BaseModel):
 
     pairs: list[Pair]
     next: str | None
+
+
+_Place = Annotated[
+    int | None, Query(ge=0, le=2**63 - 1, description="Where to go on; in Arrow alone.")
+]
 
 
 @router.get(
@@ -45,6 +50,8 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     content: Text,
     limit: Limit = 100,
     after: After = None,
+    arrived_after: _Place = None,
+    scored_after: _Place = None,
     accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores; with `content=true`, explained.
@@ -52,8 +59,12 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     `prompt_id` and `repeat`, together, ask for one pair.
 
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
-    rollout, numbers only, one row a pair; the other parameters do not apply then.
+    rollout, numbers only, one row a pair; the other parameters do not apply then. With
+    `arrived_after` and `scored_after` it holds what is new since there alone, and its schema's
+    metadata say where it ends: `arrived_up_to`, `scored_up_to`, and `more`.
     """
+    if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
+        return _changes(collector, rollout, pair_changes.Place(arrived_after, scored_after))
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             rollouts.require(connection, rollout)
@@ -75,6 +86,18 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
             "next": cursors.encode(page.next),
         }
     )
+
+
+def _changes(collector: Collector, rollout: str, place: pair_changes.Place) -> Response:
+    with collector.store.read() as connection:
+        found = pair_changes.since(connection, rollout, place)
+    end = {
+        "arrived_up_to": str(found.place.generation),
+        "scored_up_to": str(found.place.score),
+        "more": str(int(found.more)),
+    }
+    table = found.table.replace_schema_metadata(end)
+    return arrow.respond(table.schema, table.to_batches())
 
 
 def _without_text(pair: Pair) -> Pair:
