@@ -25,6 +25,7 @@ from collector.api import (
     switches,
     traces,
     verdicts,
+    watches,
 )
 from collector.api.request_log import RequestLogMiddleware
 from collector.api.state import State
@@ -101,6 +102,7 @@ def create_app(settings: Settings) -> FastAPI:
         samples,
         switches,
         verdicts,
+        watches,
         health,
         about,
         metrics,

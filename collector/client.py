@@ -31,18 +31,20 @@ from collector.contract import (
     Score,
     Span,
     StoredVerdict,
+    StoredWatch,
     Switch,
     SwitchChange,
     SwitchState,
     TimeBucket,
     Verdict,
+    WatchUpdate,
     from_document,
     to_document,
 )
 from collector.errors import ClientError, StoreError
 from collector.span_json import span_from_document
 
-__all__ = ["About", "Client", "ClientError", "PairPage"]
+__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage"]
 
 _ARROW = "application/vnd.apache.arrow.stream"
 _PROTOBUF = "application/x-protobuf"
@@ -59,6 +61,16 @@ class PairPage(NamedTuple):
     pairs: tuple[Pair, ...]
     next: str | None
     """What to pass as `after` for the next page; None on the last."""
+
+
+class PairChanges(NamedTuple):
+    """What is new of a rollout's pairs, and where to ask on."""
+
+    table: pa.Table
+    arrived_up_to: int
+    scored_up_to: int
+    more: bool
+    """Whether anything stands after it already."""
 
 
 class About(NamedTuple):
@@ -241,7 +253,7 @@ class Client:
         }
         return self._records(Generation, self._get("/api/v1/generations", query), "generations")
 
-    def generation_batches(
+    def generation_batches(  # noqa: PLR0913  # one argument a query's parameter
         self,
         rollout: str | None = None,
         *,
@@ -251,8 +263,9 @@ class Client:
         arrived_until: date | None = None,
         content: bool = False,
         scores: bool = False,
+        newest: bool = False,
     ) -> AbstractContextManager[pa.RecordBatchReader]:
-        """Open a stream of generations as Arrow columns, in the order of arrival.
+        """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
 
         Its `schema` is known at once; iterating gives batches, of which few are held at a time.
         Columns are the fields of `Generation`, those of its speculation after `spec_`; with
@@ -267,6 +280,7 @@ class Client:
             "arrived_until": arrived_until.isoformat() if arrived_until is not None else None,
             "content": content,
             "scores": scores,
+            "order": "newest" if newest else None,
         }
         return self._arrow("/api/v1/generations", query)
 
@@ -290,10 +304,43 @@ class Client:
         body = self._get("/api/v1/pairs", query)
         return PairPage(self._records(Pair, body, "pairs"), body["next"])
 
+    def pair(
+        self, rollout: str, prompt_id: str, repeat: int, *, content: bool = False
+    ) -> Pair | None:
+        """Return one pair with its scores; None where neither side is stored."""
+        query: _Query = {
+            "rollout": rollout,
+            "prompt_id": prompt_id,
+            "repeat": repeat,
+            "content": content,
+        }
+        found = self._records(Pair, self._get("/api/v1/pairs", query), "pairs")
+        return next(iter(found), None)
+
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
         with self._arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
             return reader.read_all()
+
+    def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:
+        """Return the pairs of which anything arrived, or was first scored, since a place.
+
+        Columns as of `pairs_table`, and for each side `arrival` and `scored_{metric}`: the numbers
+        of its first generation and first score, null where there is none. A window holds at most
+        20,000 of either; ask on from where it ends.
+        """
+        query: _Query = {
+            "rollout": rollout,
+            "arrived_after": arrived_after,
+            "scored_after": scored_after,
+        }
+        with self._arrow("/api/v1/pairs", query) as reader:
+            end, table = reader.schema.metadata or {}, reader.read_all()
+        try:
+            arrived, scored = (int(end[name]) for name in (b"arrived_up_to", b"scored_up_to"))
+            return PairChanges(table, arrived, scored, end[b"more"] == b"1")
+        except (KeyError, ValueError) as exc:
+            raise self._alien(exc) from exc
 
     def trace(self, trace_id: str) -> tuple[Span, ...]:
         """Return every stored span of a trace, by start."""
@@ -341,6 +388,26 @@ class Client:
         change = to_document(SwitchChange(state=state, reason=reason))
         response = self._post(_switch_path(rollout), change)
         return self._record(SwitchState, self._json(response))
+
+    def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
+        """Return how far each watch of a rollout has got, the last updated first."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/watches"
+        return self._records(StoredWatch, self._get(path), "watches")
+
+    def update_watch(self, update: WatchUpdate) -> StoredWatch | None:
+        """Store a watch's next state, and set the switch with it, which needs the scope admin.
+
+        None where somebody else went on from the state that this continues: nothing is stored, nor
+        set, and `watches` has the newer one.
+        """
+        path = f"/api/v1/rollouts/{quote(update.watch.rollout, safe='')}/watches"
+        with self._answering(path):
+            response = self._http.post(path, json=to_document(update))
+        if response.status_code == HTTPStatus.CONFLICT:
+            return None
+        if not response.is_success:
+            raise _refused(response)
+        return self._record(StoredWatch, self._json(response))
 
     def samples(
         self,
@@ -397,7 +464,7 @@ class Client:
         with closing(response), self._answering(path):
             if not response.is_success:
                 response.read()
-                raise ClientError(f"{response.url}: {_refusal(response)}")
+                raise _refused(response)
             body = ArrowBody(response.iter_bytes())
             try:
                 with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
@@ -426,7 +493,7 @@ class Client:
         with self._answering(path):
             response = self._http.request(method, path, **options)
         if not response.is_success:
-            raise ClientError(f"{response.url}: {_refusal(response)}")
+            raise _refused(response)
         return response
 
     @contextmanager
@@ -505,6 +572,10 @@ def _trusting(ca_file: str | Path) -> ssl.SSLContext:
             f"{ca_file}: cannot be used as CA certificates ({exc.strerror or exc}); "
             "wanted a PEM file"
         ) from exc
+
+
+def _refused(response: httpx.Response) -> ClientError:
+    return ClientError(f"{response.url}: {_refusal(response)}", status=response.status_code)
 
 
 def _refusal(response: httpx.Response) -> str:

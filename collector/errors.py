@@ -10,7 +10,8 @@ CollectorError                     one line: what was seen, what was wanted, wha
 ├── RequestError                   an API request is unusable
 │   ├── BodyTooLargeError          its body is larger than the collector accepts
 │   ├── MediaTypeError             its body is of a type, or in a coding, that is not read
-│   └── NotFoundError              it names something that is not stored
+│   ├── NotFoundError              it names something that is not stored
+│   └── ConflictError              it continues what somebody else went on from
 ├── QueueFullError                 more is pending than the queue may hold; send again later
 ├── StoreError                     the database cannot be used
 │   └── StoreUnavailableError      it cannot be used now (locked, full, read-only); try again later
@@ -74,6 +75,10 @@ class NotFoundError(RequestError):
     """A request names something that is not stored."""
 
 
+class ConflictError(RequestError):
+    """A request continues a state that is no longer the newest."""
+
+
 class QueueFullError(CollectorError):
     """More is pending than the queue may hold."""
 
@@ -92,3 +97,8 @@ class ExportError(CollectorError):
 
 class ClientError(CollectorError):
     """The collector could not be reached, or refused what was asked."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The status of a refusal, such as 403; None where nothing of the kind was answered."""

@@ -1,8 +1,9 @@
 """Pairs of a rollout: records in pages, or all of them as Arrow columns."""
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
@@ -12,9 +13,14 @@ from collector.api.problems import responses
 from collector.api.scores import without_text
 from collector.api.state import Collector
 from collector.contract import Pair, PairKey, to_document
-from collector.store import pairs, pairs_arrow, rollouts
+from collector.errors import RequestError
+from collector.store import pair_changes, pairs, pairs_arrow, rollouts
 
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
+
+
+PromptId = Annotated[str | None, Query(description="With repeat: this pair alone.")]
+Repeat = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
 
 
 class Pairs(BaseModel):
@@ -24,26 +30,41 @@ class Pairs(BaseModel):
     next: str | None
 
 
+_Place = Annotated[
+    int | None, Query(ge=0, le=2**63 - 1, description="Where to go on; in Arrow alone.")
+]
+
+
 @router.get(
     "",
     response_model=Pairs,
     responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
 )
-def list_pairs(
+def list_pairs(  # noqa: PLR0913  # one parameter a query's
     collector: Collector,
     rollout: Rollout,
     cohort: str | None = None,
+    prompt_id: PromptId = None,
+    repeat: Repeat = None,
     *,
     content: Text,
     limit: Limit = 100,
     after: After = None,
+    arrived_after: _Place = None,
+    scored_after: _Place = None,
     accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores; with `content=true`, explained.
 
+    `prompt_id` and `repeat`, together, ask for one pair.
+
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
-    rollout, numbers only, one row a pair; the other parameters do not apply then.
+    rollout, numbers only, one row a pair; the other parameters do not apply then. With
+    `arrived_after` and `scored_after` it holds what is new since there alone, and its schema's
+    metadata say where it ends: `arrived_up_to`, `scored_up_to`, and `more`.
     """
+    if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
+        return _changes(collector, rollout, pair_changes.Place(arrived_after, scored_after))
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             rollouts.require(connection, rollout)
@@ -56,6 +77,7 @@ def list_pairs(
             content=content,
             limit=limit,
             after=_key(after) if after is not None else None,
+            only=_only(prompt_id, repeat),
         )
     shown = page.pairs if content else map(_without_text, page.pairs)
     return JSONResponse(
@@ -66,12 +88,34 @@ def list_pairs(
     )
 
 
+def _changes(collector: Collector, rollout: str, place: pair_changes.Place) -> Response:
+    with collector.store.read() as connection:
+        found = pair_changes.since(connection, rollout, place)
+    end = {
+        "arrived_up_to": str(found.place.generation),
+        "scored_up_to": str(found.place.score),
+        "more": str(int(found.more)),
+    }
+    table = found.table.replace_schema_metadata(end)
+    return arrow.respond(table.schema, table.to_batches())
+
+
 def _without_text(pair: Pair) -> Pair:
     return replace(
         pair,
         baseline_scores=without_text(pair.baseline_scores),
         candidate_scores=without_text(pair.candidate_scores),
     )
+
+
+def _only(prompt_id: str | None, repeat: int | None) -> PairKey | None:
+    if prompt_id is None and repeat is None:
+        return None
+    if prompt_id is None or repeat is None:
+        raise RequestError("prompt_id and repeat name a pair together: give both, or neither")
+    if "\0" in prompt_id:
+        raise RequestError("prompt_id: holds the character 0, which no stored one does")
+    return PairKey(prompt_id, repeat)
 
 
 def _key(after: str) -> PairKey:

@@ -15,11 +15,13 @@ from collector.errors import (
     AccessError,
     BodyTooLargeError,
     CollectorError,
+    ConflictError,
     ForbiddenError,
     MediaTypeError,
     NotFoundError,
     QueueFullError,
     RateLimitError,
+    RequestError,
     StoreError,
     UnauthenticatedError,
 )
@@ -30,6 +32,12 @@ _ACCESS_STATUSES: dict[type[AccessError], HTTPStatus] = {
     UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     ForbiddenError: HTTPStatus.FORBIDDEN,
     RateLimitError: HTTPStatus.TOO_MANY_REQUESTS,
+}
+_REQUEST_STATUSES: dict[type[RequestError], HTTPStatus] = {
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    ConflictError: HTTPStatus.CONFLICT,
+    BodyTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    MediaTypeError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
 _log = logging.getLogger(__name__)
 
@@ -45,12 +53,8 @@ class Problem(BaseModel):
 
 def status_of(error: CollectorError) -> HTTPStatus:
     """Return the HTTP status that an error is answered with."""
-    if isinstance(error, NotFoundError):
-        return HTTPStatus.NOT_FOUND
-    if isinstance(error, BodyTooLargeError):
-        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    if isinstance(error, MediaTypeError):
-        return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if isinstance(error, RequestError):
+        return _REQUEST_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST)
     if isinstance(error, AccessError):
         return _ACCESS_STATUSES[type(error)]
     if isinstance(error, QueueFullError | StoreError):

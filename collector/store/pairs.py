@@ -29,13 +29,14 @@ def page(
     content: bool,
     limit: int,
     after: PairKey | None,
+    only: PairKey | None = None,
 ) -> PairPage:
-    """Return the pairs after a key, with their scores.
+    """Return the pairs after a key, or the `only` one of a key, with their scores.
 
     Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
-    with closing(sides.read(connection, g.c, rollout, after)) as every:
+    with closing(sides.read(connection, g.c, rollout, after, only=only)) as every:
         found = (pair for pair in every if cohort is None or pair.cohort == cohort)
         pairs = list(islice(found, limit + 1))
     shown = pairs[:limit]

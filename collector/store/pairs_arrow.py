@@ -15,7 +15,7 @@ from collector.store import scores, sides
 from collector.store.engine import Store
 from collector.store.tables import generation as g
 
-_COLUMNS = (
+COLUMNS = (
     g.c.cohort,
     g.c.end_unix_ns,
     g.c.error_type,
@@ -44,7 +44,7 @@ _COUNTS = (
 )
 
 
-_NAMES = tuple(column.name for column in sides.columns(_COLUMNS))
+_NAMES = tuple(column.name for column in sides.columns(COLUMNS))
 _NO_SIDE = (None,) * len(_NAMES)
 _PAIRS = 4096
 
@@ -67,10 +67,11 @@ def stream(store: Store, rollout: str) -> Stream:
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)
         last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Stream(_schema(metrics), _batches(store, rollout, metrics, last))
+    return Stream(schema(metrics), _batches(store, rollout, metrics, last))
 
 
-def _schema(metrics: Sequence[str]) -> pa.Schema:
+def schema(metrics: Sequence[str]) -> pa.Schema:
+    """Return the columns of a table of pairs."""
     fields = [("prompt_id", pa.string()), ("repeat", pa.int64()), ("cohort", pa.string())]
     for side in ("baseline", "candidate"):
         fields += [(f"{side}_{name}", kind) for name, kind in _types().items()]
@@ -84,30 +85,32 @@ def _batches(
     after: PairKey | None = None
     while True:
         with store.read() as connection:
-            with closing(sides.read(connection, _COLUMNS, rollout, after, last)) as found:
+            with closing(sides.read(connection, COLUMNS, rollout, after, last)) as found:
                 pairs = list(islice(found, _PAIRS))
-            scored = _scored(connection, pairs) if metrics else {}
+            scored = scored_of(connection, pairs) if metrics else {}
         if not pairs:
             return
-        yield pa.record_batch(_arrays(pairs, metrics, scored), schema=_schema(metrics))
+        yield pa.record_batch(arrays(pairs, metrics, scored), schema=schema(metrics))
         if len(pairs) < _PAIRS:
             return
         after = pairs[-1].key
 
 
-def _scored(
+def scored_of(
     connection: Connection, pairs: Sequence[sides.Sides]
 ) -> dict[str, dict[int, float | None]]:
+    """Return the latest values of both sides, by metric and generation."""
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
     return scores.latest_values(connection, [side.id for side in both if side is not None])
 
 
-def _arrays(
+def arrays(
     pairs: Sequence[sides.Sides],
     metrics: Sequence[str],
     scored: Mapping[str, Mapping[int, float | None]],
 ) -> list[pa.Array]:
-    arrays = [
+    """Return the columns of `schema` for some pairs."""
+    found = [
         pa.array([pair.key.prompt_id for pair in pairs], pa.string()),
         pa.array([pair.key.repeat for pair in pairs], pa.int64()),
         pa.array([pair.cohort for pair in pairs], pa.string()),
@@ -117,11 +120,11 @@ def _arrays(
         ([p.candidate for p in pairs], [p.candidate_duplicates for p in pairs]),
     ):
         values = _side(rows) | {"duplicates": duplicates}
-        arrays += [pa.array(values[name], kind) for name, kind in _types().items()]
+        found += [pa.array(values[name], kind) for name, kind in _types().items()]
         for metric in metrics:
             by_id = scored.get(metric, {})
-            arrays.append(pa.array([by_id.get(id_) for id_ in values["id"]], pa.float64()))
-    return arrays
+            found.append(pa.array([by_id.get(id_) for id_ in values["id"]], pa.float64()))
+    return found
 
 
 def _side(rows: Sequence[Row[Any] | None]) -> dict[str, Sequence[Any]]:  # Any: columns' own types

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, select, tuple_
+from sqlalchemy import Connection, and_, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
@@ -125,6 +125,24 @@ def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[
         metric: {id_: value for id_, (_, value) in values.items()}
         for metric, values in latest.items()
     }
+
+
+def first_posts(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, int]]:
+    """Return, for each metric, the revision of each generation's first post, by id.
+
+    Scores that are posted again, or by another evaluator, do not change it.
+    """
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for at in range(0, len(ids), _IDS_A_QUERY):
+        rows = connection.execute(
+            select(g.c.id, s.c.metric, func.min(s.c.first_revision))
+            .join_from(g, s, _OF_GENERATION)
+            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+            .group_by(g.c.id, s.c.metric)
+        )
+        for id_, metric, revision in rows:
+            found[metric][id_] = revision
+    return found
 
 
 def _score(row: Any) -> Score:  # Any: a row of _COLUMNS

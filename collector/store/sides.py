@@ -5,13 +5,13 @@ nothing. Where an arm has several generations under one key, the earliest by sta
 span id is the pair's side: a rerun must not replace evidence. The later ones are duplicates.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Row, select, tuple_
+from sqlalchemy import Column, Connection, Row, Select, select, tuple_
 
 from collector.contract import Arm, PairKey
 from collector.store.tables import generation as g
@@ -31,6 +31,7 @@ _ARM = 2
 _AGE = itemgetter(3, 4, 5)
 _ID = 6
 _ROWS_A_FETCH = 1000
+_PROMPTS_A_QUERY = 1000
 
 
 class Sides(NamedTuple):
@@ -39,8 +40,19 @@ class Sides(NamedTuple):
     key: PairKey
     baseline: Row[Any] | None
     candidate: Row[Any] | None
-    baseline_duplicates: int
-    candidate_duplicates: int
+    baseline_ids: tuple[int, ...]
+    """Of all its generations in the order of arrival, duplicates included."""
+    candidate_ids: tuple[int, ...]
+
+    @property
+    def baseline_duplicates(self) -> int:
+        """Count the baseline's generations beyond the first."""
+        return max(len(self.baseline_ids) - 1, 0)
+
+    @property
+    def candidate_duplicates(self) -> int:
+        """Count the candidate's generations beyond the first."""
+        return max(len(self.candidate_ids) - 1, 0)
 
     @property
     def cohort(self) -> str | None:
@@ -55,20 +67,18 @@ def read(
     rollout: str,
     after: PairKey | None = None,
     up_to: int | None = None,
+    only: PairKey | None = None,
 ) -> Generator[Sides, None, None]:
     """Yield the rollout's pairs by (prompt id, repeat), beginning after a key; lazily.
 
     Whoever does not read to the end must close it. Of the generations whose ids are at most
-    `up_to`, or of all.
+    `up_to`, or of all; `only` asks for the pair of one key.
     """
-    statement = select(*columns(wanted)).where(
-        g.c.rollout == rollout,
-        g.c.prompt_id.is_not(None),
-        g.c.repeat.is_not(None),
-        g.c.arm.is_not(None),
-    )
+    statement = _rows_of(wanted, rollout)
     if after is not None:
         statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
+    if only is not None:
+        statement = statement.where(g.c.prompt_id == only.prompt_id, g.c.repeat == only.repeat)
     found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(
         statement.order_by(g.c.prompt_id, g.c.repeat)
     )
@@ -77,6 +87,26 @@ def read(
         rows = found if up_to is None else (row for row in found if row[_ID] <= up_to)
         for key, group in groupby(rows, key=_KEY):
             yield _sides(PairKey(*key), list(group))
+
+
+def of_prompts(
+    connection: Connection, wanted: Iterable[Column[Any]], rollout: str, prompts: Sequence[str]
+) -> Iterator[Sides]:
+    """Yield the pairs of some prompts; those of one prompt stand together."""
+    for at in range(0, len(prompts), _PROMPTS_A_QUERY):
+        some = g.c.prompt_id.in_(prompts[at : at + _PROMPTS_A_QUERY])
+        statement = _rows_of(wanted, rollout).where(some).order_by(g.c.prompt_id, g.c.repeat)
+        for key, group in groupby(connection.execute(statement), key=_KEY):
+            yield _sides(PairKey(*key), list(group))
+
+
+def _rows_of(wanted: Iterable[Column[Any]], rollout: str) -> Select[Any]:
+    return select(*columns(wanted)).where(
+        g.c.rollout == rollout,
+        g.c.prompt_id.is_not(None),
+        g.c.repeat.is_not(None),
+        g.c.arm.is_not(None),
+    )
 
 
 def columns(wanted: Iterable[Column[Any]]) -> tuple[Column[Any], ...]:
@@ -91,6 +121,6 @@ def _sides(key: PairKey, rows: list[Row[Any]]) -> Sides:
         key,
         min(baseline, key=_AGE, default=None),
         min(candidate, key=_AGE, default=None),
-        max(len(baseline) - 1, 0),
-        max(len(candidate) - 1, 0),
+        tuple(sorted(row[_ID] for row in baseline)),
+        tuple(sorted(row[_ID] for row in candidate)),
     )

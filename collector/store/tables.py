@@ -239,6 +239,7 @@ score = Table(
     Column("cost_usd", Double),
     Column("spans", Text),  # JSON: [start, end, support] each
     Column("revision", BigInteger, nullable=False),  # grows with every post: the latest wins
+    Column("first_revision", BigInteger),  # that of its first post, which no later one changes
     UniqueConstraint("revision"),
 )
 
@@ -293,6 +294,17 @@ switch_event = Table(
     Column("who", Text, nullable=False),
     Column("time_unix_ns", BigInteger, nullable=False),
     Index(None, "rollout", "id"),
+)
+
+# How far `draftgate watch` has got: one row a rollout and policy, replaced whole.
+watch = Table(
+    "watch",
+    metadata,
+    Column("rollout", Text, primary_key=True),
+    Column("policy_hash", String, primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_unix_ns", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),  # JSON
 )
 
 api_key = Table(

@@ -139,16 +139,21 @@ class Writer:
     def _write_scores(self, scores: Sequence[Score]) -> None:
         first = (self._connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
         rows = [_score_row(score, revision) for revision, score in enumerate(scores, first)]
-        self._replace(tables.score, rows)
+        self._replace(tables.score, rows, kept="first_revision")
 
     def _write_feedback(self, given: Sequence[Feedback]) -> None:
         self._replace(tables.feedback, [to_document(one) | _ids(one) for one in given])
 
-    def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows in their order, each in the place of the one that has its key."""
+    def _replace(
+        self, table: Table, rows: Sequence[Mapping[str, Any]], *, kept: str | None = None
+    ) -> None:
+        """Insert rows in their order, each in the place of the one that has its key.
+
+        A column that is `kept` stays what it first was.
+        """
         insert = self._insert(table)
         key = [column.name for column in table.primary_key]
-        replaced = {c.name: c for c in insert.excluded if c.name not in key}
+        replaced = {c.name: c for c in insert.excluded if c.name not in (*key, kept)}
         self._connection.execute(
             insert.on_conflict_do_update(index_elements=key, set_=replaced), rows
         )
@@ -166,7 +171,8 @@ class Writer:
 
 def _score_row(score: Score, revision: int) -> Mapping[str, Any]:
     spans = None if score.spans is None else dump_spans(score.spans)
-    return to_document(score) | _ids(score) | {"spans": spans, "revision": revision}
+    revisions = {"revision": revision, "first_revision": revision}
+    return to_document(score) | _ids(score) | {"spans": spans} | revisions
 
 
 def _ids(of: Score | Feedback) -> dict[str, bytes]:

@@ -451,6 +451,27 @@ def test_pairs(client: Client, generations: dict[str, Generation], scores: list[
     assert client.pairs(ODD_NAME) == PairPage((), None)
 
 
+def test_one_pair_by_its_key(client: Client, generations: dict[str, Generation]) -> None:
+    """A pair is found by prompt and repeat, whole; another key finds none."""
+    found = client.pair("k4", "p2", 1, content=True)
+    assert found is not None
+    assert (found.baseline, found.candidate) == (None, generations["p2 alone"])
+    assert client.pair("k4", "p2", 2) is None
+    with pytest.raises(ClientError, match="prompt_id and repeat name a pair together") as refused:
+        client._get("/api/v1/pairs", {"rollout": "k4", "prompt_id": "p2"})
+    assert refused.value.status == 400
+
+
+def test_the_newest_batches_come_first(client: Client) -> None:
+    """Batches can be read from the newest generation back."""
+    orders = []
+    for newest in (False, True):
+        with client.generation_batches("k4", newest=newest) as reader:
+            orders.append(reader.read_all()["span_id"].to_pylist())
+    assert orders[1] == orders[0][::-1]
+    assert len(orders[0]) > 1
+
+
 def test_pairs_table(client: Client) -> None:
     """The whole rollout as columns: a side that never arrived is null throughout."""
     table = client.pairs_table("k4")

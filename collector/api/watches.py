@@ -1,0 +1,100 @@
+"""Watches of rollouts: how far `draftgate watch` has got, and what it did about it."""
+
+import time
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from collector.access.http import grant_in
+from collector.api import bodies
+from collector.api.problems import responses
+from collector.api.state import Collector, State
+from collector.contract import (
+    StoredWatch,
+    SwitchState,
+    WatchUpdate,
+    from_document,
+    to_document,
+)
+from collector.contract.documents import DocumentError
+from collector.errors import RequestError
+from collector.store import switches, watches
+
+router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"])
+
+_LOCAL = "local"
+_LONGEST = 2000
+
+
+class Watches(BaseModel):
+    """A rollout's watches, one a policy, the last updated first."""
+
+    watches: list[StoredWatch]
+
+
+@router.get(
+    "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 429, 503)
+)
+def list_watches(rollout: str, collector: Collector) -> JSONResponse:
+    """Give how far each watch of a rollout has got."""
+    with collector.store.read() as connection:
+        found = watches.of_rollout(connection, rollout)
+    return JSONResponse({"watches": [to_document(stored) for stored in found]})
+
+
+@router.post(
+    "/{rollout:path}/watches",
+    response_model=StoredWatch,
+    responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+async def post_watch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
+    """Replace a watch's state by the next, and set the switch with it, both or neither.
+
+    Needs the scope admin. 409 where the state that this continues is no longer the newest, so that
+    of several watchers one acts.
+    """
+    document = await bodies.read_json(request, collector.settings.max_body_bytes)
+    try:
+        given = from_document(WatchUpdate, document)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+    if given.watch.rollout != rollout:
+        raise RequestError(f"watch.rollout: wanted {rollout!r}, got {given.watch.rollout!r}")
+    reason = "" if given.switch is None else given.switch.reason
+    for name, text in (
+        ("the rollout", rollout), ("reason", reason), ("policy_hash", given.watch.policy_hash)
+    ):  # fmt: skip
+        if len(text) > _LONGEST or "\0" in text:
+            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    who = grant_in(request.scope).key_name or _LOCAL
+    stored, event = await run_in_threadpool(_replace, collector, given, who)
+    if event is not None:
+        await collector.switches.note(rollout, event.id)
+    return JSONResponse(to_document(stored))
+
+
+def _replace(
+    collector: State, given: WatchUpdate, who: str
+) -> tuple[StoredWatch, SwitchState | None]:
+    now_unix_ns, watch = time.time_ns(), given.watch
+    with collector.store.transaction() as connection:
+        stored = watches.replace(connection, given, now_unix_ns)
+        if given.switch is None:
+            return stored, None
+        event = switches.add(
+            connection,
+            watch.rollout,
+            given.switch.state,
+            reason=given.switch.reason,
+            who=who,
+            unix_ns=now_unix_ns,
+        )
+    return stored, event
