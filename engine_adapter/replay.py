@@ -1,14 +1,15 @@
 """Run a rollout file's experiment from start to delivery."""
 
+import asyncio
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from collector.contract import Arm, Generation
 from engine_adapter import runner, workload
-from engine_adapter.engines import EngineOpener
+from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.rollout_file import Rollout
 from engine_adapter.schedule import turns
 from engine_adapter.telemetry import SpanSender
@@ -34,19 +35,33 @@ def replay(
     unusable, and at the end where spans could not be delivered. Give an `opener` to share loaded
     models between runs.
     """
+    return asyncio.run(_replay(rollout, opener or EngineOpener(), progress))
+
+
+async def _replay(rollout: Rollout, opener: EngineOpener, progress: Progress | None) -> RunCounts:
     load = rollout.load
     prompts = workload.read(Path(rollout.workload))[: load.max_prompts]
-    opener = opener or EngineOpener()
-    failed = sent = 0
-    with (
-        closing(SpanSender(rollout.collector.url)) as sender,
-        closing(opener.open(rollout.baseline)) as baseline,
-        closing(opener.open(rollout.candidate)) as candidate,
-    ):
+    total = len(prompts) * load.repeats * len(Arm)
+    counts = RunCounts(0, 0)
+    async with AsyncExitStack() as opened:
+        sender = opened.enter_context(closing(SpanSender(rollout.collector.url)))
+        engines: dict[Arm, Engine] = {}
+        for arm, route in ((Arm.BASELINE, rollout.baseline), (Arm.CANDIDATE, rollout.candidate)):
+            engines[arm] = await opener.open(route)
+            opened.push_async_callback(engines[arm].close)
         sender.check()
+
+        def record(generation: Generation) -> None:
+            nonlocal counts
+            sender.send(generation)
+            failed = counts.failed + (generation.error_type is not None)
+            counts = RunCounts(counts.generations + 1, failed)
+            if progress is not None:
+                progress(generation, total)
+
         experiment = runner.Experiment(
             rollout=rollout.rollout,
-            engines={Arm.BASELINE: baseline, Arm.CANDIDATE: candidate},
+            engines=engines,
             sampling=rollout.sampling,
             service_version=_version(),
         )
@@ -57,14 +72,8 @@ def replay(
             warmup=load.warmup,
             seed=rollout.sampling.seed,
         )
-        total = len(prompts) * load.repeats * len(Arm)
-        for generation in runner.run(experiment, schedule, concurrency=load.concurrency):
-            sender.send(generation)
-            sent += 1
-            failed += generation.error_type is not None
-            if progress is not None:
-                progress(generation, total)
-    return RunCounts(sent, failed)
+        await runner.run(experiment, schedule, concurrency=load.concurrency, record=record)
+    return counts
 
 
 def _version() -> str:

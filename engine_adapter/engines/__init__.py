@@ -1,10 +1,43 @@
 """Engines: one protocol, one file an engine, chosen here."""
 
-from engine_adapter.engines.base import Chunk, Completion, Engine, EngineInfo, Request
-from engine_adapter.errors import EngineSetupError
-from engine_adapter.rollout_file import Route
+from importlib import import_module
+from typing import Final
 
-__all__ = ["Chunk", "Completion", "Engine", "EngineInfo", "EngineOpener", "Request"]
+from engine_adapter.engines.base import (
+    Chunk,
+    Completion,
+    Engine,
+    EngineInfo,
+    Item,
+    Probe,
+    Request,
+    Sent,
+)
+from engine_adapter.errors import EngineSetupError
+from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+
+__all__ = [
+    "Chunk",
+    "Completion",
+    "Engine",
+    "EngineInfo",
+    "EngineOpener",
+    "Item",
+    "Probe",
+    "Request",
+    "Sent",
+]
+
+_HTTP_ENGINES: Final = {
+    "llamacpp": "LlamaCppEngine",
+    "lmdeploy": "LmdeployEngine",
+    "openai": "OpenAIEngine",
+    "sglang": "SglangEngine",
+    "tensorrt_llm": "TensorRtLlmEngine",
+    "tgi": "TgiEngine",
+    "vllm": "VllmEngine",
+}
+"""The class in the module of the engine's name; it offers `async open(route) -> Engine`."""
 
 
 class EngineOpener:
@@ -13,8 +46,13 @@ class EngineOpener:
     def __init__(self) -> None:
         self._shelf: object | None = None
 
-    def open(self, route: Route) -> Engine:
+    async def open(self, route: Route) -> Engine:
         """Return the route's engine, ready to answer; raises `EngineSetupError`."""
+        if isinstance(route, TransformersRoute):
+            return self._transformers(route)
+        return await _over_http(route)
+
+    def _transformers(self, route: TransformersRoute) -> Engine:
         try:  # here, not above: torch is an optional extra, and takes seconds to import
             from engine_adapter.engines.model_folder import ModelShelf  # noqa: PLC0415
             from engine_adapter.engines.transformers import TransformersEngine  # noqa: PLC0415
@@ -26,3 +64,16 @@ class EngineOpener:
         if not isinstance(self._shelf, ModelShelf):
             self._shelf = ModelShelf()
         return TransformersEngine(route, self._shelf)
+
+
+async def _over_http(route: HttpRoute) -> Engine:
+    try:
+        name = _HTTP_ENGINES[route.engine]
+    except KeyError as exc:
+        raise EngineSetupError(
+            f"engine: {route.engine} cannot be opened by this version; wanted one of "
+            f"transformers, {', '.join(sorted(_HTTP_ENGINES))}"
+        ) from exc
+    module = import_module(f"engine_adapter.engines.{route.engine}")
+    engine: Engine = await getattr(module, name).open(route)
+    return engine

@@ -7,7 +7,7 @@ Counts are of tokens that the answer kept: the last draft is cut to what `max_to
 far, and the steps follow from their increments, exactly or not at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -16,8 +16,11 @@ from collector.contract import CountSource, Speculation
 from engine_adapter import acceptance_counts
 from engine_adapter.acceptance_counts import VerifyStep
 from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
-from engine_adapter.engines.json_fields import JsonObject, count, seconds, text, within
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.json_fields import JsonObject, count, objects, seconds, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
+from engine_adapter.engines.self_description import Finding, SelfDescription
 
 
 class Totals(NamedTuple):
@@ -127,3 +130,76 @@ COUNTERS = SpeculationCounters(
     accepted="llamacpp:spec_decode_num_accepted_tokens_total",
     accepted_per_position=("llamacpp:spec_decode_num_accepted_tokens_per_pos_total", "position"),
 )
+
+
+class LlamaCppEngine(HttpEngine):
+    """A route of `llama-server`."""
+
+    reader = LlamaCppReader
+    counters = COUNTERS
+    own_routes = ("/props", "/slots")
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Read the build, and from the slots whether and how it speculates."""
+        props, slots = said.of("/props"), objects(said.documents, "/slots")
+        speculates = _speculates(slots)
+        configured = Speculation(method=_method(slots))
+        probe = Probe(
+            version=text(props, "build_info"),
+            speculates=speculates,
+            speculation_method=configured.method,
+            prefix_cache=_reuses(said.again),
+            per_request_metrics=said.again is not None and said.again.prefill_s is not None,
+            metrics_url=said.metrics_url,
+            context_length=count(props, "default_generation_settings", "n_ctx"),
+            quantization=text(props, "model_ftype"),
+            chat_template=text(props, "chat_template"),
+            advice=tuple(_advice(said, speculates=speculates)),
+        )
+        return Finding(probe=probe, setup=SpeculationSetup(on=speculates, configured=configured))
+
+
+_METHODS = {"draft-simple": "draft_model"}
+"""Where llama.cpp's name is not the field's."""
+
+
+def _speculates(slots: Sequence[JsonObject]) -> bool | None:
+    said = [within(slot, "speculative") for slot in slots]
+    return any(said) if said and all(isinstance(value, bool) for value in said) else None
+
+
+def _method(slots: Sequence[JsonObject]) -> str | None:
+    """Return the kind of drafts, which a slot shows once it has answered a request."""
+    for slot in slots:
+        kinds = (text(slot, "params", "speculative.types") or "").split(",")
+        named = [_METHODS.get(kind, kind) for kind in kinds if kind not in ("", "none")]
+        if named:
+            return ",".join(named)
+    return None
+
+
+def _reuses(again: Answer | None) -> bool | None:
+    """Say whether the second of two equal prompts was reused, which it is to the token."""
+    cached = again.cached_input_tokens if again is not None else None
+    return None if cached is None else cached > 0
+
+
+def _advice(said: SelfDescription, *, speculates: bool | None) -> Iterator[str]:
+    if speculates is None:
+        yield (
+            "whether llama.cpp speculates cannot be seen, so that a request without drafts has no "
+            "counts; start llama-server with --slots"
+        )
+    if speculates is False:
+        yield (
+            "llama.cpp does not speculate here; where a draft model was given with -md, it also "
+            "needs --spec-type draft-simple"
+        )
+    if said.metrics is None:
+        yield "no Prometheus metrics were found; start llama-server with --metrics"
+    if _reuses(said.again):
+        yield (
+            "llama.cpp reuses the last prompt's prefix, so that repeats of a prompt are faster "
+            "than the first; start llama-server with --no-cache-prompt to compare fairly"
+        )

@@ -2,8 +2,11 @@
 
 from typing import ClassVar
 
-from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.scrape import SpeculationCounters
+from engine_adapter.engines.self_description import Finding, SelfDescription
 
 
 class LmdeployReader(AnswerReader):
@@ -22,3 +25,29 @@ COUNTERS = SpeculationCounters(
     accepted_per_position=("lmdeploy:spec_decode_num_accepted_tokens_per_pos_total", "position"),
 )
 """The drafts of a step are counted as the configured number."""
+
+
+class LmdeployEngine(HttpEngine):
+    """A route of LMDeploy's server."""
+
+    reader = LmdeployReader
+    counters = COUNTERS
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Say that it speculates once it has counted a draft; it has no route for its version."""
+        drafts = said.metrics.total(COUNTERS.steps or "") if said.metrics is not None else None
+        advice = (
+            "LMDeploy counts draft tokens in /metrics alone: run with concurrency 1 to have each "
+            "request's"
+            if said.metrics is not None
+            else "no Prometheus metrics were found; start LMDeploy without --disable-metrics"
+        )
+        probe = Probe(
+            speculates=True if drafts else None,
+            prefix_cache=said.reuses_prefixes,
+            per_request_metrics=False,
+            metrics_url=said.metrics_url,
+            advice=(advice,),
+        )
+        return Finding(probe=probe, setup=SpeculationSetup(on=probe.speculates))

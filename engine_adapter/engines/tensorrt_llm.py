@@ -6,8 +6,12 @@ number, and whether the prefill is one of them is not documented: no count is ma
 
 from typing import ClassVar
 
-from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.json_fields import text
 from engine_adapter.engines.scrape import SpeculationCounters
+from engine_adapter.engines.self_description import Finding, SelfDescription
 
 
 class TensorRtLlmReader(AnswerReader):
@@ -25,3 +29,34 @@ COUNTERS = SpeculationCounters(
     drafted_per_position=("trtllm_spec_decode_drafted_tokens_total", "token_position"),
     accepted_per_position=("trtllm_spec_decode_accepted_tokens_total", "token_position"),
 )
+
+
+class TensorRtLlmEngine(HttpEngine):
+    """A route of `trtllm-serve`."""
+
+    reader = TensorRtLlmReader
+    counters = COUNTERS
+    metrics_route = "/prometheus/metrics"
+    own_routes = ("/version",)
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Read the version; that it speculates shows only once it has drafted."""
+        metrics = said.metrics
+        drafted = metrics.total(COUNTERS.drafted or "") if metrics is not None else None
+        advice = (
+            "TensorRT-LLM counts draft tokens in /prometheus/metrics alone: run with concurrency 1 "
+            "to have each request's"
+            if metrics is not None
+            else "no Prometheus metrics were found; set return_perf_metrics: true in the server's "
+            "configuration"
+        )
+        probe = Probe(
+            version=text(said.of("/version"), "version"),
+            speculates=True if drafted else None,
+            prefix_cache=said.reuses_prefixes,
+            per_request_metrics=False,
+            metrics_url=said.metrics_url,
+            advice=(advice,),
+        )
+        return Finding(probe=probe, setup=SpeculationSetup(on=probe.speculates))

@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
+from engine_adapter.engines.self_description import Finding, SelfDescription
 
 
 class TgiReader(AnswerReader):
@@ -74,3 +77,31 @@ COUNTERS = SpeculationCounters(
     steps_include_prefill=True,
 )
 """`tgi_request_skipped_tokens` is named after requests and observed once a generation step."""
+
+
+class TgiEngine(HttpEngine):
+    """A route of text-generation-inference."""
+
+    reader = TgiReader
+    counters = COUNTERS
+    own_routes = ("/info",)
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Read the version; that it speculates shows only once a draft token was accepted."""
+        accepted = said.metrics.total("tgi_request_skipped_tokens_sum") if said.metrics else None
+        speculates = True if accepted else None
+        advice = (
+            "TGI counts accepted tokens in /metrics alone, and proposed tokens nowhere: run with "
+            "concurrency 1 to have acceptance lengths; rates cannot be known"
+        )
+        probe = Probe(
+            version=text(said.of("/info"), "version"),
+            speculates=speculates,
+            prefix_cache=said.reuses_prefixes,
+            per_request_metrics=False,
+            metrics_url=said.metrics_url,
+            context_length=count(said.of("/info"), "max_total_tokens"),
+            advice=(advice,),
+        )
+        return Finding(probe=probe, setup=SpeculationSetup(on=speculates))

@@ -1,10 +1,12 @@
 """Schedules, generations and spans, with a scripted engine where the models do not matter."""
 
+import asyncio
 import itertools
 import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 
 import pytest
@@ -72,6 +74,14 @@ def experiment(baseline: ScriptedEngine, candidate: ScriptedEngine) -> Experimen
     )
 
 
+def run(
+    experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int = 1
+) -> list[Generation]:
+    made: list[Generation] = []
+    asyncio.run(runner.run(experiment, schedule, concurrency=concurrency, record=made.append))
+    return made
+
+
 def script(**answers: ScriptedAnswer) -> ScriptedEngine:
     table = {key.replace("_", " "): answer for key, answer in answers.items()}
     return ScriptedEngine(table, wait=lambda: time.sleep(0.001))
@@ -91,7 +101,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         dims={"language": "en"},
     )
     before = time.time_ns()
-    (made,) = runner.run(experiment(engine, engine), iter([Turn(prompt, 2, C)]), concurrency=1)
+    (made,) = run(experiment(engine, engine), iter([Turn(prompt, 2, C)]))
     assert before <= made.start_unix_ns <= made.end_unix_ns <= time.time_ns()
     assert made.ttft_s is not None
     assert made.tpot_s is not None
@@ -147,21 +157,28 @@ def test_a_generation_carries_what_the_client_saw() -> None:
 
 
 def test_a_failed_request_is_a_generation_and_the_run_goes_on() -> None:
-    """An engine's error becomes `error.type`; tokens and text are absent, not 0; others go on."""
+    """An error becomes `error.type`; counts are absent, what arrived is kept; others go on."""
     engine = script(
         say_0=ScriptedAnswer(chunks=("a",), error=GenerationError("timeout", "too slow")),
         say_1=ScriptedAnswer(chunks=("b",)),
     )
     schedule = (Turn(prompt, 0, B) for prompt in PROMPTS[:2])
-    failed, fine = runner.run(experiment(engine, engine), schedule, concurrency=1)
+    failed, fine = run(experiment(engine, engine), schedule)
     assert (failed.error_type, failed.output_tokens, failed.finish_reasons) == (
         "timeout",
         None,
         None,
     )
     assert failed.ttft_s is not None
+    assert failed.stream_chunks == 1
     assert failed.content is not None
-    assert failed.content.output_messages is None
+    assert json.loads(failed.content.output_messages or "") == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": "a"}],
+            "finish_reason": "error",
+        }
+    ]
     assert fine.error_type is None
 
 
@@ -179,7 +196,7 @@ def test_a_closed_loop_keeps_its_concurrency() -> None:
 
     engine = ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
     schedule = turns(PROMPTS, repeats=1, order="abba", warmup=0, seed=1)
-    made = list(runner.run(experiment(engine, engine), schedule, concurrency=3))
+    made = run(experiment(engine, engine), schedule, concurrency=3)
     assert len(made) == 8
     assert peak[1] == 3
     assert max(g.concurrency or 0 for g in made) == 3
@@ -189,7 +206,7 @@ def generations(count: int) -> list[Generation]:
     engine = script(**{f"say_{i}": ScriptedAnswer(chunks=("a",)) for i in range(4)})
     table = itertools.islice(itertools.cycle(PROMPTS), count)
     schedule = (Turn(prompt, 0, B) for prompt in table)
-    return list(runner.run(experiment(engine, engine), schedule, concurrency=1))
+    return run(experiment(engine, engine), schedule)
 
 
 def test_the_span_is_the_record() -> None:
