@@ -173,9 +173,5 @@ def _raise_reported(document: JsonObject) -> None:
         error = document
     if not error:
         return
-    if isinstance(error, str):
-        raise GenerationError(text(document, "error_type") or "engine_error", error)
-    raise GenerationError(
-        text(error, "type") or "engine_error",
-        text(error, "message") or f"the engine reported {error!r:.200}",
-    )
+    words = error if isinstance(error, str) else text(error, "message")
+    raise GenerationError("server_error_in_stream", words or f"the engine reported {error!r:.200}")

@@ -5,9 +5,10 @@ where nothing else ran; where something did, it stays absent.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, ClassVar, Self
 
 from collector.contract import CountSource, Speculation
@@ -37,6 +38,22 @@ _QUESTION = Request(
     max_tokens=8,
 )
 """Asked twice before a run, to see what this server says; its repetition gives n-grams a chance."""
+
+
+_PASSING = frozenset(
+    (
+        "connection_reset",
+        "first_byte_timeout",
+        "idle_timeout",
+        "invalid_json",
+        "rate_limited",
+        "request_timeout",
+        "server_error_in_stream",
+        "stream_truncated",
+        "total_timeout",
+    )
+)
+"""Failures of one request, after which the next may be answered."""
 
 
 class HttpEngine:
@@ -122,7 +139,7 @@ class HttpEngine:
             self._in_flight -= 1
 
     async def _streamed(self, request: Request, reader: AnswerReader) -> AsyncGenerator[Item, None]:
-        body = self._body(request, stream=True)
+        body = self._body(request)
         async with self.client.stream(ROUTE, body, headers=_trace_headers(request)) as stream:
             reader.take_headers(stream.headers)
             if stream.sent_s is not None:
@@ -133,18 +150,18 @@ class HttpEngine:
                     if piece is not None:
                         yield Chunk(at_s=event.at_s, tokens=piece.tokens, text=piece.text)
 
-    def _body(self, request: Request, *, stream: bool) -> dict[str, Any]:
+    def _body(self, request: Request) -> dict[str, Any]:
         """Return the request's JSON."""
         body: dict[str, Any] = {
             "model": self.route.model,
             "messages": [message.model_dump() for message in request.messages],
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
-            "stream": stream,
+            "stream": True,
         }
         optional = {"top_p": request.top_p, "top_k": request.top_k, "seed": request.seed}
         body |= {key: value for key, value in optional.items() if value is not None}
-        return body | self.reader.request_fields(stream=stream) | self.route.extra_body
+        return body | self.reader.request_fields(stream=True) | self.route.extra_body
 
     async def _with_scraped_counts(self, answer: Answer, *, alone: bool) -> Answer:
         """Return the answer with counts from `/metrics`, where it has none and nothing else ran."""
@@ -209,14 +226,17 @@ class HttpEngine:
             return self.route.metrics_url
         return server_root(self.client.url) + self.metrics_route
 
-    async def _asked(self) -> Answer:
+    async def _asked(self) -> Answer | None:
+        """Return what is said of a short request; `None` where this one failed, as any may."""
         reader = self.reader()
-        reply = await self.client.post(ROUTE, self._body(_QUESTION, stream=False))
-        reader.take_headers(reply.headers)
-        document = reply.json()
-        if not isinstance(document, Mapping):
-            raise GenerationError("invalid_json", f"{self.client.url}{ROUTE}: is no JSON object")
-        reader.take(document)
+        try:
+            async with aclosing(self._streamed(_QUESTION, reader)) as items:
+                async for _ in items:
+                    pass
+        except GenerationError as exc:
+            if exc.error_type in _PASSING or (exc.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                return None
+            raise
         return reader.answer()
 
     def _check_model(self, models: object) -> None:
