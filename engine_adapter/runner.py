@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from collector.contract import Arm, Generation
 from engine_adapter import recording
 from engine_adapter.engines import Engine, Request
-from engine_adapter.journal import Journal
+from engine_adapter.journal import Journal, SpanIds
 from engine_adapter.observation import observe
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.schedule import Turn
@@ -102,7 +102,8 @@ class _Run:
         self._in_flight += 1
         try:
             experiment = self._experiment
-            request = _request(turn.prompt, experiment.sampling, turn.repeat)
+            ids = experiment.journal.ids(turn)
+            request = _request(turn.prompt, experiment.sampling, turn.repeat, ids)
             engine = experiment.engines[turn.arm]
             observed = await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
         finally:
@@ -115,7 +116,7 @@ class _Run:
                     turn,
                     request,
                     observed,
-                    ids=experiment.journal.ids(turn),
+                    ids=ids,
                     info=engine.info,
                     rollout=experiment.rollout,
                 )
@@ -131,7 +132,7 @@ async def _until(due_s: float) -> None:
         await asyncio.sleep(0)
 
 
-def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
+def _request(prompt: Prompt, sampling: Sampling, repeat: int, ids: SpanIds) -> Request:
     return Request(
         messages=prompt.chat,
         max_tokens=prompt.max_tokens or sampling.max_tokens,
@@ -139,4 +140,6 @@ def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
         top_p=sampling.top_p,
         top_k=sampling.top_k,
         seed=sampling.seed + repeat,
+        trace_id=ids.trace_id,
+        span_id=ids.span_id,
     )

@@ -1,8 +1,9 @@
 """Engines: one protocol, one file an engine, chosen here."""
 
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
+from engine_adapter.engines.answer import AnswerReader
 from engine_adapter.engines.base import (
     Chunk,
     Completion,
@@ -26,10 +27,17 @@ __all__ = [
     "Probe",
     "Request",
     "Sent",
+    "reader_of",
 ]
 
 _HTTP_ENGINES: Final = {
+    "llamacpp": "LlamaCppEngine",
+    "lmdeploy": "LmdeployEngine",
     "openai": "OpenAIEngine",
+    "sglang": "SglangEngine",
+    "tensorrt_llm": "TensorRtLlmEngine",
+    "tgi": "TgiEngine",
+    "vllm": "VllmEngine",
 }
 """The class in the module of the engine's name; it offers `async open(route) -> Engine`."""
 
@@ -61,13 +69,21 @@ class EngineOpener:
 
 
 async def _over_http(route: HttpRoute) -> Engine:
-    try:
-        name = _HTTP_ENGINES[route.engine]
-    except KeyError as exc:
-        raise EngineSetupError(
-            f"engine: {route.engine} cannot be opened by this version; wanted one of "
-            f"transformers, {', '.join(sorted(_HTTP_ENGINES))}"
-        ) from exc
-    module = import_module(f"engine_adapter.engines.{route.engine}")
-    engine: Engine = await getattr(module, name).open(route)
+    engine: Engine = await _class_of(route.engine).open(route)
     return engine
+
+
+def reader_of(engine: str) -> type[AnswerReader]:
+    """Return what reads an engine's answers; raises `EngineSetupError` for an unknown name."""
+    reader: type[AnswerReader] = _class_of(engine).reader
+    return reader
+
+
+def _class_of(engine: str) -> Any:  # Any: a subclass of HttpEngine, of a module imported here
+    if engine not in _HTTP_ENGINES:
+        raise EngineSetupError(
+            f"engine: {engine} is none that answers over HTTP; wanted one of "
+            f"{', '.join(sorted(_HTTP_ENGINES))}"
+        )
+    module = import_module(f"engine_adapter.engines.{engine}")
+    return getattr(module, _HTTP_ENGINES[engine])

@@ -19,6 +19,9 @@ class Request:
     top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None
+    trace_id: str | None = None
+    """Of the generation's span: an engine that traces joins its own span to it."""
+    span_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

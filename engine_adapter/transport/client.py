@@ -199,12 +199,14 @@ class HttpClient:
         return await self._whole("POST", route, body)
 
     @asynccontextmanager
-    async def stream(self, route: str, body: Mapping[str, Any]) -> AsyncIterator[EventStream]:
+    async def stream(
+        self, route: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[EventStream]:
         """POST JSON and give the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
         limits = _Limits(url, self._timeouts, self._max_event_bytes)
         exchange = Exchange()
-        response = await self._request("POST", url, body, limits, exchange)
+        response = await self._request("POST", url, body, limits, exchange, headers)
         try:
             await _require_success(response, limits)
             content_type = response.headers.get("content-type", "")
@@ -239,11 +241,12 @@ class HttpClient:
         body: Mapping[str, Any] | None,
         limits: _Limits,
         exchange: Exchange,
+        headers: Mapping[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
         token = stamped_socket.current.set(exchange)
         try:
             return await limits.within(
-                self._open().request(method, url, json=body, allow_redirects=False)
+                self._open().request(method, url, json=body, headers=headers, allow_redirects=False)
             )
         finally:
             stamped_socket.current.reset(token)
