@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check lint format bench browser postgres clients clients clean help
+.PHONY: demo test test-slow check lint format bench browser postgres clients engines clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -50,6 +50,9 @@ postgres:  ## Install PostgreSQL for the tests that start one of their own (Debi
 
 clients: $(READY)  ## Install the instrumentations that the tests use as clients
 	$(BIN)/python tests/client_environments.py
+
+engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB)
+	$(BIN)/python tests/engine_environments.py
 
 clean:  ## Remove the environment and what builds left
 	rm -rf $(VENV) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

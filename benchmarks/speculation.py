@@ -8,6 +8,7 @@ time to the baseline's. Prints a table, and one JSON document last.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -20,8 +21,8 @@ from importlib.metadata import version
 
 from demo.story import DRAFT, IDENTITY_LAYERS, TARGET, WORKLOAD
 from engine_adapter import workload
-from engine_adapter.engines import Completion, Engine, EngineOpener, Request
-from engine_adapter.rollout_file import Route
+from engine_adapter.engines import Completion, Engine, EngineOpener, Item, Request
+from engine_adapter.routes import TransformersRoute
 
 BASELINE = "baseline"
 
@@ -84,21 +85,28 @@ def _arguments() -> argparse.Namespace:
 
 def _engines(identity_layers: int) -> dict[str, Engine]:
     opener = EngineOpener()
-    plain = Route(engine="transformers", model=str(TARGET), identity_layers=identity_layers)
+    plain = TransformersRoute(model=str(TARGET), identity_layers=identity_layers)
     draft = {"draft_model": str(DRAFT)}
     updates: dict[str, dict[str, object]] = {BASELINE: {}}
     updates |= {f"draft k={k}": draft | {"num_speculative_tokens": k} for k in (2, 4, 6)}
     updates["lookup k=4"] = {"prompt_lookup_num_tokens": 4}
     updates["draft k=4 lossy"] = updates["draft k=4"] | {"relaxed_top_k": 10}
-    return {name: opener.open(plain.model_copy(update=update)) for name, update in updates.items()}
+    return {
+        name: asyncio.run(opener.open(plain.model_copy(update=update)))
+        for name, update in updates.items()
+    }
 
 
 def _answer(engine: Engine, prompt: workload.Prompt) -> tuple[float, Completion]:
     request = Request(messages=prompt.chat, max_tokens=prompt.max_tokens or 64)
     started_s = time.perf_counter()
-    *_, completion = engine.generate(request)
+    *_, completion = asyncio.run(_items(engine, request))
     assert isinstance(completion, Completion)
     return time.perf_counter() - started_s, completion
+
+
+async def _items(engine: Engine, request: Request) -> list[Item]:
+    return [item async for item in engine.generate(request)]
 
 
 def _add(tally: Tally, ratio: float, seconds: float, completion: Completion) -> None:

@@ -1,6 +1,7 @@
 """Verify steps to the contract's speculation counts: the only place that sums them."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from collector.contract import Speculation
@@ -60,3 +61,8 @@ def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
         if verified
         else (),
     )
+
+
+def accepted_per_position(histogram: Sequence[int]) -> tuple[int, ...]:
+    """Return the steps that accepted at least 1, 2, … tokens, of those that accepted exactly j."""
+    return tuple(accumulate(reversed(histogram[1:])))[::-1]

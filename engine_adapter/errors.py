@@ -31,9 +31,20 @@ class GenerationError(AdapterError):
     `error_type` is the low-cardinality name that the span carries as `error.type`.
     """
 
-    def __init__(self, error_type: str, message: str) -> None:
+    def __init__(
+        self,
+        error_type: str,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.error_type = error_type
+        self.status = status
+        """The HTTP status, where one was answered."""
+        self.retry_after_s = retry_after_s
+        """What a 429 or 503 asked to wait."""
 
 
 class TelemetryError(AdapterError):

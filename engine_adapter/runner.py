@@ -1,21 +1,25 @@
-"""Run turns against two engines and yield what came of each, as generations."""
+"""Run turns against two engines, and hand on what came of each, as generations."""
 
-import json
+import asyncio
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
-from collector.contract import Arm, Content, Generation
-from engine_adapter.engines import Completion, Engine, Request
-from engine_adapter.errors import GenerationError
+from collector.contract import Arm, Generation
+from engine_adapter import recording
+from engine_adapter.engines import Engine, Request
+from engine_adapter.journal import Journal, SpanIds
+from engine_adapter.observation import observe
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.schedule import Turn
-from engine_adapter.telemetry import new_span_id, new_trace_id
 from engine_adapter.workload import Prompt
 
-_GAPS_FOR_P99 = 100
+_COARSE_S = 0.002
+"""A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""
+
+RAMP_S = 0.004
+"""Between the first requests of a closed loop: hundreds of connections that are opened at once
+keep this process from reading what the first of them are answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,80 +29,110 @@ class Experiment:
     rollout: str
     engines: Mapping[Arm, Engine]
     sampling: Sampling
-    service_version: str
+    journal: Journal
 
 
-def run(
-    experiment: Experiment, schedule: Iterator[Turn], *, concurrency: int
-) -> Iterator[Generation]:
-    """Answer the turns in a closed loop and yield each that counts, as it is answered.
+Record = Callable[[Generation], None]
 
-    `concurrency` requests are in flight, the next begins when one ends. A failed request is a
-    generation with an `error_type`; warm-up turns are answered and not yielded.
+
+async def run(
+    experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int | None, record: Record
+) -> None:
+    """Answer the turns, and give `record` each that counts, as it is answered.
+
+    A turn without a due time begins as soon as fewer than `concurrency` requests are in flight
+    (a closed loop); one with a due time begins then, and where it has to wait for a place, its
+    latency counts from the due time all the same. `None` is no limit. A failed request is a
+    generation with an `error_type`; warm-up turns are answered and not recorded, and over before
+    the first turn that counts.
     """
-    with ThreadPoolExecutor(concurrency, thread_name_prefix="request") as pool:
-        in_flight: set[Future[Generation | None]] = set()
-        for turn in schedule:
-            if len(in_flight) == concurrency:
-                done, in_flight = wait(in_flight, return_when=FIRST_COMPLETED)
-                yield from _recorded(done)
-            in_flight.add(pool.submit(_answer, experiment, turn, len(in_flight) + 1))
-        yield from _recorded(wait(in_flight).done)
+    warmup, counted = _split(schedule)
+    await _Run(experiment, concurrency or 1, record).answer_all(warmup)
+    await _Run(experiment, concurrency, record).answer_all(counted)
 
 
-def _recorded(done: Iterable[Future[Generation | None]]) -> Iterator[Generation]:
-    for future in done:
-        generation = future.result()
-        if generation is not None:
-            yield generation
+def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:
+    """Return the warm-up turns, which come first, and the others."""
+    turns = iter(schedule)
+    warmup: list[Turn] = []
+    for turn in turns:
+        if not turn.warmup:
+            return warmup, _chained(turn, turns)
+        warmup.append(turn)
+    return warmup, ()
 
 
-@dataclass(slots=True)
-class _Observed:
-    """What the client saw of one answer."""
-
-    concurrency: int
-    start_unix_ns: int
-    started_s: float
-    chunk_times_s: list[float]
-    completion: Completion | None = None
-    error_type: str | None = None
-    duration_s: float = 0.0
-
-    @property
-    def ttft_s(self) -> float | None:
-        return self.chunk_times_s[0] - self.started_s if self.chunk_times_s else None
+def _chained(first: Turn, rest: Iterable[Turn]) -> Iterable[Turn]:
+    yield first
+    yield from rest
 
 
-def _answer(experiment: Experiment, turn: Turn, concurrency: int) -> Generation | None:
-    request = _request(turn.prompt, experiment.sampling, turn.repeat)
-    observed = _observe(experiment.engines[turn.arm], request, concurrency)
-    return None if turn.warmup else _generation(experiment, turn, request, observed)
+class _Run:
+    """One phase of a run, in one event loop."""
+
+    def __init__(self, experiment: Experiment, concurrency: int | None, record: Record) -> None:
+        self._experiment = experiment
+        self._record = record
+        self._concurrency = concurrency
+        self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
+        self._in_flight = 0
+
+    async def answer_all(self, turns: Iterable[Turn]) -> None:
+        offset_s: float | None = None
+        places = self._concurrency or 0
+        async with asyncio.TaskGroup() as group:
+            for turn in turns:
+                due_s = None
+                if turn.due_s is not None:
+                    if offset_s is None:  # a run that goes on begins with its first open turn
+                        offset_s = time.perf_counter() + _COARSE_S - turn.due_s
+                    due_s = offset_s + turn.due_s
+                    await _until(due_s)
+                elif self._slots is not None:
+                    # In a closed loop a turn is taken when there is a place for it.
+                    await self._slots.acquire()
+                    if places > 0:  # one that was never taken
+                        places -= 1
+                        await asyncio.sleep(RAMP_S)
+                group.create_task(self._answer(turn, due_s))
+
+    async def _answer(self, turn: Turn, due_s: float | None) -> None:
+        if due_s is not None and self._slots is not None:
+            await self._slots.acquire()
+        self._in_flight += 1
+        try:
+            experiment = self._experiment
+            ids = experiment.journal.ids(turn)
+            request = _request(turn.prompt, experiment.sampling, turn.repeat, ids)
+            engine = experiment.engines[turn.arm]
+            observed = await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
+        finally:
+            self._in_flight -= 1
+            if self._slots is not None:
+                self._slots.release()
+        if not turn.warmup:
+            self._record(
+                recording.record(
+                    turn,
+                    request,
+                    observed,
+                    ids=ids,
+                    info=engine.info,
+                    rollout=experiment.rollout,
+                )
+            )
 
 
-def _observe(engine: Engine, request: Request, concurrency: int) -> _Observed:
-    observed = _Observed(concurrency, time.time_ns(), time.perf_counter(), [])
-    try:
-        for item in engine.generate(request):
-            if isinstance(item, Completion):
-                observed.completion = item
-            else:
-                observed.chunk_times_s.append(item.at_s)
-    except GenerationError as exc:
-        observed.error_type = exc.error_type
-    # The wall clock may jump; durations come from the monotonic one.
-    observed.duration_s = _end_s(observed) - observed.started_s
-    return observed
+async def _until(due_s: float) -> None:
+    """Sleep until the clock reads `due_s`, to well below a millisecond where it is not busy."""
+    wait_s = due_s - time.perf_counter() - _COARSE_S
+    if wait_s > 0:
+        await asyncio.sleep(wait_s)
+    while time.perf_counter() < due_s:  # noqa: ASYNC110  # no event tells the time
+        await asyncio.sleep(0)
 
 
-def _end_s(observed: _Observed) -> float:
-    """Return when the answer ended: at its last chunk, or now where it failed or had none."""
-    if observed.error_type is None and observed.chunk_times_s:
-        return observed.chunk_times_s[-1]
-    return time.perf_counter()
-
-
-def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
+def _request(prompt: Prompt, sampling: Sampling, repeat: int, ids: SpanIds) -> Request:
     return Request(
         messages=prompt.chat,
         max_tokens=prompt.max_tokens or sampling.max_tokens,
@@ -106,93 +140,6 @@ def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
         top_p=sampling.top_p,
         top_k=sampling.top_k,
         seed=sampling.seed + repeat,
+        trace_id=ids.trace_id,
+        span_id=ids.span_id,
     )
-
-
-def _generation(
-    experiment: Experiment, turn: Turn, request: Request, observed: _Observed
-) -> Generation:
-    info = experiment.engines[turn.arm].info
-    completion = observed.completion
-    gaps_s = [later - earlier for earlier, later in pairwise(observed.chunk_times_s)]
-    output_tokens = completion.output_tokens if completion else None
-    return Generation(
-        trace_id=new_trace_id(),
-        span_id=new_span_id(),
-        start_unix_ns=observed.start_unix_ns,
-        end_unix_ns=observed.start_unix_ns + round(observed.duration_s * 1e9),
-        provider=info.provider,
-        request_model=info.model,
-        response_model=info.model if completion else None,
-        max_tokens=request.max_tokens,
-        temperature=request.temperature,
-        top_p=request.top_p,
-        top_k=request.top_k,
-        seed=request.seed,
-        response_id=completion.response_id if completion else None,
-        finish_reasons=(completion.finish_reason,) if completion else None,
-        error_type=observed.error_type,
-        input_tokens=completion.input_tokens if completion else None,
-        output_tokens=output_tokens,
-        cached_input_tokens=completion.cached_input_tokens if completion else None,
-        ttft_s=observed.ttft_s,
-        server_ttft_s=completion.server_ttft_s if completion else None,
-        tpot_s=_tpot_s(observed, output_tokens),
-        queue_s=completion.queue_s if completion else None,
-        stream_chunks=len(observed.chunk_times_s) if completion else None,
-        stream_max_gap_s=max(gaps_s) if gaps_s else None,
-        stream_p99_gap_s=_p99(gaps_s) if len(gaps_s) >= _GAPS_FOR_P99 else None,
-        rollout=experiment.rollout,
-        arm=turn.arm,
-        cohort=turn.prompt.cohort,
-        prompt_id=turn.prompt.id,
-        repeat=turn.repeat,
-        route=turn.arm.value,
-        dims=turn.prompt.dims,
-        concurrency=observed.concurrency,
-        speculation=completion.speculation if completion else None,
-        content=_content(turn.prompt, completion),
-        service_name="draftgate",
-        service_version=experiment.service_version,
-        fingerprint=info.fingerprint,
-    )
-
-
-def _tpot_s(observed: _Observed, output_tokens: int | None) -> float | None:
-    """Return (end − first token) / (output tokens − 1); `None` below two tokens or chunks."""
-    if output_tokens is None or output_tokens < 2 or len(observed.chunk_times_s) < 2:
-        return None
-    return (observed.chunk_times_s[-1] - observed.chunk_times_s[0]) / (output_tokens - 1)
-
-
-def _p99(gaps_s: Sequence[float]) -> float:
-    """Return the nearest-rank 99th percentile; of at least 100 gaps."""
-    ordered = sorted(gaps_s)
-    return ordered[-(-len(ordered) * 99 // 100) - 1]
-
-
-def _content(prompt: Prompt, completion: Completion | None) -> Content:
-    inputs = [_message(message.role, message.content) for message in prompt.chat]
-    outputs = None
-    if completion is not None:
-        answer = _message("assistant", completion.text)
-        outputs = json.dumps([answer | {"finish_reason": completion.finish_reason}])
-    reference = prompt.reference
-    return Content(
-        input_messages=json.dumps(inputs),
-        output_messages=outputs,
-        context=prompt.context,
-        reference=reference
-        if reference is None or isinstance(reference, str)
-        else _json(reference),
-        output_schema=_json(prompt.output_schema) if prompt.output_schema is not None else None,
-    )
-
-
-def _json(value: Mapping[str, object]) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _message(role: str, text: str) -> dict[str, object]:
-    """Return a message in the shape of `gen_ai.input.messages`."""
-    return {"role": role, "parts": [{"type": "text", "content": text}]}

@@ -1,8 +1,11 @@
 """Pydantic's complaints about a user's file, in one line that names the key and the remedy."""
 
 import difflib
+import re
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 _KNOWN_BY = {"missing": "required key is missing", "extra_forbidden": "unknown key"}
 
@@ -10,8 +13,10 @@ _KNOWN_BY = {"missing": "required key is missing", "extra_forbidden": "unknown k
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
     """Return the first complaint as `key.path: what was wrong (got …)`, with the nearest key."""
     first = error.errors()[0]
-    path = ".".join(str(part) for part in first["loc"] if not _is_tag(part))
+    path = ".".join(str(part) for part in first["loc"] if not _is_tag(part, model))
     message = _KNOWN_BY.get(first["type"], first["msg"].removeprefix("Value error, "))
+    if first["type"].startswith("union_tag"):
+        return _tag_complaint(path, first)
     if first["type"] == "extra_forbidden":
         nearest = difflib.get_close_matches(str(first["loc"][-1]), _keys(model), n=1)
         message += f"; did you mean `{nearest[0]}`?" if nearest else ""
@@ -20,15 +25,42 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
     return f"{path}: {message}" if path else message
 
 
-def _is_tag(part: int | str) -> bool:
+def _tag_complaint(path: str, error: ErrorDetails) -> str:
+    """Say which value of a union's deciding key was wanted."""
+    context = error.get("ctx", {})
+    key = str(context.get("discriminator", "")).strip("'")
+    if error["type"] == "union_tag_not_found":
+        return f"{path}.{key}: required key is missing"
+    tag = str(context.get("tag"))
+    known = re.findall(r"'([^']*)'", str(context.get("expected_tags", "")))
+    nearest = difflib.get_close_matches(tag, known, n=1)
+    hint = f"; did you mean `{nearest[0]}`?" if nearest else ""
+    return f"{path}.{key}: wanted one of {', '.join(sorted(known))}{hint} (got {tag!r:.60})"
+
+
+def _is_tag(part: int | str, model: type[BaseModel]) -> bool:
     """Say whether a part of the path is a union's tag rather than a key of the file."""
-    return isinstance(part, str) and (part.startswith(("function-", "union")) or part == "route")
+    return isinstance(part, str) and (
+        part.startswith(("function-", "union")) or part == "route" or part in _tags(model)
+    )
+
+
+def _tags(model: type[BaseModel]) -> set[str]:
+    """Return the values by which the model's unions are told apart."""
+    found: set[str] = set()
+    for field in model.model_fields.values():
+        if field.discriminator is not None:
+            for member in get_args(field.annotation):
+                tag = member.model_fields[str(field.discriminator)].annotation
+                found.update(map(str, get_args(tag)))
+    return found
 
 
 def _keys(model: type[BaseModel]) -> list[str]:
     keys: list[str] = []
     for name, field in model.model_fields.items():
         keys.append(field.alias or name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            keys += _keys(field.annotation)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                keys += _keys(part)
     return keys

@@ -74,6 +74,7 @@ _GENERATION: dict[str, tuple[str, Form]] = {
     "fallback": (a.DRAFTGATE_FALLBACK, Form.BOOLEAN),
     "mirrored": (a.DRAFTGATE_MIRRORED, Form.BOOLEAN),
     "concurrency": (a.DRAFTGATE_CONCURRENCY, Form.INTEGER),
+    "client_lag_s": (a.DRAFTGATE_CLIENT_LAG, Form.NUMBER),
 }
 _SPECULATION: dict[str, tuple[str, Form]] = {
     "method": (a.SPEC_DECODE_METHOD, Form.STRING),

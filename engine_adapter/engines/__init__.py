@@ -1,10 +1,45 @@
 """Engines: one protocol, one file an engine, chosen here."""
 
-from engine_adapter.engines.base import Chunk, Completion, Engine, EngineInfo, Request
-from engine_adapter.errors import EngineSetupError
-from engine_adapter.rollout_file import Route
+from importlib import import_module
+from typing import Any, Final
 
-__all__ = ["Chunk", "Completion", "Engine", "EngineInfo", "EngineOpener", "Request"]
+from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.base import (
+    Chunk,
+    Completion,
+    Engine,
+    EngineInfo,
+    Item,
+    Probe,
+    Request,
+    Sent,
+)
+from engine_adapter.errors import EngineSetupError
+from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+
+__all__ = [
+    "Chunk",
+    "Completion",
+    "Engine",
+    "EngineInfo",
+    "EngineOpener",
+    "Item",
+    "Probe",
+    "Request",
+    "Sent",
+    "reader_of",
+]
+
+_HTTP_ENGINES: Final = {
+    "llamacpp": "LlamaCppEngine",
+    "lmdeploy": "LmdeployEngine",
+    "openai": "OpenAIEngine",
+    "sglang": "SglangEngine",
+    "tensorrt_llm": "TensorRtLlmEngine",
+    "tgi": "TgiEngine",
+    "vllm": "VllmEngine",
+}
+"""The class in the module of the engine's name; it offers `async open(route) -> Engine`."""
 
 
 class EngineOpener:
@@ -13,8 +48,13 @@ class EngineOpener:
     def __init__(self) -> None:
         self._shelf: object | None = None
 
-    def open(self, route: Route) -> Engine:
+    async def open(self, route: Route) -> Engine:
         """Return the route's engine, ready to answer; raises `EngineSetupError`."""
+        if isinstance(route, TransformersRoute):
+            return self._transformers(route)
+        return await _over_http(route)
+
+    def _transformers(self, route: TransformersRoute) -> Engine:
         try:  # here, not above: torch is an optional extra, and takes seconds to import
             from engine_adapter.engines.model_folder import ModelShelf  # noqa: PLC0415
             from engine_adapter.engines.transformers import TransformersEngine  # noqa: PLC0415
@@ -26,3 +66,24 @@ class EngineOpener:
         if not isinstance(self._shelf, ModelShelf):
             self._shelf = ModelShelf()
         return TransformersEngine(route, self._shelf)
+
+
+async def _over_http(route: HttpRoute) -> Engine:
+    engine: Engine = await _class_of(route.engine).open(route)
+    return engine
+
+
+def reader_of(engine: str) -> type[AnswerReader]:
+    """Return what reads an engine's answers; raises `EngineSetupError` for an unknown name."""
+    reader: type[AnswerReader] = _class_of(engine).reader
+    return reader
+
+
+def _class_of(engine: str) -> Any:  # Any: a subclass of HttpEngine, of a module imported here
+    if engine not in _HTTP_ENGINES:
+        raise EngineSetupError(
+            f"engine: {engine} is none that answers over HTTP; wanted one of "
+            f"{', '.join(sorted(_HTTP_ENGINES))}"
+        )
+    module = import_module(f"engine_adapter.engines.{engine}")
+    return getattr(module, _HTTP_ENGINES[engine])

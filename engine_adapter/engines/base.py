@@ -1,6 +1,6 @@
 """What every engine offers: one streaming call, counts told truthfully, unknown left absent."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,16 +19,33 @@ class Request:
     top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None
+    trace_id: str | None = None
+    """Of the generation's span: an engine that traces joins its own span to it."""
+    span_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The request left the client."""
+
+    at_s: float
+    """Reading of `time.perf_counter` when its first byte was handed to the kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A piece of the answer, stamped when it reached the client."""
+    """A piece of the answer's content, stamped when it reached the client.
+
+    What carries no content (the role, usage, a ping) is no chunk: the first chunk is the first
+    token.
+    """
 
     at_s: float
     """Reading of `time.perf_counter`."""
     tokens: int | None
     """Tokens in the chunk; under speculation one chunk is one verify step."""
+    text: str | None = None
+    """Its text, where it is known by then: what is kept of an answer that fails later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +54,19 @@ class Completion:
 
     text: str
     finish_reason: str
-    """`stop` or `length`."""
+    """`stop`, `length`, or another that the engine gave."""
     input_tokens: int | None
     output_tokens: int | None
     speculation: Speculation | None
     """Absent where the route does not speculate."""
     response_id: str | None = None
+    response_model: str | None = None
+    """The model that answered, where the engine says so."""
     cached_input_tokens: int | None = None
     queue_s: float | None = None
     server_ttft_s: float | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +77,55 @@ class EngineInfo:
     """`gen_ai.provider.name`: transformers, vllm, …"""
     model: str
     version: str
-    """The engine's version."""
+    """The engine's version; `unknown` where it does not say."""
     fingerprint: str
     """Hash of target, draft, tokenizer, engine version and flags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What a running engine says of itself; `None` is unknown."""
+
+    version: str | None = None
+    speculates: bool | None = None
+    speculation_method: str | None = None
+    draft_model: str | None = None
+    num_speculative_tokens: int | None = None
+    lossless: bool | None = None
+    """False where a relaxed acceptance is on."""
+    synthetic_acceptance: bool | None = None
+    """True where acceptance is made up (a benchmark's switch): answers are then worthless."""
+    prefix_cache: bool | None = None
+    """Whether an earlier request's prefix is reused."""
+    per_request_metrics: bool | None = None
+    """Whether the engine tells counts or times of each request."""
+    metrics_url: str | None = None
+    """Where its Prometheus metrics were found."""
+    async_scheduling: bool | None = None
+    context_length: int | None = None
+    dtype: str | None = None
+    quantization: str | None = None
+    chat_template: str | None = None
+    stop_token_ids: tuple[int, ...] | None = None
+    model_family: str | None = None
+    """The architecture's name, such as `llama`."""
+    model_folder: str | None = None
+    """A folder on this machine that holds model and tokenizer."""
+    tokenizer_digest: str | None = None
+    """Hash of the vocabulary, merges and special tokens; equal ones read and write the same ids."""
+    free_memory_bytes: int | None = None
+    advice: tuple[str, ...] = ()
+    """What the user should know or change, each a sentence."""
+
+
+Item = Sent | Chunk | Completion
 
 
 class Engine(Protocol):
     """A route's engine.
 
-    `generate` may be called from several threads at once; an engine that answers one request at a
-    time queues the others and reports the wait as `queue_s`.
+    Many calls of `generate` may run at once, in one event loop; an engine that answers one request
+    at a time queues the others and reports the wait as `queue_s`.
     """
 
     @property
@@ -73,13 +133,17 @@ class Engine(Protocol):
         """What answers here."""
         ...
 
-    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
-        """Yield the answer's chunks in order, then exactly one `Completion`.
+    async def probe(self) -> Probe:
+        """Ask the engine what it is and does; raises `EngineSetupError` where it is unusable."""
+        ...
+
+    def generate(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield `Sent` where the engine knows it, the answer's chunks, then one `Completion`.
 
         Raises `GenerationError` where the request fails, before or after the first chunk.
         """
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Release what the engine holds; safe to call twice."""
         ...

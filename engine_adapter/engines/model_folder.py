@@ -3,8 +3,8 @@
 import copy
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,14 +30,21 @@ class ModelKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in memory, its tokenizer, and the lock that its one user at a time holds."""
+    """A model in memory, its tokenizer, and the one thread that uses it."""
 
     key: ModelKey
     model: Any  # Any: transformers ships no types
     tokenizer: Any
     digest: str
     """SHA-256 over the folder's configuration, tokenizer and weights."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="generate")
+    )
+
+    @property
+    def folder(self) -> str | None:
+        """Where it lies on this machine; `None` where it came from a hub."""
+        return self.key.folder if Path(self.key.folder).is_dir() else None
 
 
 class ModelShelf:

@@ -1,11 +1,19 @@
 """A scripted engine: answers from a list, for tests of everything around an engine."""
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.contract import Speculation
-from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Request
+from engine_adapter.engines.base import (
+    Chunk,
+    Completion,
+    EngineInfo,
+    Item,
+    Probe,
+    Request,
+)
 from engine_adapter.errors import GenerationError
 
 
@@ -37,16 +45,20 @@ class ScriptedEngine:
         """What answers here."""
         return EngineInfo(provider="scripted", model="script", version="1", fingerprint="script")
 
-    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+    async def probe(self) -> Probe:
+        """Say nothing."""
+        return Probe()
+
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the scripted chunks and completion; an unknown prompt is a failed request."""
         self.requests.append(request)
         answer = self._answers.get(request.messages[-1].content)
         if answer is None:
             raise GenerationError("unknown_prompt", "the script has no answer to this prompt")
         kept = answer.chunks[: request.max_tokens]
-        for _ in kept:
-            self._wait()
-            yield Chunk(at_s=time.perf_counter(), tokens=1)
+        for text in kept:
+            await asyncio.to_thread(self._wait)
+            yield Chunk(at_s=time.perf_counter(), tokens=1, text=text)
         if answer.error is not None:
             raise answer.error
         yield Completion(
@@ -57,5 +69,5 @@ class ScriptedEngine:
             speculation=answer.speculation,
         )
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Do nothing."""

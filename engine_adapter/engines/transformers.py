@@ -5,20 +5,29 @@ Traps met: the number of draft tokens is read from the *assistant's* generation 
 next, so it is `constant` here; batch size is 1.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import json
+import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import Any, NamedTuple
 
 import torch
 import transformers
-from transformers import GenerationConfig
+from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from collector.contract import CountSource, Speculation
 from engine_adapter import acceptance_counts
-from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Request
+from engine_adapter.engines.base import (
+    Chunk,
+    Completion,
+    EngineInfo,
+    Item,
+    Probe,
+    Request,
+)
 from engine_adapter.engines.model_folder import (
     LoadedModel,
     ModelKey,
@@ -28,7 +37,29 @@ from engine_adapter.engines.model_folder import (
 from engine_adapter.engines.relaxed_acceptance import relaxed_acceptance
 from engine_adapter.engines.verify_steps import Emission, recording
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.rollout_file import Route
+from engine_adapter.routes import TransformersRoute
+
+
+class _Answered(NamedTuple):
+    """One request, answered."""
+
+    begun_s: float
+    """Reading of `time.perf_counter` when the model was free for it."""
+    input_tokens: int
+    emissions: list[Emission]
+
+
+class _GivenUp(StoppingCriteria):
+    """Ends a generation that nobody waits for: a thread cannot be cancelled from outside."""
+
+    def __init__(self, given_up: threading.Event) -> None:
+        self._given_up = given_up
+
+    def __call__(
+        self, input_ids: torch.Tensor, _scores: Any, **_: Any
+    ) -> torch.Tensor:  # Any: base
+        shape = (input_ids.shape[0],)
+        return torch.full(shape, self._given_up.is_set(), device=input_ids.device)
 
 
 class TransformersEngine:
@@ -37,7 +68,7 @@ class TransformersEngine:
     Chunks are stamped as they are emitted and handed over when the answer is complete.
     """
 
-    def __init__(self, route: Route, shelf: ModelShelf) -> None:
+    def __init__(self, route: TransformersRoute, shelf: ModelShelf) -> None:
         """Load what the route names; raises `EngineSetupError`."""
         self._route = route
         self._target = shelf.load(
@@ -59,19 +90,52 @@ class TransformersEngine:
         """What answers here."""
         return self._info
 
-    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+    async def probe(self) -> Probe:
+        """Say what was loaded."""
+        configured = self._configured_speculation()
+        config = self._target.model.config
+        return Probe(
+            version=transformers.__version__,
+            speculates=configured is not None,
+            speculation_method=configured.method if configured else None,
+            draft_model=configured.draft_model if configured else None,
+            num_speculative_tokens=configured.num_speculative_tokens if configured else None,
+            lossless=configured.lossless if configured else None,
+            synthetic_acceptance=False,
+            prefix_cache=False,
+            per_request_metrics=True,
+            context_length=getattr(config, "max_position_embeddings", None),
+            dtype=self._route.dtype,
+            chat_template=self._target.tokenizer.chat_template,
+            stop_token_ids=tuple(self._stop_token_ids()),
+            model_family=config.model_type,
+            model_folder=self._target.folder,
+        )
+
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the answer's chunks, one a forward pass of the target, then its `Completion`."""
         arrived_s = time.perf_counter()
-        with self._target.lock:
-            queue_s = time.perf_counter() - arrived_s
-            input_ids = self._encode(request)
-            emissions = self._run(input_ids, request)
-        for emission in emissions:
+        given_up = threading.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            answered = await loop.run_in_executor(
+                self._target.thread, self._answer, request, given_up
+            )
+        finally:
+            given_up.set()
+        for emission in answered.emissions:
             yield Chunk(at_s=emission.at_s, tokens=len(emission.token_ids))
-        yield self._completion(int(input_ids.shape[1]), emissions, queue_s)
+        yield self._completion(answered, queue_s=answered.begun_s - arrived_s)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Do nothing: the models belong to the shelf."""
+
+    def _answer(self, request: Request, given_up: threading.Event) -> _Answered:
+        """Answer one request, in the target's thread; stop early where nobody waits any more."""
+        begun_s = time.perf_counter()
+        input_ids = self._encode(request)
+        emissions = self._run(input_ids, request, given_up)
+        return _Answered(begun_s, int(input_ids.shape[1]), emissions)
 
     def _encode(self, request: Request) -> torch.Tensor:
         """Return the prompt's token ids, shape (1, tokens)."""
@@ -89,7 +153,9 @@ class TransformersEngine:
             )
         return input_ids
 
-    def _run(self, input_ids: torch.Tensor, request: Request) -> list[Emission]:
+    def _run(
+        self, input_ids: torch.Tensor, request: Request, given_up: threading.Event
+    ) -> list[Emission]:
         model = self._target.model
         torch.set_num_threads(self._route.threads)
         with contextlib.ExitStack() as hooks:
@@ -102,6 +168,7 @@ class TransformersEngine:
                     attention_mask=torch.ones_like(input_ids),
                     generation_config=self._generation_config(request),
                     streamer=recorder,
+                    stopping_criteria=StoppingCriteriaList([_GivenUp(given_up)]),
                     **self._speculation_arguments(),
                 )
             except torch.OutOfMemoryError as exc:
@@ -155,9 +222,12 @@ class TransformersEngine:
             )
         return None
 
-    def _completion(
-        self, input_tokens: int, emissions: list[Emission], queue_s: float
-    ) -> Completion:
+    def _stop_token_ids(self) -> list[int]:
+        ends = self._target.model.generation_config.eos_token_id
+        return ends if isinstance(ends, list) else [ends]
+
+    def _completion(self, answered: _Answered, queue_s: float) -> Completion:
+        emissions = answered.emissions
         token_ids = [token for emission in emissions for token in emission.token_ids]
         configured = self._configured_speculation()
         steps = [emission.verify_step for emission in emissions]
@@ -165,12 +235,11 @@ class TransformersEngine:
         if configured is not None and len(counted) == len(steps):
             counts = acceptance_counts.count(counted)
             configured = counts.apply(configured, CountSource.REQUEST.value)
-        ends = self._target.model.generation_config.eos_token_id
-        ended = bool(token_ids) and token_ids[-1] in (ends if isinstance(ends, list) else [ends])
+        ended = bool(token_ids) and token_ids[-1] in self._stop_token_ids()
         return Completion(
             text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
-            input_tokens=input_tokens,
+            input_tokens=answered.input_tokens,
             output_tokens=len(token_ids),
             speculation=configured,
             queue_s=queue_s,

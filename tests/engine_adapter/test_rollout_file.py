@@ -6,7 +6,9 @@ import pytest
 
 from engine_adapter import rollout_file
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.rollout_file import CollectorAddress, Load, Rollout, Route, Sampling
+from engine_adapter.load_shape import Load
+from engine_adapter.rollout_file import CollectorAddress, Rollout, Sampling
+from engine_adapter.routes import TransformersRoute
 
 GOOD = """
 rollout: support-k4
@@ -31,9 +33,8 @@ def test_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert rollout_file.read(write(tmp_path, GOOD)) == Rollout(
         rollout="support-k4",
         workload=str(tmp_path / "prompts.jsonl"),
-        baseline=Route(engine="transformers", model=str(tmp_path / "target")),
-        candidate=Route(
-            engine="transformers",
+        baseline=TransformersRoute(model=str(tmp_path / "target")),
+        candidate=TransformersRoute(
             model=str(tmp_path / "target"),
             draft_model="draft",
             num_speculative_tokens=4,

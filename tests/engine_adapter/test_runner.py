@@ -1,20 +1,24 @@
 """Schedules, generations and spans, with a scripted engine where the models do not matter."""
 
+import asyncio
 import itertools
 import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
+from importlib.metadata import version
 
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from collector.contract import Arm, Content, Generation, Speculation, decode, encode
-from engine_adapter import runner
+from engine_adapter import journal, runner
 from engine_adapter.engines.scripted import ScriptedAnswer, ScriptedEngine
 from engine_adapter.errors import GenerationError, TelemetryError
+from engine_adapter.load_shape import Load
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.runner import Experiment
 from engine_adapter.schedule import Turn, turns
@@ -26,8 +30,9 @@ B, C = Arm.BASELINE, Arm.CANDIDATE
 
 
 def order(prompts: list[Prompt], **settings: object) -> list[tuple[str, int, Arm, bool]]:
-    base: dict[str, object] = {"repeats": 1, "order": "abba", "warmup": 0, "seed": 1}
-    found = turns(prompts, **(base | settings))  # type: ignore[arg-type]
+    seed = settings.pop("seed", 1)
+    assert isinstance(seed, int)
+    found = turns(prompts, Load.model_validate({"warmup": 0} | settings), seed=seed)
     return [(turn.prompt.id, turn.repeat, turn.arm, turn.warmup) for turn in found]
 
 
@@ -68,8 +73,16 @@ def experiment(baseline: ScriptedEngine, candidate: ScriptedEngine) -> Experimen
         rollout="r",
         engines={B: baseline, C: candidate},
         sampling=Sampling(max_tokens=9, seed=5),
-        service_version="0",
+        journal=journal.unwritten(),
     )
+
+
+def run(
+    experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int = 1
+) -> list[Generation]:
+    made: list[Generation] = []
+    asyncio.run(runner.run(experiment, schedule, concurrency=concurrency, record=made.append))
+    return made
 
 
 def script(**answers: ScriptedAnswer) -> ScriptedEngine:
@@ -91,7 +104,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         dims={"language": "en"},
     )
     before = time.time_ns()
-    (made,) = runner.run(experiment(engine, engine), iter([Turn(prompt, 2, C)]), concurrency=1)
+    (made,) = run(experiment(engine, engine), iter([Turn(prompt, 2, C)]))
     assert before <= made.start_unix_ns <= made.end_unix_ns <= time.time_ns()
     assert made.ttft_s is not None
     assert made.tpot_s is not None
@@ -141,27 +154,34 @@ def test_a_generation_carries_what_the_client_saw() -> None:
             output_schema='{"type": "object"}',
         ),
         service_name="draftgate",
-        service_version="0",
+        service_version=version("draftgate"),
         fingerprint="script",
     )
 
 
 def test_a_failed_request_is_a_generation_and_the_run_goes_on() -> None:
-    """An engine's error becomes `error.type`; tokens and text are absent, not 0; others go on."""
+    """An error becomes `error.type`; counts are absent, what arrived is kept; others go on."""
     engine = script(
         say_0=ScriptedAnswer(chunks=("a",), error=GenerationError("timeout", "too slow")),
         say_1=ScriptedAnswer(chunks=("b",)),
     )
     schedule = (Turn(prompt, 0, B) for prompt in PROMPTS[:2])
-    failed, fine = runner.run(experiment(engine, engine), schedule, concurrency=1)
+    failed, fine = run(experiment(engine, engine), schedule)
     assert (failed.error_type, failed.output_tokens, failed.finish_reasons) == (
         "timeout",
         None,
         None,
     )
     assert failed.ttft_s is not None
+    assert failed.stream_chunks == 1
     assert failed.content is not None
-    assert failed.content.output_messages is None
+    assert json.loads(failed.content.output_messages or "") == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": "a"}],
+            "finish_reason": "error",
+        }
+    ]
     assert fine.error_type is None
 
 
@@ -178,8 +198,8 @@ def test_a_closed_loop_keeps_its_concurrency() -> None:
             peak[0] -= 1
 
     engine = ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
-    schedule = turns(PROMPTS, repeats=1, order="abba", warmup=0, seed=1)
-    made = list(runner.run(experiment(engine, engine), schedule, concurrency=3))
+    schedule = turns(PROMPTS, Load(warmup=0), seed=1)
+    made = run(experiment(engine, engine), schedule, concurrency=3)
     assert len(made) == 8
     assert peak[1] == 3
     assert max(g.concurrency or 0 for g in made) == 3
@@ -189,7 +209,7 @@ def generations(count: int) -> list[Generation]:
     engine = script(**{f"say_{i}": ScriptedAnswer(chunks=("a",)) for i in range(4)})
     table = itertools.islice(itertools.cycle(PROMPTS), count)
     schedule = (Turn(prompt, 0, B) for prompt in table)
-    return list(runner.run(experiment(engine, engine), schedule, concurrency=1))
+    return run(experiment(engine, engine), schedule)
 
 
 def test_the_span_is_the_record() -> None:

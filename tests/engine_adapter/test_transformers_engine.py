@@ -1,5 +1,6 @@
 """The in-process engine: real (random) models, real `generate`, counts checked against the text."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,14 +8,26 @@ import pytest
 import torch
 
 from collector.contract import Generation, Speculation, violations
-from engine_adapter.engines import Chunk, Completion, EngineOpener, Request
+from engine_adapter.engines import Chunk, Completion, Engine, EngineOpener, Item, Request
 from engine_adapter.engines.model_folder import ModelKey, ModelShelf, deepen
 from engine_adapter.engines.relaxed_acceptance import relax
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.rollout_file import Route
+from engine_adapter.routes import TransformersRoute
 from engine_adapter.workload import Message
 
 PROMPTS = ["the order was shipped on monday", "will arrive soon", "by north way and by north way"]
+
+
+def opened(opener: EngineOpener, route: TransformersRoute) -> Engine:
+    return asyncio.run(opener.open(route))
+
+
+def items(engine: Engine, asked: Request) -> list[Item]:
+    async def collect() -> list[Item]:
+        return [item async for item in engine.generate(asked)]
+
+    return asyncio.run(collect())
+
 
 Answer = tuple[list[Chunk], Completion]
 Ask = Callable[..., list[Answer]]
@@ -35,12 +48,11 @@ def ask() -> Ask:
     opener = EngineOpener()
 
     def answers(max_tokens: int = 24, temperature: float = 0.0, **route: object) -> list[Answer]:
-        engine = opener.open(Route.model_validate({"engine": "transformers"} | route))
+        engine = opened(opener, TransformersRoute.model_validate(route))
         found = []
         for prompt in PROMPTS:
-            *chunks, completion = engine.generate(
-                request(prompt, max_tokens=max_tokens, temperature=temperature)
-            )
+            asked = request(prompt, max_tokens=max_tokens, temperature=temperature)
+            *chunks, completion = items(engine, asked)
             assert isinstance(completion, Completion)
             assert all(isinstance(chunk, Chunk) for chunk in chunks)
             found.append((chunks, completion))
@@ -165,9 +177,9 @@ def test_an_answer_cut_by_max_tokens_says_length(ask: Ask, random_pair: dict[str
 
 def test_a_prompt_longer_than_the_model_fails_that_request(random_pair: dict[str, Path]) -> None:
     """Too many tokens are a failed generation with a type, not a crash of the run."""
-    engine = EngineOpener().open(Route(engine="transformers", model=str(random_pair["target"])))
+    engine = opened(EngineOpener(), TransformersRoute(model=str(random_pair["target"])))
     with pytest.raises(GenerationError, match="exceed the model's 128 positions") as caught:
-        list(engine.generate(request("soon", max_tokens=200)))
+        items(engine, request("soon", max_tokens=200))
     assert caught.value.error_type == "context_length_exceeded"
 
 
@@ -176,10 +188,8 @@ def test_the_fingerprint_tells_routes_apart(random_pair: dict[str, Path]) -> Non
     target, draft = str(random_pair["target"]), str(random_pair["draft"])
 
     def fingerprint(k: int) -> str:
-        route = Route(
-            engine="transformers", model=target, draft_model=draft, num_speculative_tokens=k
-        )
-        return EngineOpener().open(route).info.fingerprint
+        route = TransformersRoute(model=target, draft_model=draft, num_speculative_tokens=k)
+        return opened(EngineOpener(), route).info.fingerprint
 
     assert fingerprint(2) == fingerprint(2)
     assert fingerprint(2) != fingerprint(3)
@@ -192,12 +202,12 @@ class TestBadFolders:
         folder.mkdir()
         (folder / "config.json").write_text((random_pair["target"] / "config.json").read_text())
         with pytest.raises(EngineSetupError, match=r"empty holds no weights .*; copy them there"):
-            EngineOpener().open(Route(engine="transformers", model=str(folder)))
+            opened(EngineOpener(), TransformersRoute(model=str(folder)))
 
     def test_no_configuration(self, tmp_path: Path) -> None:
         """A folder that is no model is named."""
         with pytest.raises(EngineSetupError, match=r"holds no config\.json"):
-            EngineOpener().open(Route(engine="transformers", model=str(tmp_path)))
+            opened(EngineOpener(), TransformersRoute(model=str(tmp_path)))
 
     def test_truncated_weights(self, random_pair: dict[str, Path], tmp_path: Path) -> None:
         """Damaged weights are a one-line error."""
@@ -206,24 +216,23 @@ class TestBadFolders:
         weights = tmp_path / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:100])
         with pytest.raises(EngineSetupError, match="cannot be loaded") as caught:
-            EngineOpener().open(Route(engine="transformers", model=str(tmp_path)))
+            opened(EngineOpener(), TransformersRoute(model=str(tmp_path)))
         assert "\n" not in str(caught.value)
 
     def test_another_tokenizer(self, random_pair: dict[str, Path]) -> None:
         """A draft of another vocabulary is refused before the first request."""
-        route = Route(
-            engine="transformers",
+        route = TransformersRoute(
             model=str(random_pair["target"]),
             draft_model=str(random_pair["stranger"]),
         )
         with pytest.raises(EngineSetupError, match="has another tokenizer than"):
-            EngineOpener().open(route)
+            opened(EngineOpener(), route)
 
     def test_no_such_device(self, random_pair: dict[str, Path]) -> None:
         """A device that torch does not know is named."""
-        route = Route(engine="transformers", model=str(random_pair["target"]), device="tpu9")
+        route = TransformersRoute(model=str(random_pair["target"]), device="tpu9")
         with pytest.raises(EngineSetupError, match="wanted cpu, cuda or cuda:0"):
-            EngineOpener().open(route)
+            opened(EngineOpener(), route)
 
 
 def generation_with(spec: Speculation) -> Generation:

@@ -1,0 +1,177 @@
+"""What an engine's answer says of itself, read from whole documents, stream events, and headers.
+
+One reader class an engine, one instance a request. A reader keeps no connection: whoever holds the
+bytes (the streaming core, a router, an SDK's callback) hands it the decoded JSON. It reports what
+the engine said and nothing else; what the engine did not say is absent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from collector.contract import CountSource, Speculation
+from engine_adapter.engines.json_fields import JsonObject, count, objects, text, within
+from engine_adapter.errors import GenerationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationSetup:
+    """What is known of how a route speculates, before its first answer."""
+
+    on: bool | None = None
+    """Absent where the engine does not say; only where it is true is a missing count zero."""
+    configured: Speculation = field(default_factory=Speculation)
+    """Method, draft model, k, lossless: as far as known, without counts."""
+    fixed_width: int | None = None
+    """Draft tokens that each verify step proposes; absent where steps may differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of the answer's output."""
+
+    text: str
+    tokens: int | None
+    """Tokens in it, where the engine says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """All that an engine said of one answer; what it did not say is absent."""
+
+    text: str
+    finish_reason: str | None
+    """As in the OpenAI API: stop, length, tool_calls, …; `None` is a partial answer."""
+    response_id: str | None
+    model: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_input_tokens: int | None
+    server_ttft_s: float | None
+    """From the request's arrival to the first token."""
+    queue_s: float | None
+    prefill_s: float | None
+    """From scheduling to the first token."""
+    decode_s: float | None
+    """From the first token to the last."""
+    speculation: Speculation | None
+
+
+_FINISHES = {
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "word": "stop",
+    "limit": "length",
+}
+"""What engines' native routes call the ends that the OpenAI API calls `stop` and `length`."""
+
+
+class AnswerReader:
+    """Reads an OpenAI-compatible server's answer; engines that say more extend it.
+
+    Of several choices the first is the answer, and counts that an engine gives for the whole
+    request are then absent.
+    """
+
+    provider: ClassVar[str] = "openai"
+    """`gen_ai.provider.name`."""
+
+    def __init__(self, setup: SpeculationSetup | None = None) -> None:
+        """Read an answer of a route that is known to speculate so."""
+        self.setup = setup or SpeculationSetup()
+        self.several_choices = False
+        self._text: list[str] = []
+        self._finish_reason: str | None = None
+        self._named: dict[str, str] = {}
+        self._usage: JsonObject = {}
+
+    @classmethod
+    def request_fields(cls, *, stream: bool) -> dict[str, Any]:
+        """Return the request's fields that make the engine say what can be read."""
+        return {"stream_options": {"include_usage": True}} if stream else {}
+
+    def take_headers(self, headers: Mapping[str, str]) -> None:
+        """Take the answer's HTTP headers, names in any case; most engines say nothing there."""
+
+    def take(self, document: JsonObject) -> Piece | None:
+        """Take a whole answer or one event of a stream; return the output in it, if any.
+
+        Raises `GenerationError` where the document is an error that the engine reports.
+        """
+        _raise_reported(document)
+        for name in ("id", "model"):
+            if (value := text(document, name)) is not None:
+                self._named[name] = value
+        if isinstance(usage := within(document, "usage"), Mapping):
+            self._usage = usage
+        choices = objects(document, "choices")
+        self.several_choices |= any(count(choice, "index") for choice in choices)
+        piece = None
+        for choice in choices:
+            if not count(choice, "index"):
+                piece = self._choice(choice)
+        return self.observe(document, piece)
+
+    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+        """Read what this engine says besides the OpenAI API's fields; may say a piece's tokens."""
+        del document
+        return piece
+
+    def answer(self) -> Answer:
+        """Return what was said so far; the last word once the stream has ended."""
+        return Answer(
+            text="".join(self._text),
+            finish_reason=self._finish_reason,
+            response_id=self._named.get("id"),
+            model=self._named.get("model"),
+            input_tokens=count(self._usage, "prompt_tokens"),
+            output_tokens=self.output_tokens,
+            cached_input_tokens=count(self._usage, "prompt_tokens_details", "cached_tokens"),
+            server_ttft_s=None,
+            queue_s=None,
+            prefill_s=None,
+            decode_s=None,
+            speculation=self.setup.configured if self.setup.on else None,
+        )
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens generated, as the usage says."""
+        return count(self._usage, "completion_tokens")
+
+    def finish(self, reason: object) -> None:
+        """Take the reason why the answer ended."""
+        if isinstance(reason, str):
+            self._finish_reason = _FINISHES.get(reason, reason)
+
+    def add(self, words: str) -> None:
+        """Take a part of the answer's text."""
+        self._text.append(words)
+
+    def counted(self, source: CountSource, **counts: Any) -> Speculation:  # Any: a field's own type
+        """Return the configured speculation with counts and where they come from."""
+        return replace(self.setup.configured, source=source.value, **counts)
+
+    def _choice(self, choice: JsonObject) -> Piece | None:
+        self.finish(within(choice, "finish_reason"))
+        part = within(choice, "delta") or within(choice, "message") or {}
+        words = text(part, "content") or text(choice, "text") or ""
+        self.add(words)
+        ids = within(choice, "token_ids")
+        tokens = len(ids) if isinstance(ids, list) else None
+        thought = text(part, "reasoning_content") or text(part, "reasoning")
+        if words or tokens or thought or within(part, "tool_calls"):
+            return Piece(text=words, tokens=tokens)
+        return None
+
+
+def _raise_reported(document: JsonObject) -> None:
+    """Raise the error that an engine sent in place of an answer, whichever shape it has."""
+    error = within(document, "error")
+    if error is None and text(document, "object") == "error":
+        error = document
+    if not error:
+        return
+    words = error if isinstance(error, str) else text(error, "message")
+    raise GenerationError("server_error_in_stream", words or f"the engine reported {error!r:.200}")

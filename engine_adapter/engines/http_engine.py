@@ -1,0 +1,300 @@
+"""An engine behind the OpenAI API whose own words are read: its file says where they stand.
+
+What an answer does not say of its speculation is taken from two scrapes of `/metrics` around it,
+where nothing else ran; where something did, it stays absent.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, ClassVar, Self
+
+from collector.contract import CountSource, Speculation
+from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
+from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request, Sent
+from engine_adapter.engines.json_fields import objects, text
+from engine_adapter.engines.openai_api import client_of, fingerprint
+from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
+from engine_adapter.engines.self_description import (
+    MODELS,
+    Finding,
+    SelfDescription,
+    documents_of,
+    metrics_of,
+    server_root,
+)
+from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.routes import HttpRoute
+from engine_adapter.transport import HttpClient
+from engine_adapter.workload import Message
+
+ROUTE = "/chat/completions"
+_SCRAPES = 6
+_SCRAPE_PAUSE_S = 0.05
+_QUESTION = Request(
+    messages=(Message(role="user", content="Count: one two three one two three one two"),),
+    max_tokens=8,
+)
+"""Asked twice before a run, to see what this server says; its repetition gives n-grams a chance."""
+
+
+_PASSING = frozenset(
+    (
+        "connection_reset",
+        "first_byte_timeout",
+        "idle_timeout",
+        "invalid_json",
+        "rate_limited",
+        "request_timeout",
+        "server_error_in_stream",
+        "stream_truncated",
+        "total_timeout",
+    )
+)
+"""Failures of one request, after which the next may be answered."""
+
+
+class HttpEngine:
+    """One route over HTTP; each engine's file fills in the class attributes and `interpret`."""
+
+    reader: ClassVar[type[AnswerReader]] = AnswerReader
+    counters: ClassVar[SpeculationCounters | None] = None
+    metrics_route: ClassVar[str | None] = "/metrics"
+    own_routes: ClassVar[tuple[str, ...]] = ()
+    """Routes at the server's root that describe it."""
+    questions: ClassVar[int] = 2
+    """Short requests before a run, to see what this server says of each."""
+    ends_with_done: ClassVar[bool] = True
+
+    def __init__(self, route: HttpRoute, client: HttpClient) -> None:
+        self.route = route
+        self.client = client
+        self._finding = Finding(probe=Probe(), setup=SpeculationSetup())
+        self._info = EngineInfo(
+            provider=self.reader.provider, model=route.model, version="unknown", fingerprint=""
+        )
+        self._in_flight = 0
+        self._overlapped = 0
+        self._before: Scrape | None = None
+        self._scrapes = False
+
+    @classmethod
+    async def open(cls, route: HttpRoute) -> Self:
+        """Return the engine, asked what it is; raises `EngineSetupError` where it is unusable."""
+        client = client_of(route)
+        engine = cls(route, client)
+        try:
+            await engine._introduce()
+        except BaseException:
+            await client.close()
+            raise
+        return engine
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return self._info
+
+    async def probe(self) -> Probe:
+        """Return what the engine said of itself when the route was opened."""
+        return self._finding.probe
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.close()
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Return what an engine's self-description means."""
+        return Finding(
+            probe=Probe(metrics_url=said.metrics_url, prefix_cache=said.reuses_prefixes),
+            setup=SpeculationSetup(),
+        )
+
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield when it was sent, the answer's chunks and its completion.
+
+        Raises `GenerationError`.
+        """
+        reader = self.reader(self._finding.setup)
+        self._in_flight += 1
+        self._overlapped += self._in_flight > 1
+        overlapped = self._overlapped
+        try:
+            async with aclosing(self._streamed(request, reader)) as items:
+                async for item in items:
+                    yield item
+            answer = reader.answer()
+            if answer.finish_reason is None:
+                raise GenerationError(
+                    "missing_fields",
+                    f"{self.client.url}{ROUTE}: the stream ended without a `finish_reason`; a "
+                    "proxy between may strip fields",
+                )
+            alone = self._in_flight == 1 and overlapped == self._overlapped
+            yield _completion(await self._with_scraped_counts(answer, alone=alone))
+        finally:
+            self._in_flight -= 1
+
+    async def _streamed(self, request: Request, reader: AnswerReader) -> AsyncGenerator[Item, None]:
+        body = self._body(request)
+        async with self.client.stream(ROUTE, body, headers=_trace_headers(request)) as stream:
+            reader.take_headers(stream.headers)
+            if stream.sent_s is not None:
+                yield Sent(at_s=stream.sent_s)
+            async with aclosing(stream.objects(until_done=self.ends_with_done)) as events:
+                async for event in events:
+                    piece = reader.take(event.body)
+                    if piece is not None:
+                        yield Chunk(at_s=event.at_s, tokens=piece.tokens, text=piece.text)
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        """Return the request's JSON."""
+        body: dict[str, Any] = {
+            "model": self.route.model,
+            "messages": [message.model_dump() for message in request.messages],
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "stream": True,
+        }
+        optional = {"top_p": request.top_p, "top_k": request.top_k, "seed": request.seed}
+        body |= {key: value for key, value in optional.items() if value is not None}
+        return body | self.reader.request_fields(stream=True) | self.route.extra_body
+
+    async def _with_scraped_counts(self, answer: Answer, *, alone: bool) -> Answer:
+        """Return the answer with counts from `/metrics`, where it has none and nothing else ran."""
+        if not self._scrapes or _is_counted(answer):
+            return answer
+        before, self._before = self._before, None
+        if not alone or self.counters is None:
+            return answer
+        for _ in range(_SCRAPES):  # engines count a request a moment after its last chunk
+            after = await self._scrape()
+            self._before = after
+            if after is None or before is None:
+                return answer
+            counts = request_counts(before, after, self.counters, answer.output_tokens)
+            if counts is not None and any(count is not None for count in counts):
+                scraped = replace(
+                    answer.speculation or self._finding.setup.configured,
+                    source=CountSource.SCRAPE.value,
+                    **counts._asdict(),
+                )
+                return replace(answer, speculation=scraped)
+            await asyncio.sleep(_SCRAPE_PAUSE_S)
+        return answer
+
+    async def _scrape(self) -> Scrape | None:
+        url = self._finding.probe.metrics_url
+        return await metrics_of(self.client, url) if url is not None else None
+
+    async def _introduce(self) -> None:
+        try:
+            said = await self._self_description()
+        except GenerationError as exc:
+            raise EngineSetupError(str(exc)) from exc
+        self._finding = self.interpret(said)
+        self._info = replace(
+            self._info,
+            version=self._finding.probe.version or "unknown",
+            fingerprint=fingerprint(self.route, _identity(self._finding.probe)),
+        )
+        counted = said.again is not None and _is_counted(said.again)
+        self._before = said.metrics
+        self._scrapes = (
+            said.metrics is not None and not counted and self._finding.probe.speculates is not False
+        )
+
+    async def _self_description(self) -> SelfDescription:
+        models = await documents_of(self.client, (MODELS,))
+        self._check_model(models.get(MODELS))
+        answers = [await self._asked() for _ in range(self.questions)]
+        url = self._metrics_url()
+        metrics = await metrics_of(self.client, url) if url is not None else None
+        return SelfDescription(
+            documents=models | await documents_of(self.client, self.own_routes),
+            metrics=metrics,
+            metrics_url=url if metrics is not None else None,
+            answer=answers[0] if answers else None,
+            again=answers[-1] if answers else None,
+        )
+
+    def _metrics_url(self) -> str | None:
+        if self.route.metrics_url is not None or self.metrics_route is None:
+            return self.route.metrics_url
+        return server_root(self.client.url) + self.metrics_route
+
+    async def _asked(self) -> Answer | None:
+        """Return what is said of a short request; `None` where this one failed, as any may."""
+        reader = self.reader()
+        try:
+            async with aclosing(self._streamed(_QUESTION, reader)) as items:
+                async for _ in items:
+                    pass
+        except GenerationError as exc:
+            if exc.error_type in _PASSING or (exc.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                return None
+            raise
+        return reader.answer()
+
+    def _check_model(self, models: object) -> None:
+        """Compare with what is served; a server that does not list it is taken at its word."""
+        names = [text(model, "id") for model in objects(models, "data")]
+        if names and self.route.model not in names:
+            raise EngineSetupError(
+                f"model: {self.client.url} does not serve {self.route.model!r}; it lists "
+                f"{', '.join(map(str, names[:5]))}"
+            )
+
+
+def _trace_headers(request: Request) -> dict[str, str]:
+    """Return what makes an engine's own span a child of the generation's, and names its log line.
+
+    `traceparent` as in W3C Trace Context; vLLM makes the response's id of X-Request-Id.
+    """
+    if request.trace_id is None or request.span_id is None:
+        return {}
+    return {
+        "traceparent": f"00-{request.trace_id}-{request.span_id}-01",
+        "x-request-id": request.trace_id,
+    }
+
+
+def _is_counted(answer: Answer) -> bool:
+    said = answer.speculation
+    return said is not None and said.accepted_tokens is not None
+
+
+def _identity(probe: Probe) -> dict[str, object]:
+    """Return what of a probe makes one engine another: not its address, not its free memory."""
+    return {
+        "version": probe.version,
+        "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],
+        "lossless": probe.lossless,
+        "dtype": probe.dtype,
+        "tokenizer": probe.tokenizer_digest,
+    }
+
+
+def _completion(answer: Answer) -> Completion:
+    return Completion(
+        text=answer.text,
+        finish_reason=answer.finish_reason or "",
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        speculation=_without_nothing(answer.speculation),
+        response_id=answer.response_id,
+        response_model=answer.model,
+        cached_input_tokens=answer.cached_input_tokens,
+        queue_s=answer.queue_s,
+        server_ttft_s=answer.server_ttft_s,
+        prefill_s=answer.prefill_s,
+        decode_s=answer.decode_s,
+    )
+
+
+def _without_nothing(said: Speculation | None) -> Speculation | None:
+    """Return what is known of the speculation; `None` where that is nothing."""
+    return said if said != Speculation() else None

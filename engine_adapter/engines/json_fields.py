@@ -1,0 +1,61 @@
+"""Read single fields of foreign JSON: the value where it is of the wanted type, else absent."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+JsonObject = Mapping[str, Any]  # Any: foreign JSON, looked at one field at a time
+
+
+def within(document: object, *path: str | int) -> Any:  # Any: whatever stands there
+    """Return what stands at a path of keys and indices; `None` where the path breaks off."""
+    for part in path:
+        if isinstance(part, str):
+            document = document.get(part) if isinstance(document, Mapping) else None
+        else:
+            listed = isinstance(document, list) and -len(document) <= part < len(document)
+            document = document[part] if isinstance(document, list) and listed else None
+    return document
+
+
+def text(document: object, *path: str | int) -> str | None:
+    """Return a string."""
+    value = within(document, *path)
+    return value if isinstance(value, str) else None
+
+
+def count(document: object, *path: str | int) -> int | None:
+    """Return a whole number that is not negative, also where it is written as 3.0."""
+    value = number(document, *path)
+    return int(value) if value is not None and value == int(value) and value >= 0 else None
+
+
+def number(document: object, *path: str | int) -> float | None:
+    """Return a finite number; a boolean is none."""
+    value = within(document, *path)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+def seconds(document: object, *path: str | int) -> float | None:
+    """Return a duration that is given in milliseconds."""
+    milliseconds = number(document, *path)
+    return milliseconds / 1e3 if milliseconds is not None and milliseconds >= 0 else None
+
+
+def counts(document: object, *path: str | int) -> tuple[int, ...] | None:
+    """Return a list of whole numbers that are not negative."""
+    values = within(document, *path)
+    if not isinstance(values, list):
+        return None
+    whole = [count(values, index) for index in range(len(values))]
+    return None if None in whole else tuple(value for value in whole if value is not None)
+
+
+def objects(document: object, *path: str | int) -> Sequence[JsonObject]:
+    """Return a list's objects; empty where there is no list."""
+    values = within(document, *path)
+    if not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, Mapping)]

@@ -1,0 +1,38 @@
+"""Any other server of the OpenAI API: usage and text, and nothing of speculation.
+
+`usage.completion_tokens_details.accepted_prediction_tokens` counts tokens of a prediction that the
+*client* sent with the request (Predicted Outputs). It says nothing of a draft, so it is not read.
+"""
+
+from typing import ClassVar
+
+from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.self_description import Finding, SelfDescription
+
+
+class OpenAIReader(AnswerReader):
+    """Reads what the OpenAI API itself has: text, finish reason, usage, cached tokens."""
+
+    provider: ClassVar[str] = "openai"
+
+
+class OpenAIEngine(HttpEngine):
+    """A server that streams chat completions; it is asked nothing that costs its owner tokens."""
+
+    reader = OpenAIReader
+    questions: ClassVar[int] = 0
+    metrics_route: ClassVar[str | None] = None
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Say that such a server says nothing of its speculation."""
+        del said
+        advice = (
+            "engine: openai knows no engine's own counts; name the engine (vllm, sglang, "
+            "llamacpp, …) to have its acceptance recorded"
+        )
+        return Finding(
+            probe=Probe(per_request_metrics=False, advice=(advice,)), setup=SpeculationSetup()
+        )

@@ -1,0 +1,132 @@
+"""Differences of two scrapes of `/metrics` around one request, where nothing else ran.
+
+An engine whose answers do not speak of speculation may still count it. The difference is the
+request's own if and only if no other request ran in between, and that is not assumed but read: the
+engine must be idle in both scrapes, and must have finished one request, of exactly this answer's
+tokens, in between.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from prometheus_client.parser import text_string_to_metric_families
+
+Labels = Mapping[str, str]
+
+
+class Scrape:
+    """The samples of one scrape."""
+
+    def __init__(self, samples: Mapping[str, list[tuple[Labels, float]]]) -> None:
+        self._samples = samples
+
+    @classmethod
+    def parse(cls, exposition: str) -> "Scrape":
+        """Read the text format; raises `ValueError` where it is something else."""
+        samples: dict[str, list[tuple[Labels, float]]] = defaultdict(list)
+        for family in text_string_to_metric_families(exposition):
+            for sample in family.samples:
+                samples[sample.name].append((sample.labels, sample.value))
+        return cls(samples)
+
+    def total(self, name: str) -> float | None:
+        """Return the sum over all labels; `None` where the engine has no such sample."""
+        found = self._samples.get(name)
+        return sum(value for _, value in found) if found else None
+
+    def by_label(self, name: str, label: str) -> dict[str, float]:
+        """Return the sums for each value of a label."""
+        sums: dict[str, float] = defaultdict(float)
+        for labels, value in self._samples.get(name, ()):
+            if label in labels:
+                sums[labels[label]] += value
+        return dict(sums)
+
+    def label(self, name: str, label: str) -> str | None:
+        """Return a label of the first sample of that name, such as a flag in an info metric."""
+        found = self._samples.get(name)
+        return found[0][0].get(label) if found else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationCounters:
+    """The names of an engine's counters; what it has no counter of is `None`."""
+
+    generated: str
+    """Grows by the tokens of each answer."""
+    requests: str | None
+    """Grows by one with each request that ended; llama.cpp has none."""
+    in_flight: tuple[str, ...]
+    """Gauges that are 0 where the engine is idle."""
+    steps: str | None = None
+    drafted: str | None = None
+    accepted: str | None = None
+    drafted_per_position: tuple[str, str] | None = None
+    """Name and the label that holds the position."""
+    accepted_per_position: tuple[str, str] | None = None
+    steps_include_prefill: bool = False
+
+
+class ScrapedCounts(NamedTuple):
+    """One request's counts; the engine has no counter of those that are `None`."""
+
+    steps: int | None
+    draft_tokens: int | None
+    accepted_tokens: int | None
+    draft_tokens_per_pos: tuple[int, ...] | None
+    accepted_tokens_per_pos: tuple[int, ...] | None
+
+
+def request_counts(
+    before: Scrape, after: Scrape, counters: SpeculationCounters, output_tokens: int | None
+) -> ScrapedCounts | None:
+    """Return the counts of the one request between two scrapes.
+
+    `None` where the engine began anew, has not counted this request yet, or counted others too.
+    """
+    difference = _Difference(before, after)
+    busy = [gauge for gauge in counters.in_flight if before.total(gauge) or after.total(gauge)]
+    if busy or output_tokens is None or difference.of(counters.generated) != output_tokens:
+        return None
+    if counters.requests is not None and difference.of(counters.requests) != 1:
+        return None
+    return counts_between(before, after, counters)
+
+
+def counts_between(before: Scrape, after: Scrape, counters: SpeculationCounters) -> ScrapedCounts:
+    """Return the counts of all requests between two scrapes."""
+    difference = _Difference(before, after)
+    steps = difference.of(counters.steps)
+    if steps is not None and counters.steps_include_prefill:
+        steps -= difference.of(counters.requests) or 0
+    return ScrapedCounts(
+        steps=steps,
+        draft_tokens=difference.of(counters.drafted),
+        accepted_tokens=difference.of(counters.accepted),
+        draft_tokens_per_pos=difference.per_position(counters.drafted_per_position),
+        accepted_tokens_per_pos=difference.per_position(counters.accepted_per_position),
+    )
+
+
+class _Difference(NamedTuple):
+    before: Scrape
+    after: Scrape
+
+    def of(self, name: str | None) -> int | None:
+        """Return by how much a counter grew; a counter that appeared began at 0."""
+        if name is None or (now := self.after.total(name)) is None:
+            return None
+        grown = now - (self.before.total(name) or 0)
+        return int(grown) if grown >= 0 and grown == int(grown) else None
+
+    def per_position(self, named: tuple[str, str] | None) -> tuple[int, ...] | None:
+        """Return the growth at each position, the first position first."""
+        if named is None:
+            return None
+        then, now = self.before.by_label(*named), self.after.by_label(*named)
+        if not now or not all(position.isdigit() for position in now):
+            return None
+        grown = [now[position] - then.get(position, 0) for position in sorted(now, key=int)]
+        return tuple(map(int, grown)) if min(grown) >= 0 else None

@@ -1,0 +1,107 @@
+"""Text Generation Inference: times in headers, and nothing of speculation in an answer.
+
+It is in maintenance mode since the beginning of 2026. `details.tokens[].special` marks special
+tokens, not draft tokens. Acceptance is in `/metrics` alone (see `speculation_scraped`), and the
+number of proposed tokens nowhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.base import Probe
+from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.json_fields import JsonObject, count, text, within
+from engine_adapter.engines.scrape import SpeculationCounters
+from engine_adapter.engines.self_description import Finding, SelfDescription
+
+
+class TgiReader(AnswerReader):
+    """Reads TGI's answers, on its OpenAI routes and on `/generate` and `/generate_stream`."""
+
+    provider: ClassVar[str] = "tgi"
+
+    def __init__(self, setup: SpeculationSetup | None = None) -> None:
+        super().__init__(setup)
+        self._headers: dict[str, str] = {}
+        self._details: object = None
+
+    def take_headers(self, headers: Mapping[str, str]) -> None:
+        """Keep the times and token counts, which an answer that is not streamed has."""
+        self._headers = {name.lower(): value for name, value in headers.items()}
+
+    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+        """Read the native routes' text, token and details."""
+        self._details = within(document, "details") or self._details
+        self.finish(within(self._details, "finish_reason"))
+        if isinstance(token := within(document, "token"), Mapping):
+            words = "" if within(token, "special") is True else text(token, "text") or ""
+            self.add(words)
+            return Piece(text=words, tokens=1)
+        if (whole := text(document, "generated_text")) is not None:
+            self.add(whole)
+            return Piece(text=whole, tokens=None)
+        return piece
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens generated: by the usage, the details, or the headers."""
+        said = super().output_tokens
+        if said is None:
+            said = count(self._details, "generated_tokens")
+        return said if said is not None else self._header("x-generated-tokens")
+
+    def answer(self) -> Answer:
+        """Return what was said, times included."""
+        said = super().answer()
+        queued_ms = self._header("x-queue-time")
+        prompt = said.input_tokens
+        return replace(
+            said,
+            input_tokens=prompt if prompt is not None else self._header("x-prompt-tokens"),
+            queue_s=queued_ms / 1e3 if queued_ms is not None else None,
+        )
+
+    def _header(self, name: str) -> int | None:
+        value = self._headers.get(name, "")
+        return int(value) if value.isascii() and value.isdigit() else None
+
+
+COUNTERS = SpeculationCounters(
+    generated="tgi_request_generated_tokens_sum",
+    requests="tgi_request_generated_tokens_count",
+    in_flight=("tgi_batch_current_size", "tgi_queue_size"),
+    steps="tgi_request_skipped_tokens_count",
+    accepted="tgi_request_skipped_tokens_sum",
+    steps_include_prefill=True,
+)
+"""`tgi_request_skipped_tokens` is named after requests and observed once a generation step."""
+
+
+class TgiEngine(HttpEngine):
+    """A route of text-generation-inference."""
+
+    reader = TgiReader
+    counters = COUNTERS
+    own_routes = ("/info",)
+
+    @classmethod
+    def interpret(cls, said: SelfDescription) -> Finding:
+        """Read the version; that it speculates shows only once a draft token was accepted."""
+        accepted = said.metrics.total("tgi_request_skipped_tokens_sum") if said.metrics else None
+        speculates = True if accepted else None
+        advice = (
+            "TGI counts accepted tokens in /metrics alone, and proposed tokens nowhere: run with "
+            "concurrency 1 to have acceptance lengths; rates cannot be known"
+        )
+        probe = Probe(
+            version=text(said.of("/info"), "version"),
+            speculates=speculates,
+            prefix_cache=said.reuses_prefixes,
+            per_request_metrics=False,
+            metrics_url=said.metrics_url,
+            context_length=count(said.of("/info"), "max_total_tokens"),
+            advice=(advice,),
+        )
+        return Finding(probe=probe, setup=SpeculationSetup(on=speculates))

@@ -1,0 +1,29 @@
+"""What an engine said of an answer, as attributes of the wire contract for anybody's span."""
+
+from collections.abc import Mapping
+
+from collector.contract import AttributeValue, Generation, encode
+from engine_adapter.engines.answer import Answer
+
+_SAID_BY_THE_SDK = ("gen_ai.operation.name", "gen_ai.provider.name")
+
+
+def acceptance_attributes(answer: Answer) -> Mapping[str, AttributeValue]:
+    """Return counts and times that an SDK's instrumentation does not know; often none.
+
+    Tokens, model and finish reason are left to the instrumentation, whose span it is.
+    """
+    known = Generation(
+        trace_id="",
+        span_id="",
+        start_unix_ns=0,
+        end_unix_ns=0,
+        cached_input_tokens=answer.cached_input_tokens,
+        server_ttft_s=answer.server_ttft_s,
+        queue_s=answer.queue_s,
+        prefill_s=answer.prefill_s,
+        decode_s=answer.decode_s,
+        speculation=answer.speculation,
+    )
+    attributes = encode(known).attributes
+    return {name: value for name, value in attributes.items() if name not in _SAID_BY_THE_SDK}

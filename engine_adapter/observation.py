@@ -1,0 +1,107 @@
+"""What the client saw of one answer, by its own clock."""
+
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from engine_adapter.engines import Completion, Engine, Request, Sent
+from engine_adapter.errors import GenerationError
+
+_GAPS_FOR_P99 = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Observed:
+    """One answer, whole or broken off; times are readings of `time.perf_counter`."""
+
+    concurrency: int
+    """Requests in flight when it began, this one included."""
+    due_s: float | None
+    """When the schedule wanted it sent; `None` in a closed loop."""
+    started_s: float
+    sent_s: float | None = None
+    ended_s: float = 0.0
+    chunk_times_s: list[float] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    """What arrived before a failure, where the engine tells its chunks' text."""
+    completion: Completion | None = None
+    error: GenerationError | None = None
+
+    @property
+    def origin_s(self) -> float:
+        """Whence latency counts: the scheduled time, else when the request left.
+
+        From the scheduled time a request that had to wait for its turn is as slow as it was for
+        its user; from the time it was sent, a stalled engine would be asked less and look fine.
+        """
+        if self.due_s is not None:
+            return self.due_s
+        return self.started_s if self.sent_s is None else self.sent_s
+
+    @property
+    def client_lag_s(self) -> float | None:
+        """How late the load generator was; `None` without a schedule."""
+        return None if self.due_s is None else max(0.0, self.started_s - self.due_s)
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Time to the first chunk with content."""
+        return self.chunk_times_s[0] - self.origin_s if self.chunk_times_s else None
+
+    @property
+    def duration_s(self) -> float:
+        """End-to-end time."""
+        return self.ended_s - self.origin_s
+
+    @property
+    def start_unix_ns(self) -> int:
+        """The origin by the wall clock, which may jump: durations come from the other one."""
+        return time.time_ns() - round((time.perf_counter() - self.origin_s) * 1e9)
+
+    @property
+    def max_gap_s(self) -> float | None:
+        """The longest wait between two chunks."""
+        return max(self._gaps_s(), default=None)
+
+    @property
+    def p99_gap_s(self) -> float | None:
+        """The nearest-rank 99th percentile of the waits; of at least 100 of them."""
+        gaps_s = self._gaps_s()
+        if len(gaps_s) < _GAPS_FOR_P99:
+            return None
+        return sorted(gaps_s)[-(-len(gaps_s) * 99 // 100) - 1]
+
+    def tpot_s(self, output_tokens: int | None) -> float | None:
+        """Return (end − first token) / (output tokens − 1); `None` below two tokens or chunks."""
+        if output_tokens is None or output_tokens < 2 or len(self.chunk_times_s) < 2:
+            return None
+        return (self.chunk_times_s[-1] - self.chunk_times_s[0]) / (output_tokens - 1)
+
+    def _gaps_s(self) -> Sequence[float]:
+        return [later - earlier for earlier, later in pairwise(self.chunk_times_s)]
+
+
+async def observe(
+    engine: Engine, request: Request, *, concurrency: int, due_s: float | None
+) -> Observed:
+    """Answer one request and return what was seen, a failure included."""
+    seen = Observed(concurrency=concurrency, due_s=due_s, started_s=time.perf_counter())
+    try:
+        async with aclosing(engine.generate(request)) as items:
+            async for item in items:
+                if isinstance(item, Completion):
+                    seen.completion = item
+                elif isinstance(item, Sent):
+                    seen.sent_s = item.at_s
+                else:
+                    seen.chunk_times_s.append(item.at_s)
+                    seen.texts.append(item.text or "")
+    except GenerationError as exc:
+        seen.error = exc
+        seen.completion = None
+    seen.ended_s = time.perf_counter()
+    if seen.error is None and seen.chunk_times_s:  # what follows the last chunk is bookkeeping
+        seen.ended_s = seen.chunk_times_s[-1]
+    return seen

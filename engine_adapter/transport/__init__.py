@@ -1,0 +1,14 @@
+"""HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
+
+from engine_adapter.transport.client import EventStream, HttpClient, JsonEvent, Reply, Timeouts
+from engine_adapter.transport.events import Event, EventDecoder
+
+__all__ = [
+    "Event",
+    "EventDecoder",
+    "EventStream",
+    "HttpClient",
+    "JsonEvent",
+    "Reply",
+    "Timeouts",
+]

@@ -1,0 +1,301 @@
+"""The streaming HTTP core against a real server process: times, and every failure by its name."""
+
+import asyncio
+import socket
+import statistics
+import threading
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import pytest
+from scripted_server import (
+    OPENAI,
+    Reply,
+    Route,
+    Server,
+    Step,
+    chat,
+    delta,
+    event,
+    events,
+    json_reply,
+    running,
+)
+
+from engine_adapter.errors import GenerationError
+from engine_adapter.transport import Event, EventDecoder, EventStream, HttpClient, Timeouts
+
+ROUTE = "/chat/completions"
+QUICK = Timeouts(connect_s=2, first_byte_s=5, idle_s=5, total_s=10)
+
+
+def stream(url: str, timeouts: Timeouts = QUICK, **settings: int) -> tuple[list[float], list[str]]:
+    """Return the stamps and texts of one stream."""
+
+    async def collect() -> tuple[list[float], list[str]]:
+        client = HttpClient(url, timeouts=timeouts, **settings)
+        stamps, texts = [], []
+        try:
+            async with client.stream(ROUTE, {"model": "m"}) as opened:
+                async for found in opened.objects():
+                    text = (found.body["choices"] or [{"delta": {}}])[0]["delta"].get("content")
+                    if text:
+                        stamps.append(found.at_s)
+                        texts.append(text)
+        finally:
+            await client.close()
+        return stamps, texts
+
+    return asyncio.run(collect())
+
+
+def failure(reply: Reply, timeouts: Timeouts = QUICK, **settings: int) -> GenerationError:
+    with running(Route(reply)) as server, pytest.raises(GenerationError) as caught:
+        stream(server.url, timeouts, **settings)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_stamps_are_when_the_bytes_arrived() -> None:
+    """Each chunk's stamp lies after the server's write, and before the next one's."""
+    with running(Route(chat(["a", "b", "c"], ttft_s=0.05, gap_s=0.03))) as server:
+        stamps, texts = stream(server.url)
+        (received,) = server.log()
+    assert texts == ["a", "b", "c"]
+    written = received.written_s[1:4]
+    assert all(at >= wrote for at, wrote in zip(stamps, written, strict=True))
+    assert all(at < later for at, later in zip(stamps[:2], written[1:], strict=True))
+
+
+def test_a_busy_client_does_not_move_the_stamps() -> None:
+    """The kernel stamps: while this process computes, chunks keep the times at which they came."""
+
+    async def busy(server: Server) -> list[float]:
+        client = HttpClient(server.url, timeouts=QUICK)
+        stamps = []
+        async with (
+            client.stream(ROUTE, {}) as opened,
+            aclosing(opened.events()) as found,
+        ):
+            async for one in found:
+                if "content" in one.data and '"content": ""' not in one.data:
+                    stamps.append(one.at_s)
+                    time.sleep(0.2)  # noqa: ASYNC251  # what a busy client does
+        await client.close()
+        return stamps
+
+    with running(Route(chat(["a", "b"], ttft_s=0.05, gap_s=0.02))) as server:
+        stamps = asyncio.run(busy(server))
+        (received,) = server.log()
+    assert len(stamps) == 2
+    late_s = [at - wrote for at, wrote in zip(stamps, received.written_s[1:3], strict=True)]
+    assert statistics.fmean(late_s) < 0.1  # read 0.18 s late, the second one
+
+
+def test_the_time_of_sending_is_known() -> None:
+    """`sent_s` lies after the call and before the server had the request."""
+
+    async def sent(server: Server) -> tuple[float, float | None]:
+        client = HttpClient(server.url, timeouts=QUICK)
+        before_s = time.perf_counter()
+        async with client.stream(ROUTE, {}) as opened:
+            found = opened.sent_s
+        await client.close()
+        return before_s, found
+
+    with running(Route(chat(["a"]))) as server:
+        before_s, sent_s = asyncio.run(sent(server))
+        (received,) = server.log()
+    assert sent_s is not None
+    assert before_s <= sent_s <= received.at_s
+
+
+def test_a_stream_that_is_left_early_is_closed() -> None:
+    """Whoever stops reading frees the engine: its connection is gone."""
+
+    async def leave(server: Server) -> None:
+        client = HttpClient(server.url, timeouts=QUICK)
+        async with client.stream(ROUTE, {}) as opened:
+            async for _ in opened.events():
+                break
+        for _ in range(100):
+            if server.log()[0].cut:
+                break
+            await asyncio.sleep(0.05)
+        await client.close()
+
+    with running(Route(chat(["a"] * 1000, gap_s=0.02))) as server:
+        asyncio.run(leave(server))
+        assert server.log()[0].cut
+
+
+def test_a_connection_is_used_again() -> None:
+    """Requests one after another share a connection: each port of the client is one."""
+
+    async def three(server: Server) -> None:
+        client = HttpClient(server.url, timeouts=QUICK)
+        for _ in range(3):
+            assert (await client.post(ROUTE, {"a": 1})).json() == {"ok": True}
+        await client.close()
+
+    with running(Route(json_reply({"ok": True}))) as server:
+        asyncio.run(three(server))
+        assert [entry.body for entry in server.log()] == [{"a": 1}] * 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "error_type", "words"),
+    [
+        (json_reply({"error": {"message": "bad key"}}, 401), "unauthorized", "bad key; put the"),
+        (json_reply({"detail": "not yours"}, 403), "forbidden", "not yours; the key may not"),
+        (
+            json_reply({"error": {"message": "The model `x` does not exist."}}, 404),
+            "model_not_found",
+            "does not exist",
+        ),
+        (json_reply({"detail": "Not Found"}, 404), "not_found", "it often ends in /v1"),
+        (
+            json_reply({"message": "maximum context length is 128 tokens"}, 400),
+            "context_length_exceeded",
+            "128 tokens",
+        ),
+        (json_reply({"error": "min_p"}, 400), "invalid_request", "answered 400: min_p"),
+        (json_reply({"error": "slow"}, 429, retry_after="3"), "rate_limited", "to wait for 3 s"),
+        (json_reply({"error": "died"}, 500), "server_error", "answered 500: died"),
+        (
+            Reply([Step.of(b"<html>Sign in</html>")], headers={"content-type": "text/html"}),
+            "html_answer",
+            "a gateway or a login",
+        ),
+        (json_reply(delta({"content": "a"})), "unexpected_content_type", "application/json"),
+        (events([event(delta({"content": "a"}))]), "stream_truncated", "without `data: [DONE]`"),
+        (events([event("a")], end="cut"), "invalid_json", "an event is not JSON: 'a'"),
+        (events([event([1])]), "invalid_json", "wanted an object"),
+        (
+            events([event(delta({"content": "a"})), Step.of(b"data: {", 0.05)]),
+            "stream_truncated",
+            "ended within an event",
+        ),
+        (
+            events([event(delta({"content": "a"})), Step.of(b"data", 0.05)], end="cut"),
+            "stream_truncated",
+            "broke off",
+        ),
+        (
+            events([event(delta({"content": "a"})), event({"error": {"message": "OOM"}}, 0.05)]),
+            "server_error_in_stream",
+            "failed in the middle: OOM",
+        ),
+        (events([Step.of(b"data: \xff\xfe\n\n")]), "invalid_utf8", "is not UTF-8"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_failure_has_a_name(reply: Reply, error_type: str, words: str) -> None:
+    """The type is stable, and the message says what was seen, where, and what to do."""
+    error = failure(reply)
+    assert (error.error_type, words in str(error)) == (error_type, True), str(error)
+
+
+def test_a_429_tells_how_long_to_wait() -> None:
+    """Status and Retry-After are there for who wants to come back."""
+    error = failure(json_reply({"error": "slow"}, 429, retry_after="3"))
+    assert (error.status, error.retry_after_s) == (429, 3.0)
+
+
+def test_an_event_beyond_the_limit_is_refused() -> None:
+    """A server that streams without end in one event does not fill the memory."""
+    reply = events([Step.of(b"data: " + b"x" * 600) for _ in range(4)])
+    assert failure(reply, max_event_bytes=1000).error_type == "event_too_large"
+
+
+@pytest.mark.parametrize(
+    ("reply", "timeouts", "error_type"),
+    [
+        (events([], end="hang"), Timeouts(first_byte_s=0.1), "first_byte_timeout"),
+        (
+            events([event(delta({"content": "a"}))], end="hang"),
+            Timeouts(idle_s=0.1),
+            "idle_timeout",
+        ),
+        (chat(["a"] * 99, gap_s=0.02), Timeouts(total_s=0.2), "total_timeout"),
+    ],
+)
+def test_each_phase_has_a_deadline(reply: Reply, timeouts: Timeouts, error_type: str) -> None:
+    """Which deadline passed is said."""
+    assert failure(reply, timeouts).error_type == error_type
+
+
+def asked(url: str) -> str:
+    with pytest.raises(GenerationError) as caught:
+        stream(url)
+    return caught.value.error_type
+
+
+def test_nobody_there(free_port: object) -> None:
+    """Refused, unknown and unreachable hosts are told apart."""
+    assert callable(free_port)
+    assert asked(f"http://127.0.0.1:{free_port()}") == "connection_refused"
+    assert asked(f"http://localhost:{free_port()}") == "connection_refused"
+    assert asked("http://no-such-host.invalid/v1") == "dns_failure"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "error_type"),
+    [
+        ("http", b"SSH-2.0-OpenSSH\r\n\r\n", "not_http"),
+        ("http", b"", "connection_reset"),
+        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n", "tls_failure"),
+    ],
+)
+def test_a_stranger_on_the_port(scheme: str, answer: bytes, error_type: str) -> None:
+    """What speaks no HTTP, hangs up, or knows no TLS, is named."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert asked(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1") == error_type
+        thread.join()
+
+
+class TestDecoder:
+    @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+    @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+    def test_any_cut_gives_the_same_events(self, newline: str, size: int) -> None:
+        """Wherever the bytes are cut and however lines end, the events are the same."""
+        lines = [": ping", "", "data: ä", "", "event: x", "data: 1", "data:2", "", "id: 3", "", ""]
+        raw = newline.join(lines).encode()
+        decoder = EventDecoder()
+        found: list[Event] = []
+        for start in range(0, len(raw), size):
+            found += decoder.feed(raw[start : start + size], 1.5)
+        assert found == [Event("ä", None, 1.5), Event("1\n2", "x", 1.5)]
+        assert decoder.pending == b""
+
+
+def test_the_stream_offers_its_status_and_headers() -> None:
+    """What a server says in headers is there before the first event."""
+
+    async def headers(url: str) -> tuple[int, str]:
+        client = HttpClient(url)
+
+        async def one() -> AsyncGenerator[EventStream, None]:
+            async with client.stream(ROUTE, {}) as opened:
+                yield opened
+
+        async with aclosing(one()) as opened:
+            found = await anext(opened)
+            status, queue = found.status, found.headers["x-queue-time"]
+        await client.close()
+        return status, queue
+
+    reply = events([event("[DONE]")])
+    named = Reply(reply.steps, headers={**reply.headers, "x-queue-time": "12"})
+    with running(Route(named, path=OPENAI)) as server:
+        assert asyncio.run(headers(server.url)) == (200, "12")

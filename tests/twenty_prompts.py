@@ -1,0 +1,56 @@
+"""Twenty prompts of the demo's workload, and what a route answers to them, one after another."""
+
+import asyncio
+import itertools
+from pathlib import Path
+
+from engine_adapter import workload
+from engine_adapter.engines import Chunk, Completion, EngineOpener, Probe, Request
+from engine_adapter.routes import Route
+
+ROOT = Path(__file__).parent.parent
+MODELS = ROOT / "demo" / "models"
+MAX_TOKENS = 64
+
+
+class Answers:
+    """What a route said, prompt by prompt."""
+
+    def __init__(self, route: Route) -> None:
+        self.completions: list[Completion] = []
+        self.chunks: list[list[Chunk]] = []
+        self.probe = asyncio.run(self._collect(route))
+
+    @property
+    def texts(self) -> list[str]:
+        return [completion.text for completion in self.completions]
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        """Steps, drafted and accepted tokens over all prompts; each prompt must have them."""
+        sums = [0, 0, 0]
+        for completion in self.completions:
+            said = completion.speculation
+            assert said is not None
+            for place, count in enumerate((said.steps, said.draft_tokens, said.accepted_tokens)):
+                assert count is not None
+                sums[place] += count
+        return sums[0], sums[1], sums[2]
+
+    async def _collect(self, route: Route) -> Probe:
+        engine = await EngineOpener().open(route)
+        try:
+            for request in requests():
+                items = [item async for item in engine.generate(request)]
+                self.chunks.append([item for item in items if isinstance(item, Chunk)])
+                assert isinstance(items[-1], Completion)
+                self.completions.append(items[-1])
+            return await engine.probe()
+        finally:
+            await engine.close()
+
+
+def requests() -> list[Request]:
+    """Return the prompts as greedy requests."""
+    prompts = itertools.islice(workload.read(ROOT / "demo" / "workload.jsonl"), 20)
+    return [Request(messages=prompt.chat, max_tokens=MAX_TOKENS) for prompt in prompts]
