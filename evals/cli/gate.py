@@ -38,7 +38,7 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-_EXIT = {
+EXIT = {  # of `gate`, and of `watch`
     Outcome.PASS: ExitCode.PASS,
     Outcome.FAIL: ExitCode.FAIL,
     Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
@@ -99,7 +99,7 @@ def gate(  # noqa: PLR0913  # one argument an option
         print_verdict(Console(), verdict)
     else:
         typer.echo(FORMATS[form.value](verdict))
-    raise typer.Exit(_EXIT[verdict.outcome])
+    raise typer.Exit(EXIT[verdict.outcome])
 
 
 @app.command()
