@@ -24,6 +24,7 @@ from evals.pairs_table import from_table
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
 from evals.source import load_pairs
+from evals.watch.explain import explained
 
 app = typer.Typer()
 
@@ -83,8 +84,8 @@ def gate(  # noqa: PLR0913  # one argument an option
         with open_client(collector, database) as client:
             table = load_pairs(client, rollout)
             if explain:
-                for cell in plan(from_table(table), chosen):
-                    typer.echo(hypothesis(cell))
+                lines = [hypothesis(cell) for cell in plan(from_table(table), chosen)]
+                typer.echo("\n".join([*lines, *explained(chosen)]))
                 return
             equal = None if control is None else load_pairs(client, control)
             inputs = bundles.Inputs(rollout, text, table, equal)
