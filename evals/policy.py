@@ -14,11 +14,13 @@ from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
     Design,
     Live,
+    Lossless,
     Prices,
     Sampling,
     ValidityRules,
     read_design,
     read_live,
+    read_lossless,
     read_prices,
     read_sampling,
     read_validity,
@@ -98,6 +100,8 @@ class Policy:
     prices: Prices | None = None
     live: Live | None = None
     """`None`: as by default, without a rollback."""
+    lossless: Lossless | None = None
+    """`None`: what the answers say is compared by their scores alone."""
 
     @property
     def paired(self) -> bool:
@@ -161,7 +165,7 @@ def shipped_text(name: str) -> str:
     return (folder / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-_LATER = ("live",)
+_LATER = ("live", "lossless")
 """Sections that policies could not have at first."""
 _SECTIONS = (
     "version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices", *_LATER
@@ -175,7 +179,7 @@ def parse(text: str, source: str) -> Policy:
     if root.required("version").integer() != 1:
         raise root.required("version").error("wanted 1, the only version that this gate reads")
     alpha = root.mapping("alpha")
-    alpha.only("pass", "fail_family")
+    alpha.only("pass", "fail_family", "lossless")
     cohorts = root.mapping("cohorts")
     cohorts.only("min_n", "weights")
     if (weights := cohorts.get("weights")) is not None:
@@ -195,6 +199,7 @@ def parse(text: str, source: str) -> Policy:
         validity=read_validity(root),
         prices=read_prices(root),
         live=read_live(root, alpha_pass),
+        lossless=read_lossless(root),
     )
 
 

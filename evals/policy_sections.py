@@ -66,6 +66,20 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lossless:
+    """What is asked of a candidate that claims to say what the baseline says."""
+
+    alpha: float = 0.01
+    """Level at which greedy answers may pass, or fail, wrongly."""
+    max_tie_gap: float | None = None
+    """`None`: two ulp of the model's dtype at the logit, or the control's noise."""
+    hazard_ratio_max: float = 1.5
+    """Divergences a token, candidate over A/A control."""
+    tolerance: float = 0.005
+    """Bias of the sampling audit's means that numerics may cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """What an hour of each route costs, in one currency."""
 
@@ -148,6 +162,35 @@ def scaled(alpha_pass: float) -> Live:
     plain = Live()
     share = alpha_pass / sum(plain.spend)
     return Live(spend=tuple(round(level * share, 12) for level in plain.spend))
+
+
+def read_lossless(root: Node) -> Lossless | None:
+    """Return what losslessness means here, `None` where nothing is said of it."""
+    node, plain = root.get("lossless"), Lossless()
+    if node is None:
+        return None
+    node.only("greedy", "sampled")
+    greedy, sampled = node.mapping("greedy"), node.mapping("sampled")
+    greedy.only("max_tie_gap", "hazard_ratio_max")
+    sampled.only("tolerance")
+    level = root.mapping("alpha").get("lossless")
+    ratio, tolerance = greedy.get("hazard_ratio_max"), sampled.get("tolerance")
+    if ratio is not None and ratio.number() <= 1:
+        raise ratio.error(f"wanted a ratio above 1, got {ratio.number()}")
+    return Lossless(
+        alpha=plain.alpha if level is None else _open_unit(level),
+        max_tie_gap=_tie_gap(greedy.get("max_tie_gap")),
+        hazard_ratio_max=plain.hazard_ratio_max if ratio is None else ratio.number(),
+        tolerance=plain.tolerance if tolerance is None else _open_unit(tolerance),
+    )
+
+
+def _tie_gap(node: Node | None) -> float | None:
+    if node is None or node.value == "auto":
+        return None
+    if (gap := node.number()) < 0:
+        raise node.error(f"wanted auto or a gap of at least 0, got {gap}")
+    return gap
 
 
 def _rollback(node: Node | None) -> Rollback | None:

@@ -20,6 +20,8 @@ from evals.cli.options import (
     usable,
 )
 from evals.gate import hypothesis, plan
+from evals.lossless.answers import with_divergences
+from evals.lossless.rescoring import TransformersRescorer
 from evals.pairs_table import from_table
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
@@ -64,6 +66,10 @@ def gate(  # noqa: PLR0913  # one argument an option
         str | None,
         typer.Option("--control", help="A/A rollout, in which no difference may be found."),
     ] = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option("--rescore", help="The baseline's model, to rescore where answers differ."),
+    ] = None,
     bundle: Annotated[
         Path | None,
         typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
@@ -88,6 +94,11 @@ def gate(  # noqa: PLR0913  # one argument an option
                 typer.echo("\n".join([*lines, *explained(chosen)]))
                 return
             equal = None if control is None else load_pairs(client, control)
+            if chosen.lossless is not None:
+                rescorer = None if rescore is None else TransformersRescorer(rescore)
+                table = with_divergences(client, rollout, table, rescorer)
+                if control is not None:
+                    equal = with_divergences(client, control, equal, rescorer)
             inputs = bundles.Inputs(rollout, text, table, equal)
             verdict = bundles.judge(inputs, policy)
             if bundle is not None:

@@ -14,6 +14,7 @@ from evals.acceptance import acceptance
 from evals.evidence import Evidence
 from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
+from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle
 from evals.gate.measurement import measure, pairs_to_decide
 from evals.gate.validity import violations
@@ -38,7 +39,10 @@ def decide(
     and `EvidenceError` where the warm-up to drop is all there is.
     """
     evidence = after_warmup(evidence, policy.sampling.warmup_drop)
-    findings = judge_cells(evidence, policy, control)
+    findings = (
+        *judge_cells(evidence, policy, control),
+        *lossless_findings(evidence, control, policy),
+    )
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
