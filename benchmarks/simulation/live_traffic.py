@@ -39,18 +39,22 @@ SLOWER = 1.10
 
 
 def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Look 100 times at 5,000 pairs whose every truth stands at its margin, then at equal arms."""
+    """Look 100 times at 5,000 pairs whose every truth stands at its margin, then at equal arms.
+
+    A fifth as many of the latter.
+    """
     text = POLICY.replace("THRESHOLD_S", f"{_threshold_s(seed):.6f}")
     rules = policies.parse(text, "simulated.yaml")
     for at_margin in (True, False):
         rng, ever = np.random.default_rng([seed, 31, at_margin]), dict[str, int]()
-        for _ in range(rollouts):
+        runs = rollouts if at_margin else max(rollouts // 5, 1)
+        for _ in range(runs):
             for name, happened in _ever(rng, rules, at_margin=at_margin).items():
                 ever[name] = ever.get(name, 0) + happened
         check = "watch, 100 peeks, truth at " + ("every margin" if at_margin else "no change")
         for name, count in ever.items():
             wanted = 0.05 if at_margin or "fail" in name else None
-            yield Rate(check, name, PAIRS, count / rollouts, rollouts, wanted, None)
+            yield Rate(check, name, PAIRS, count / runs, runs, wanted, None)
 
 
 def _ever(rng: np.random.Generator, rules: Policy, *, at_margin: bool) -> Mapping[str, bool]:

@@ -19,6 +19,7 @@ from evals.cli.options import (
     open_client,
     usable,
 )
+from evals.errors import WriteError
 from evals.gate import hypothesis, plan
 from evals.lossless.answers import with_divergences
 from evals.lossless.rescoring import TransformersRescorer
@@ -74,6 +75,12 @@ def gate(  # noqa: PLR0913  # one argument an option
         Path | None,
         typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
     ] = None,
+    writes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--write", help="FORMAT=FILE to write too, such as junit=gate.xml; repeatable."
+        ),
+    ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
     ] = True,
@@ -87,6 +94,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     with usable():
         text = policies.named_text(policy)
         chosen = policies.parse(text, policy)
+        files = [_file_of(one) for one in writes or ()]
         with open_client(collector, database) as client:
             table = load_pairs(client, rollout)
             if explain:
@@ -103,6 +111,8 @@ def gate(  # noqa: PLR0913  # one argument an option
             verdict = bundles.judge(inputs, policy)
             if bundle is not None:
                 bundles.write(bundle, inputs, verdict)
+            for form_of, path in files:
+                _write(path, FORMATS[form_of](verdict))
             if post:
                 client.post_verdict(verdict)
     if as_json:
@@ -112,6 +122,21 @@ def gate(  # noqa: PLR0913  # one argument an option
     else:
         typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _file_of(given: str) -> tuple[str, Path]:
+    """Return format and file of a `--write`."""
+    name, _, path = given.partition("=")
+    if name not in FORMATS or not path:
+        raise WriteError(f"--write {given}: wanted FORMAT=FILE, with one of {', '.join(FORMATS)}")
+    return name, Path(path)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as exc:
+        raise WriteError(f"{path}: cannot be written ({exc.strerror})") from exc
 
 
 @app.command()

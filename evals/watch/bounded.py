@@ -140,12 +140,13 @@ def _with(cell: WatchCell, added: FloatColumn) -> tuple[int, float, float]:
 
 def _after(process: EProcess, differences: FloatColumn) -> EProcess:
     bets = Bets(process.limit, process.log_wealth, process.n).after(differences)
+    log_e = bets.log_e
     return EProcess(
         limit=process.limit,
         n=bets.n,
         log_wealth=bets.log_wealth,
-        log_e=bets.log_e,
-        highest_log_e=max(process.highest_log_e, bets.log_e),
+        log_e=log_e,
+        highest_log_e=max(process.highest_log_e, log_e),
     )
 
 

@@ -5,7 +5,9 @@ from evals.watch.plan import live
 
 
 def explained(policy: Policy) -> tuple[str, ...]:
-    """Return a line for each way of judging live traffic."""
+    """Return a line for each way of judging live traffic; none where the policy is silent on it."""
+    if policy.live is None:
+        return ()
     rules, e_value = live(policy), 1 / policy.alpha_pass
     bounded = f"e-processes, a pass at {e_value:g}" if policy.paired else "a confidence sequence"
     unit = "pairs" if policy.paired else "answers an arm"

@@ -132,7 +132,7 @@ def test_the_command_compares_texts_and_the_bundle_verifies(
     """Answers of a real store: one differs, so that a control is asked for; the zip re-derives."""
     made = [
         replace(
-            generation_of(2 * i + (arm is Arm.CANDIDATE) + 1, "same" if i or not number else "other"),
+            generation_of(2 * i + number + 1, "other" if number and not i else "same"),
             rollout="k4", arm=arm, prompt_id=f"{i:02}", repeat=0, cohort="chat", temperature=0.0,
             ttft_s=0.1,
         )
