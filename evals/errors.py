@@ -5,6 +5,8 @@ EvalsError
 ├── EvidenceError   the pairs' table is not one the gate can read
 ├── AdviceError     the router's rules cannot be written
 ├── BundleError     a bundle cannot be written, or is not one
+├── WriteError      a verdict cannot be written to a file
+├── RescoringError  the model that is to rescore answers cannot be loaded
 └── SourceError     the collector holds nothing to judge under that name
 """
 
@@ -31,3 +33,11 @@ class BundleError(EvalsError):
 
 class AdviceError(EvalsError):
     """Advice that cannot be given or written."""
+
+
+class RescoringError(EvalsError):
+    """A model that cannot rescore answers."""
+
+
+class WriteError(EvalsError):
+    """A verdict that cannot be written where it was asked for."""

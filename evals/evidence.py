@@ -63,6 +63,30 @@ class PerPosition(NamedTuple):
         return PerPosition(row, self.position[chosen], self.tokens[chosen], self.given[rows])
 
 
+class Divergences(NamedTuple):
+    """Where greedy answers of a pair first differ; made of their texts, one entry a pair."""
+
+    compared: Counts
+    """Tokens, or characters without a tokenizer, up to there; −1 where not compared."""
+    position: Counts
+    """−1 where the answers are equal, or not compared."""
+    gap: FloatColumn
+    """Of logits, under the baseline; NaN where not rescored."""
+    allowed: FloatColumn
+    words: NDArray[np.object_]
+    """What stands there, in words; None where there is nothing to say."""
+
+    def take(self, rows: BoolColumn) -> "Divergences":
+        """Return some pairs alone."""
+        return Divergences(
+            self.compared[rows],
+            self.position[rows],
+            self.gap[rows],
+            self.allowed[rows],
+            self.words[rows],
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One arm's columns, one entry a pair; unknown numbers are NaN, unknown counts −1."""
@@ -126,6 +150,8 @@ class Evidence:
     metrics: tuple[str, ...]
     """Metrics that have a score in the rollout."""
     data_hash: str
+    divergences: Divergences | None = None
+    """None where nobody compared the answers."""
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -157,6 +183,7 @@ class Evidence:
             cohort_of=self.cohort_of[rows],
             baseline=self.baseline.take(rows),
             candidate=self.candidate.take(rows),
+            divergences=None if self.divergences is None else self.divergences.take(rows),
         )
 
     def in_cohorts_of(self, rows: BoolColumn) -> BoolColumn:

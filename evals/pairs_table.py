@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from collector.contract import Arm
 from evals.data_hash import data_hash
 from evals.errors import EvidenceError
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, PerPosition, Side
+from evals.evidence import BoolColumn, Counts, Divergences, Evidence, FloatColumn, PerPosition, Side
 
 _SCORE = "_score_"
 _SIDE_COLUMNS = (
@@ -44,6 +44,19 @@ def from_table(table: pa.Table) -> Evidence:
         candidate=_side(table, "candidate", metrics),
         metrics=tuple(metrics),
         data_hash=data_hash(table),
+        divergences=_divergences(table),
+    )
+
+
+def _divergences(table: pa.Table) -> Divergences | None:
+    if "divergence_compared" not in table.column_names:
+        return None
+    return Divergences(
+        compared=_counts(table["divergence_compared"]),
+        position=_counts(table["divergence_position"]),
+        gap=_floats(table["divergence_gap"]),
+        allowed=_floats(table["divergence_allowed"]),
+        words=np.array(table["divergence_words"].to_pylist(), dtype=np.object_),
     )
 
 

@@ -13,10 +13,14 @@ from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
     Design,
+    Live,
+    Lossless,
     Prices,
     Sampling,
     ValidityRules,
     read_design,
+    read_live,
+    read_lossless,
     read_prices,
     read_sampling,
     read_validity,
@@ -94,6 +98,10 @@ class Policy:
     sampling: Sampling = field(default_factory=Sampling)
     validity: ValidityRules = field(default_factory=ValidityRules)
     prices: Prices | None = None
+    live: Live | None = None
+    """`None`: as by default, without a rollback."""
+    lossless: Lossless | None = None
+    """`None`: what the answers say is compared by their scores alone."""
 
     @property
     def paired(self) -> bool:
@@ -111,7 +119,11 @@ class Policy:
     @property
     def policy_hash(self) -> str:
         """SHA-256 of the canonical policy: comments, order of keys and defaults do not matter."""
-        document = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        said = asdict(self)
+        for section in _LATER:
+            if said[section] is None:  # so that a policy that lacks it keeps its hash
+                del said[section]
+        document = json.dumps(said, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(document.encode()).hexdigest()
 
 
@@ -153,7 +165,11 @@ def shipped_text(name: str) -> str:
     return (folder / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-_SECTIONS = ("version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices")
+_LATER = ("live", "lossless")
+"""Sections that policies could not have at first."""
+_SECTIONS = (
+    "version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices", *_LATER
+)  # fmt: skip
 
 
 def parse(text: str, source: str) -> Policy:
@@ -163,7 +179,7 @@ def parse(text: str, source: str) -> Policy:
     if root.required("version").integer() != 1:
         raise root.required("version").error("wanted 1, the only version that this gate reads")
     alpha = root.mapping("alpha")
-    alpha.only("pass", "fail_family")
+    alpha.only("pass", "fail_family", "lossless")
     cohorts = root.mapping("cohorts")
     cohorts.only("min_n", "weights")
     if (weights := cohorts.get("weights")) is not None:
@@ -171,9 +187,10 @@ def parse(text: str, source: str) -> Policy:
     rules = [_rule(node, role) for role in Role for node in root.items(role.value)]
     if not any(rule.role is Role.PROVE for rule in rules):
         raise root.error("prove: wanted at least one rule; a gate that proves nothing cannot pass")
+    alpha_pass = _level(alpha, "pass")
     return Policy(
         name=root.required("name").text(),
-        alpha_pass=_level(alpha, "pass"),
+        alpha_pass=alpha_pass,
         alpha_fail_family=_level(alpha, "fail_family"),
         min_n=_min_n(cohorts),
         rules=tuple(rules),
@@ -181,6 +198,8 @@ def parse(text: str, source: str) -> Policy:
         sampling=read_sampling(root),
         validity=read_validity(root),
         prices=read_prices(root),
+        live=read_live(root, alpha_pass),
+        lossless=read_lossless(root),
     )
 
 

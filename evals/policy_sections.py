@@ -1,11 +1,13 @@
 """The policy's sections beside its rules: design, sampling, validity, prices."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, cast
 
 from evals.policy_reading import Node
 
 Design = Literal["paired_replay", "mirror", "split"]
+LATENCIES = ("ttft", "tpot", "e2e")
 DESIGNS = ("paired_replay", "mirror", "split")
 Control = Literal["optional", "required"]
 CONTROLS = ("optional", "required")
@@ -39,6 +41,42 @@ class ValidityRules:
     drift_p_min: float = 0.01
     client_lag_p99_max_frac: float = 0.01
     aa_control: Control = "optional"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """The always-on test of harm: requests slower than a threshold."""
+
+    latency: str = "ttft"
+    threshold_s: float | None = None
+    """`None`: the baseline's p99 over the first pairs, fixed then."""
+    margin: float = 0.005
+    """The acceptable difference of the shares that are slower."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """How a rollout is judged while traffic flows; bounded differences always by bets."""
+
+    looks: tuple[int, ...] = (300, 600, 1_200, 2_400, 5_000)
+    """Pairs at which statistics without bounds are looked at."""
+    spend: tuple[float, ...] = (0.001, 0.003, 0.006, 0.010, 0.030)
+    """The level spent at each look."""
+    rollback: Rollback | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lossless:
+    """What is asked of a candidate that claims to say what the baseline says."""
+
+    alpha: float = 0.01
+    """Level at which greedy answers may pass, or fail, wrongly."""
+    max_tie_gap: float | None = None
+    """`None`: two ulp of the model's dtype at the logit, or the control's noise."""
+    hazard_ratio_max: float = 1.5
+    """Divergences a token, candidate over A/A control."""
+    tolerance: float = 0.005
+    """Bias of the sampling audit's means that numerics may cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +133,87 @@ def read_prices(root: Node) -> Prices | None:
         baseline_per_hour=_price(node.required("baseline_per_hour")),
         candidate_per_hour=_price(node.required("candidate_per_hour")),
     )
+
+
+def read_live(root: Node, alpha_pass: float) -> Live | None:
+    """Return how a rollout is judged while traffic flows, `None` where nothing is said of it."""
+    node, plain = root.get("live"), Live()
+    if node is None:
+        return None
+    node.only("bounded", "looks", "spend", "rollback")
+    if (bounded := node.get("bounded")) is not None:
+        bounded.one_of(("betting_eprocess",))
+    looks = tuple(_at_least(item, 1) for item in node.items("looks")) or plain.looks
+    spend = tuple(_open_unit(item) for item in node.items("spend")) or scaled(alpha_pass).spend
+    where = node.get("spend") or node
+    if len(looks) != len(spend):
+        raise where.error(f"wanted a level for each of {len(looks)} looks, got {len(spend)}")
+    if any(b <= a for a, b in pairwise(looks)):
+        raise node.required("looks").error("wanted growing numbers of pairs")
+    if sum(spend) > alpha_pass * (1 + 1e-9):
+        raise where.error(
+            f"wanted at most alpha.pass = {alpha_pass:g} over all, got {sum(spend):g}"
+        )
+    return Live(looks=looks, spend=spend, rollback=_rollback(node.get("rollback")))
+
+
+def scaled(alpha_pass: float) -> Live:
+    """Return the default looks, which spend `alpha_pass` in all."""
+    plain = Live()
+    share = alpha_pass / sum(plain.spend)
+    return Live(spend=tuple(round(level * share, 12) for level in plain.spend))
+
+
+def read_lossless(root: Node) -> Lossless | None:
+    """Return what losslessness means here, `None` where nothing is said of it."""
+    node, plain = root.get("lossless"), Lossless()
+    if node is None:
+        return None
+    node.only("greedy", "sampled")
+    greedy, sampled = node.mapping("greedy"), node.mapping("sampled")
+    greedy.only("max_tie_gap", "hazard_ratio_max")
+    sampled.only("tolerance")
+    level = root.mapping("alpha").get("lossless")
+    ratio, tolerance = greedy.get("hazard_ratio_max"), sampled.get("tolerance")
+    if ratio is not None and ratio.number() <= 1:
+        raise ratio.error(f"wanted a ratio above 1, got {ratio.number()}")
+    return Lossless(
+        alpha=plain.alpha if level is None else _open_unit(level),
+        max_tie_gap=_tie_gap(greedy.get("max_tie_gap")),
+        hazard_ratio_max=plain.hazard_ratio_max if ratio is None else ratio.number(),
+        tolerance=plain.tolerance if tolerance is None else _open_unit(tolerance),
+    )
+
+
+def _tie_gap(node: Node | None) -> float | None:
+    if node is None or node.value == "auto":
+        return None
+    if (gap := node.number()) < 0:
+        raise node.error(f"wanted auto or a gap of at least 0, got {gap}")
+    return gap
+
+
+def _rollback(node: Node | None) -> Rollback | None:
+    if node is None:
+        return None
+    node.only("metric", "latency", "threshold", "margin")
+    plain = Rollback()
+    node.required("metric").one_of(("slo_exceedance",))
+    latency, threshold, margin = (node.get(key) for key in ("latency", "threshold", "margin"))
+    return Rollback(
+        latency=plain.latency if latency is None else latency.one_of(LATENCIES),
+        threshold_s=None if threshold is None else _threshold(threshold),
+        margin=plain.margin if margin is None else _open_unit(margin),
+    )
+
+
+def _threshold(node: Node) -> float | None:
+    if isinstance(node.value, str):
+        node.one_of(("baseline_p99",))
+        return None
+    if (seconds := node.number()) <= 0:
+        raise node.error(f"wanted baseline_p99 or seconds above 0, got {seconds}")
+    return seconds
 
 
 def _blocks(node: Node | None) -> Blocks | None:

@@ -82,14 +82,15 @@ def synthesised(rng: np.random.Generator, a_cohort: int, *, worse: float = 0.0) 
         prompts=np.arange(n),
         cohort_of=cohort_of,
         cohorts=COHORTS,
-        baseline=_side(times.baseline, done_b, np.full(n, 0.5), 0),
-        candidate=_side(times.candidate, done_c, grounded, 1),
+        baseline=side_of(times.baseline, done_b, np.full(n, 0.5), 0),
+        candidate=side_of(times.candidate, done_c, grounded, 1),
         metrics=("groundedness", "task_completion"),
         data_hash="",
     )
 
 
-def _side(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: int) -> Side:
+def side_of(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: int) -> Side:
+    """Return one arm's columns; `turn` says which arm goes first."""
     n = len(ttft_s)
     none, unknown, no = np.full(n, np.nan), np.full(n, -1), np.zeros(n, dtype=np.bool_)
     lists = PerPosition(unknown[:0], unknown[:0], unknown[:0], no)

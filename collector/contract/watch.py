@@ -127,7 +127,11 @@ class WatchCohort:
     baseline: int = 0
     candidate: int = 0
     complete: int = 0
-    """Pairs of which both sides arrived."""
+    """Pairs of which both sides arrived; in split traffic answers."""
+    failed: int = 0
+    """Of these, those with a side that failed."""
+    duplicates: int = 0
+    """Reruns of these that had arrived when they were counted."""
     scored: Mapping[str, int] = field(default_factory=dict)
     """Pairs that count for a score, by metric."""
 
@@ -163,6 +167,8 @@ class Watch:
     outcome: Outcome = Outcome.INCONCLUSIVE
     summary: str = ""
     reasons: tuple[str, ...] = ()
+    posted: str = ""
+    """Outcomes of the verdict that was posted last."""
     threshold_s: float | None = None
     """The rollback's threshold; None: not fixed yet, or none wanted."""
     exceed_after: int | None = None

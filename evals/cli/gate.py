@@ -19,11 +19,15 @@ from evals.cli.options import (
     open_client,
     usable,
 )
+from evals.errors import WriteError
 from evals.gate import hypothesis, plan
+from evals.lossless.answers import with_divergences
+from evals.lossless.rescoring import TransformersRescorer
 from evals.pairs_table import from_table
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
 from evals.source import load_pairs
+from evals.watch.explain import explained
 
 app = typer.Typer()
 
@@ -38,7 +42,7 @@ class Format(StrEnum):
     GITHUB = "github"
 
 
-_EXIT = {
+EXIT = {  # of `gate`, and of `watch`
     Outcome.PASS: ExitCode.PASS,
     Outcome.FAIL: ExitCode.FAIL,
     Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
@@ -63,9 +67,19 @@ def gate(  # noqa: PLR0913  # one argument an option
         str | None,
         typer.Option("--control", help="A/A rollout, in which no difference may be found."),
     ] = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option("--rescore", help="The baseline's model, to rescore where answers differ."),
+    ] = None,
     bundle: Annotated[
         Path | None,
         typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
+    ] = None,
+    writes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--write", help="FORMAT=FILE to write too, such as junit=gate.xml; repeatable."
+        ),
     ] = None,
     post: Annotated[
         bool, typer.Option("--post/--no-post", help="Store the verdict in the collector.")
@@ -80,17 +94,25 @@ def gate(  # noqa: PLR0913  # one argument an option
     with usable():
         text = policies.named_text(policy)
         chosen = policies.parse(text, policy)
+        files = [_file_of(one) for one in writes or ()]
         with open_client(collector, database) as client:
             table = load_pairs(client, rollout)
             if explain:
-                for cell in plan(from_table(table), chosen):
-                    typer.echo(hypothesis(cell))
+                lines = [hypothesis(cell) for cell in plan(from_table(table), chosen)]
+                typer.echo("\n".join([*lines, *explained(chosen)]))
                 return
             equal = None if control is None else load_pairs(client, control)
+            if chosen.lossless is not None:
+                rescorer = None if rescore is None else TransformersRescorer(rescore)
+                table = with_divergences(client, rollout, table, rescorer)
+                if control is not None:
+                    equal = with_divergences(client, control, equal, rescorer)
             inputs = bundles.Inputs(rollout, text, table, equal)
             verdict = bundles.judge(inputs, policy)
             if bundle is not None:
                 bundles.write(bundle, inputs, verdict)
+            for form_of, path in files:
+                _write(path, FORMATS[form_of](verdict))
             if post:
                 client.post_verdict(verdict)
     if as_json:
@@ -99,7 +121,22 @@ def gate(  # noqa: PLR0913  # one argument an option
         print_verdict(Console(), verdict)
     else:
         typer.echo(FORMATS[form.value](verdict))
-    raise typer.Exit(_EXIT[verdict.outcome])
+    raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _file_of(given: str) -> tuple[str, Path]:
+    """Return format and file of a `--write`."""
+    name, _, path = given.partition("=")
+    if name not in FORMATS or not path:
+        raise WriteError(f"--write {given}: wanted FORMAT=FILE, with one of {', '.join(FORMATS)}")
+    return name, Path(path)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as exc:
+        raise WriteError(f"{path}: cannot be written ({exc.strerror})") from exc
 
 
 @app.command()

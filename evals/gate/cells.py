@@ -76,7 +76,7 @@ def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
     if not any(rule.role == "prove" for rule in policy.rules):
         raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
     return tuple(
-        Cell(rule, cohort, _min_n(rule, cohort, policy), policy.paired)
+        Cell(rule, cohort, least_pairs(rule, cohort, policy), policy.paired)
         for rule in policy.rules
         for cohort in _scopes(rule, evidence)
     )
@@ -107,7 +107,8 @@ def _applies(metric: str, evidence: Evidence, cohort: str) -> bool:
     return metric in evidence.metrics and not bool(np.any(answered & scope))
 
 
-def _min_n(rule: Rule, cohort: str | None, policy: Policy) -> int:
+def least_pairs(rule: Rule, cohort: str | None, policy: Policy) -> int:
+    """Return the pairs, or answers an arm, below which a rule does not decide in a scope."""
     floor = policy.min_n if cohort is not None else 1
     if rule.stat in QUANTILE_STATS and policy.sampling.block is not None:
         floor = max(floor, 2 * policy.sampling.block.min_blocks)  # blocks of two at the least

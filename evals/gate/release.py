@@ -14,6 +14,7 @@ from evals.acceptance import acceptance
 from evals.evidence import Evidence
 from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
+from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle
 from evals.gate.measurement import measure, pairs_to_decide
 from evals.gate.validity import violations
@@ -38,7 +39,10 @@ def decide(
     and `EvidenceError` where the warm-up to drop is all there is.
     """
     evidence = after_warmup(evidence, policy.sampling.warmup_drop)
-    findings = judge_cells(evidence, policy, control)
+    findings = (
+        *judge_cells(evidence, policy, control),
+        *lossless_findings(evidence, control, policy),
+    )
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
@@ -64,7 +68,7 @@ def decide(
         policy_name=policy.name,
         policy_hash=policy.policy_hash,
         data_hash=_both_hashes(evidence, control),
-        versions=_versions(),
+        versions=versions(),
     )
 
 
@@ -136,7 +140,7 @@ def _judge(
     interval = measured.interval
     if interval is None:
         return _Judgement(Outcome.INCONCLUSIVE, Obstacle(Reason.MISSING, "no limits exist"))
-    if _within(cell, interval):
+    if within(cell, interval):
         return _Judgement(Outcome.PASS, None)
     if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
         return _Judgement(Outcome.FAIL, None)
@@ -147,7 +151,7 @@ def _judge(
     )
 
 
-def _within(cell: Cell, interval: Interval) -> bool:
+def within(cell: Cell, interval: Interval) -> bool:
     """Say whether the limit on the side of the margin exists and is within it."""
     if cell.rule.bound == "max":
         return interval.upper is not None and interval.upper <= cell.rule.margin
@@ -227,10 +231,11 @@ def _both_hashes(evidence: Evidence, control: Evidence | None) -> str:
     return hashlib.sha256(f"{evidence.data_hash} {control.data_hash}".encode()).hexdigest()
 
 
-def _versions() -> dict[str, str]:
-    versions = {"gate": GATE_VERSION, "numpy": np.__version__, "scipy": scipy.__version__}
+def versions() -> dict[str, str]:
+    """Return the versions of the gate and of what it computes with."""
+    found = {"gate": GATE_VERSION, "numpy": np.__version__, "scipy": scipy.__version__}
     try:
-        versions["draftgate"] = metadata.version("draftgate")
+        found["draftgate"] = metadata.version("draftgate")
     except metadata.PackageNotFoundError:
-        return versions  # run from a checkout: there is no installed version to name
-    return versions
+        return found  # run from a checkout: there is no installed version to name
+    return found

@@ -38,27 +38,75 @@ def mean_effect(traffic: Traffic, *, margin: float, confidence: float) -> Interv
     Source: I. Waudby-Smith, D. Arbour, R. Sinha, E. Kennedy and A. Ramdas, Annals of Statistics 52
     (2024) 2613–2640.
     """
-    t = len(traffic.outcome)
-    if t < BURN_IN:
-        return Insufficient(reason="the sequence speaks from 150 requests on", n=t,
+    start = Effects.none(int(traffic.stratum.max(initial=-1)) + 1)
+    return start.after(traffic).limits(margin=margin, confidence=confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The state of a sequence: what a restart needs to go on."""
+
+    n: int
+    mean: float
+    squares: float
+    """Σ(φ − mean)²."""
+    counts: NDArray[np.float64]
+    """Of past outcomes, one row a stratum: baseline, candidate."""
+    sums: NDArray[np.float64]
+
+    @classmethod
+    def none(cls, strata: int) -> "Effects":
+        """Return the state before the first request."""
+        return cls(0, 0.0, 0.0, np.zeros((strata, 2)), np.zeros((strata, 2)))
+
+    def after(self, traffic: Traffic) -> "Effects":
+        """Return the state after more requests, whose strata are rows of this state."""
+        added = len(traffic.outcome)
+        if added == 0:
+            return self
+        effects = _pseudo_outcomes(traffic, self)
+        n, mean = self.n + added, float(effects.mean())
+        apart = mean - self.mean
+        squares = float(((effects - mean) ** 2).sum()) + apart**2 * self.n * added / n
+        cells = (traffic.stratum, traffic.to_candidate.astype(np.int64))
+        counts, sums = self.counts.copy(), self.sums.copy()
+        np.add.at(counts, cells, 1)
+        np.add.at(sums, cells, traffic.outcome)
+        return Effects(n, self.mean + apart * added / n, self.squares + squares, counts, sums)
+
+    def limits(self, *, margin: float, confidence: float) -> Interval | Insufficient:
+        """Return the average effect so far, as `mean_effect` does."""
+        return running_mean(
+            self.n, self.mean, self.squares, margin=margin, confidence=confidence, method=METHOD
+        )
+
+
+def running_mean(
+    n: int, mean: float, squares: float, *, margin: float, confidence: float, method: str
+) -> Interval | Insufficient:
+    """Return a mean of independent draws with the sequence's limits, from its sums."""
+    if n < BURN_IN:
+        return Insufficient(reason="the sequence speaks from 150 requests on", n=n,
                             n_needed=BURN_IN)  # fmt: skip
-    effects = pseudo_outcomes(traffic)
-    mean = float(effects.mean())
-    spread = math.sqrt((float(((effects - mean) ** 2).sum()) + 1) / (t + 1))
-    reach = spread * boundary(t, 1 - confidence)
+    spread = math.sqrt((squares + 1) / (n + 1))
+    reach = spread * boundary(n, 1 - confidence)
     return Interval(
         estimate=mean,
         lower=mean - reach,
         upper=mean + reach,
-        p_fail=_smallest_alpha((mean - margin) / spread, t),
-        n=t,
-        method=METHOD,
+        p_fail=_smallest_alpha((mean - margin) / spread, n),
+        n=n,
+        method=method,
     )
 
 
 def pseudo_outcomes(traffic: Traffic) -> NDArray[np.float64]:
     """Return φ of each request, whose mean estimates the effect without bias."""
-    expected = {arm: _past_means(traffic, arm=arm) for arm in (False, True)}
+    return _pseudo_outcomes(traffic, Effects.none(int(traffic.stratum.max(initial=-1)) + 1))
+
+
+def _pseudo_outcomes(traffic: Traffic, past: Effects) -> NDArray[np.float64]:
+    expected = {arm: _past_means(traffic, past, arm=arm) for arm in (False, True)}
     own = np.where(traffic.to_candidate, expected[True], expected[False])
     pull = np.where(traffic.to_candidate, 1 / traffic.split, -1 / (1 - traffic.split))
     return np.asarray(expected[True] - expected[False] + pull * (traffic.outcome - own))
@@ -88,13 +136,16 @@ def _smallest_alpha(standardised: float, t: int) -> float:
     return min(1.0, math.sqrt(growth) / (2 * math.expm1(exponent)))
 
 
-def _past_means(traffic: Traffic, *, arm: bool) -> NDArray[np.float64]:
+def _past_means(traffic: Traffic, past: Effects, *, arm: bool) -> NDArray[np.float64]:
     """Return the mean of the stratum's earlier outcomes in the arm, 0 before the first."""
     means = np.zeros(len(traffic.outcome))
     for stratum in np.unique(traffic.stratum):
         rows = np.flatnonzero(traffic.stratum == stratum)
         own = traffic.to_candidate[rows] == arm
-        sums = np.cumsum(np.where(own, traffic.outcome[rows], 0.0))
-        counts = np.cumsum(own)
-        means[rows[1:]] = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)[:-1]
+        before = past.sums[stratum, int(arm)], past.counts[stratum, int(arm)]
+        sums = np.cumsum(np.where(own, traffic.outcome[rows], 0.0)) + before[0]
+        counts = np.cumsum(own) + before[1]
+        sums = np.concatenate(([before[0]], sums[:-1]))
+        counts = np.concatenate(([before[1]], counts[:-1]))
+        means[rows] = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
     return means

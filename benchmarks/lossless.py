@@ -1,0 +1,79 @@
+"""How many sampled tokens it takes to see that a speculative sampler is broken.
+
+A synthetic model (64 tokens, drafts of 4) is sampled by a correct sampler and by five broken ones;
+each emitted token is rescored, and the audit says after how many it alarms. The design's figures
+stand beside: its model is not this one.
+
+    python -m benchmarks.lossless [--runs 20] [--tokens 12000] [--seed 20261121]
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.simulation.speculative_sampler import Bug, emitted
+from evals.lossless.sampling_audit import ALARM, log_e_after_each
+
+TOLERANCE = 0.005
+DESIGN = {
+    Bug.RESAMPLE_P: 458,
+    Bug.ARGMAX_DRAFTS: 74,
+    Bug.GENEROUS: 458,
+    Bug.COOL: 1154,
+    Bug.TOP_P: 3658,
+}
+
+
+def detected(bug: Bug, runs: int, tokens: int, seed: int) -> list[int | None]:
+    """Return the token at which each run alarms; None where none does."""
+    found: list[int | None] = []
+    for run in range(runs):
+        rng = np.random.default_rng([seed, list(Bug).index(bug), run])
+        alarmed = np.flatnonzero(
+            log_e_after_each(emitted(bug, tokens, rng), TOLERANCE) >= math.log(ALARM)
+        )
+        found.append(int(alarmed[0]) + 1 if len(alarmed) else None)
+    return found
+
+
+def main() -> int:
+    """Print a row a bug, then one JSON document; exit 1 for a false alarm or a bug not seen."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=12_000)
+    parser.add_argument("--seed", type=int, default=20261121)
+    args = parser.parse_args()
+    started, rows = time.process_time(), []
+    print("| Sampler | Alarmed | Median tokens | Design |\n|---|---|---|---|")
+    for bug in Bug:
+        found = detected(bug, args.runs, args.tokens, args.seed)
+        seen = [n for n in found if n is not None]
+        middle = median(n if n is not None else math.inf for n in found)
+        rows.append({"bug": bug.value, "alarmed": len(seen), "runs": args.runs,
+                     "median": None if math.isinf(middle) else middle,
+                     "design": DESIGN.get(bug)})  # fmt: skip
+        shown = "–" if math.isinf(middle) else f"{middle:,.0f}"
+        print(f"| {bug.value} | {len(seen)} of {args.runs} | {shown} | {DESIGN.get(bug, '–')} |",
+              flush=True)  # fmt: skip
+    broken = [r for r in rows if r["bug"] != Bug.NONE.value and r["median"] is None]
+    document = {
+        "benchmark": "lossless",
+        "seed": args.seed,
+        "tolerance": TOLERANCE,
+        "cpu_seconds": round(time.process_time() - started, 1),
+        "rows": rows,
+    }
+    print(json.dumps(document))
+    return int(bool(broken) or rows[0]["alarmed"] > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,185 @@
+"""Two equal arms, and three regressions planted in a real engine, judged from spans to verdict.
+
+The demo's pair of models answers the demo's prompts in this process (transformers, CPU); the spans
+go into a database, evaluators score them, and the gate decides. Printed are the outcome and the
+cells that did not pass. A/A: both arms speculate alike, run after run; no run may fail.
+
+    python -m benchmarks.planted [--prompts 160] [--equal 20] [--equal-prompts 40]
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from collector.client import Client
+from collector.contract import Arm, Outcome, Role, Verdict, encode
+from demo.story import DRAFT, TARGET, WORKLOAD
+from engine_adapter import runner, workload
+from engine_adapter.engines import Chunk, Completion, Engine, EngineInfo, EngineOpener, Request
+from engine_adapter.rollout_file import Route, Sampling
+from engine_adapter.schedule import turns
+from evals import policy, source
+from tests.otlp_bodies import export_request
+
+POLICY = """
+version: 1
+name: planted
+prove:
+  - {metric: task_completion, stat: diff, min: -0.05, scope: pooled}
+  - {metric: ttft, stat: p95_ratio, max: 1.25, scope: pooled}
+  - {metric: failures, stat: diff, max: 0.03, scope: pooled}
+guard:
+  - {metric: task_completion, stat: diff, min: -0.10, scope: cohort}
+  - {metric: groundedness, stat: diff, min: -0.10, scope: cohort, cohorts: [rag]}
+"""
+SLOW_S, SLOW_EVERY = 0.030, 20
+RELAXED_TOP_K = 4
+KEPT = 0.6
+"""The share of a prompt's text that a truncating route keeps."""
+
+
+class Truncating:
+    """A route that loses the end of each prompt, as one with too short a context does."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return self._engine.info
+
+    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+        """Answer the beginning of the last message."""
+        last = request.messages[-1]
+        cut = last.model_copy(update={"content": last.content[: int(len(last.content) * KEPT)]})
+        return self._engine.generate(replace(request, messages=(*request.messages[:-1], cut)))
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._engine.close()
+
+
+class Sleeping:
+    """A route that sleeps before the first token of every twentieth answer."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._asked = engine, 0
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return self._engine.info
+
+    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+        """Answer, some of them late."""
+        self._asked += 1
+        late_s = SLOW_S if self._asked % SLOW_EVERY == 0 else 0.0
+        for piece in self._engine.generate(request):
+            yield replace(piece, at_s=piece.at_s + late_s) if isinstance(piece, Chunk) else piece
+        time.sleep(late_s)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._engine.close()
+
+
+class Planted(NamedTuple):
+    """A candidate and what is wrong with it."""
+
+    name: str
+    route: Route
+    wrap: Any = None
+    """Any: a class of engines around an engine, or none."""
+
+
+def speculating(**fields: Any) -> Route:
+    """Return the demo's speculating route."""
+    plain = {"engine": "transformers", "model": str(TARGET), "draft_model": str(DRAFT)}
+    return Route(**(plain | {"num_speculative_tokens": 4} | fields))
+
+
+def regressions() -> tuple[Planted, ...]:
+    """Return the three candidates."""
+    return (
+        Planted("truncates its context", speculating(), Truncating),
+        Planted("accepts too much", speculating(relaxed_top_k=RELAXED_TOP_K)),
+        Planted("sleeps 30 ms on 5 % of first tokens", speculating(), Sleeping),
+    )
+
+
+def judged(planted: Planted, prompts: int, *, seed: int = 1) -> Verdict:
+    """Replay the candidate beside the plain speculating route, score, and decide."""
+    opener = EngineOpener()
+    plain = opener.open(speculating())
+    candidate = opener.open(planted.route)
+    candidate = candidate if planted.wrap is None else planted.wrap(candidate)
+    experiment = runner.Experiment(
+        rollout="planted",
+        engines={Arm.BASELINE: plain, Arm.CANDIDATE: candidate},
+        sampling=Sampling(temperature=0, max_tokens=64, seed=seed),
+        service_version="0",
+    )
+    chosen = workload.read(WORKLOAD)[:prompts]
+    schedule = turns(chosen, repeats=1, order="abba", warmup=4, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/planted.db"
+        with Client.local(url, capture_content=True) as client:
+            spans = [encode(one) for one in runner.run(experiment, schedule, concurrency=1)]
+            client.post_traces(export_request(spans).SerializeToString())
+            source.evaluate_rollout(client, "planted")
+            return source.judge(client, "planted", policy.parse(POLICY, "planted.yaml"))
+
+
+def not_passed(verdict: Verdict) -> dict[str, str]:
+    """Return the cells that did not pass, with their outcome."""
+    return {
+        f"{f.metric} {f.stat} {f.cohort or 'pooled'}": f.outcome.value
+        for f in verdict.findings
+        if f.outcome is not Outcome.PASS and f.role is not Role.REPORT
+    }
+
+
+def main() -> int:
+    """Print one JSON document last; exit 1 where a regression passes, or equal arms fail."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--prompts", type=int, default=160)
+    parser.add_argument("--equal", type=int, default=20)
+    parser.add_argument("--equal-prompts", type=int, default=40)
+    args = parser.parse_args()
+    started, rows = time.process_time(), []
+    for planted in regressions() if args.prompts else ():
+        verdict = judged(planted, args.prompts)
+        row = {"planted": planted.name, "outcome": verdict.outcome.value,
+               "not_passed": not_passed(verdict)}  # fmt: skip
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    equal = []
+    for run in range(args.equal):
+        both = Planted("none", speculating())
+        verdict = judged(both, args.equal_prompts, seed=run)
+        equal.append(verdict.outcome.value)
+        print(json.dumps({"equal": run, "outcome": equal[-1], "failed": [
+            name for name, outcome in not_passed(verdict).items() if outcome == "fail"
+        ]}), flush=True)  # fmt: skip
+    document = {
+        "benchmark": "planted",
+        "prompts": args.prompts,
+        "regressions": rows,
+        "equal": {o.value: equal.count(o.value) for o in Outcome},
+        "cpu_seconds": round(time.process_time() - started, 1),
+    }
+    print(json.dumps(document))
+    return int("fail" in equal or any(row["outcome"] == "pass" for row in rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

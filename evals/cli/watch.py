@@ -1,0 +1,148 @@
+"""`draftgate watch`: judge while traffic flows, and set a harmful rollout off."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from collector.client import ClientError
+from evals import policy as policies
+from evals.cli.gate import EXIT
+from evals.cli.options import (
+    Collector,
+    Database,
+    ExitCode,
+    PolicyFile,
+    Rollout,
+    open_client,
+    usable,
+)
+from evals.report import to_json
+from evals.watch.screen import line, screen
+from evals.watch.verdict import to_verdict
+from evals.watch.watcher import Seen, Watcher
+
+app = typer.Typer()
+Show = Callable[[Seen | None, str | None], None]
+"""Called with the newest state, none before the first, and what keeps it from going on."""
+
+
+@app.command()
+def watch(  # noqa: PLR0913  # one argument an option
+    rollout: Rollout,
+    *,
+    policy: PolicyFile = "default",
+    once: Annotated[
+        bool, typer.Option("--once", help="Count what is there, and end as `gate` does.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store, post and set nothing.")
+    ] = False,
+    every_s: Annotated[
+        float, typer.Option("--every", min=0.1, help="Seconds between two looks for news.")
+    ] = 2.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the verdict as JSON at the end.")
+    ] = False,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Judge a rollout while traffic flows; proven harm sets its switch off.
+
+    Goes on where it, or another watcher, was stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
+    2 unusable, 3 undecided.
+
+    Example: draftgate watch support-k4 --policy policy.yaml
+    """
+    with usable():
+        chosen = policies.named(policy)
+        with open_client(collector, database) as client:
+            watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
+            if once:
+                seen: Seen | None = watcher.catch_up()
+            else:
+                with _shown(dry_run=dry_run, quiet=as_json) as show:
+                    seen = _until_stopped(watcher, every_s, show)
+    if seen is None:
+        raise typer.Exit(ExitCode.INCONCLUSIVE)
+    if as_json:
+        typer.echo(to_json(to_verdict(seen.watch, chosen)))
+    elif once:
+        Console().print(screen(seen.watch, seen.switch, _note(seen, dry_run), time.time_ns()))
+    raise typer.Exit(EXIT[seen.watch.outcome])
+
+
+def _until_stopped(watcher: Watcher, every_s: float, show: Show) -> Seen | None:
+    """Go on until SIGINT or SIGTERM; a collector that does not answer is asked again."""
+    stopped, seen = threading.Event(), None
+    with _stopping(stopped):
+        while not stopped.is_set():
+            try:
+                seen = watcher.step()
+                show(seen, None)
+                if seen.more:
+                    continue
+            except ClientError as exc:
+                show(seen, f"trying again every {every_s:g} s: {exc}")
+            stopped.wait(every_s)
+    return seen
+
+
+@contextmanager
+def _stopping(stopped: threading.Event) -> Iterator[None]:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _shown(*, dry_run: bool, quiet: bool) -> Iterator[Show]:
+    """Give a live view on a terminal; elsewhere a line for each change, on standard error."""
+    console = Console(stderr=quiet)
+    if not console.is_terminal:
+        yield _lines(dry_run=dry_run)
+        return
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+
+        def show(seen: Seen | None, trouble: str | None) -> None:
+            if seen is None:
+                live.update(trouble or "", refresh=True)
+                return
+            note = trouble or _note(seen, dry_run)
+            live.update(screen(seen.watch, seen.switch, note, time.time_ns()), refresh=True)
+
+        yield show
+
+
+def _lines(*, dry_run: bool) -> Show:
+    last = ""
+
+    def show(seen: Seen | None, trouble: str | None) -> None:
+        nonlocal last
+        note = trouble if seen is None else trouble or _note(seen, dry_run)
+        parts = [] if seen is None else [line(seen.watch, seen.switch)]
+        text = " | ".join([*parts, *([] if note is None else [note])])
+        if text != last:
+            typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+        last = text
+
+    return show
+
+
+def _note(seen: Seen, dry_run: bool) -> str | None:  # noqa: FBT001  # one caller a view
+    if seen.set_off is not None:
+        return "dry run: the switch would be set off now" if dry_run else "the switch is set off"
+    return "dry run: nothing is stored, posted or set" if dry_run else None

@@ -1,0 +1,106 @@
+"""The greedy answers of a rollout's pairs, compared: columns beside the table of pairs."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from collector.client import Client
+from collector.contract import Generation, Pair
+from evals.evaluators.answers import answer_text
+from evals.lossless.greedy import Compared, compare, confirm
+from evals.lossless.rescoring import TextRescorer
+
+_PAGE = 200
+_TYPES = {
+    "divergence_compared": pa.int64(),
+    "divergence_position": pa.int64(),
+    "divergence_gap": pa.float64(),
+    "divergence_allowed": pa.float64(),
+    "divergence_words": pa.string(),
+}
+
+
+class _Row(NamedTuple):
+    compared: int | None = None
+    position: int | None = None
+    gap: float | None = None
+    allowed: float | None = None
+    words: str | None = None
+
+
+def with_divergences(
+    client: Client, rollout: str, table: pa.Table, rescorer: TextRescorer | None
+) -> pa.Table:
+    """Return the table of pairs with where their greedy answers first differ.
+
+    With a rescorer answers are compared token by token and each divergence is rescored under the
+    baseline; without one they are compared character by character. Answers that were sampled,
+    failed, or have no text are not compared.
+    """
+    rows = {(p.prompt_id, p.repeat): _row(p, rescorer) for p in _pairs(client, rollout)}
+    keys = zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True)
+    found = [rows.get(key, _Row()) for key in keys]
+    for i, (name, kind) in enumerate(_TYPES.items()):
+        table = table.append_column(name, pa.array([row[i] for row in found], kind))
+    return table
+
+
+def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
+    after: str | None = None
+    while True:
+        page = client.pairs(rollout, content=True, limit=_PAGE, after=after)
+        yield from page.pairs
+        after = page.next
+        if after is None:
+            return
+
+
+def _row(pair: Pair, rescorer: TextRescorer | None) -> _Row:
+    texts = [_greedy_text(side) for side in (pair.baseline, pair.candidate)]
+    baseline, candidate = texts
+    if baseline is None or candidate is None or pair.baseline is None:
+        return _Row()
+    where = f"prompt {pair.prompt_id}"
+    if rescorer is None:
+        found = compare(list(map(ord, baseline)), list(map(ord, candidate)))
+        if found.position is None:
+            return _Row(found.tokens)
+        at = found.position
+        words = f"{where} at character {at}: {_near(candidate, at)} for {_near(baseline, at)}"
+        return _Row(found.tokens, at, words=words)
+    prompt = None if pair.baseline.content is None else pair.baseline.content.input_messages
+    return _rescored(rescorer, where, prompt, rescorer.tokens(baseline), rescorer.tokens(candidate))
+
+
+def _rescored(
+    rescorer: TextRescorer,
+    where: str,
+    prompt: str | None,
+    baseline: list[int],
+    candidate: list[int],
+) -> _Row:
+    found: Compared = compare(baseline, candidate)
+    if found.position is None:
+        return _Row(found.tokens)
+    at, end = found.position, rescorer.end_token
+    ours = end if found.candidate_token is None else found.candidate_token
+    theirs = end if found.baseline_token is None else found.baseline_token
+    words = f"{where} at token {at}: {rescorer.shown(ours)} for {rescorer.shown(theirs)}"
+    prefix = rescorer.prompt_tokens(prompt)
+    if prefix is None:
+        return _Row(found.tokens, at, words=words)
+    logits = rescorer.next_logits([*prefix, *baseline[:at]])
+    said = confirm(logits, ours, dtype=rescorer.dtype, noise=0.0)
+    words += f", gap {said.gap:.3g} where {said.allowed:.2g} is a tie"
+    return _Row(found.tokens, at, said.gap, said.allowed, words)
+
+
+def _greedy_text(side: Generation | None) -> str | None:
+    if side is None or side.error_type is not None or (side.temperature or 0) > 0:
+        return None
+    return answer_text(side)
+
+
+def _near(text: str, at: int) -> str:
+    return repr(text[at : at + 12]) if at < len(text) else "the end"

@@ -1,0 +1,94 @@
+"""A baseline's model in this process, to rescore where answers part: transformers on a CPU."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.errors import RescoringError
+from evals.lossless.greedy import Rescorer
+
+
+class TextRescorer(Rescorer, Protocol):
+    """A rescorer that also reads texts as the model's tokens."""
+
+    end_token: int
+
+    def tokens(self, text: str) -> list[int]:
+        """Return an answer's tokens, without special ones."""
+
+    def prompt_tokens(self, input_messages: str | None) -> list[int] | None:
+        """Return the tokens of a recorded prompt; None where none was recorded."""
+
+    def shown(self, token: int) -> str:
+        """Return a token for a reader."""
+
+
+class TransformersRescorer:
+    """Teacher forcing with a model folder, or a name that transformers resolves."""
+
+    def __init__(self, model: str | Path) -> None:
+        """Load the model; raises `RescoringError`."""
+        try:
+            # Heavy, and an extra of its own: nobody else needs it here.
+            import torch  # noqa: PLC0415
+            from transformers import (  # noqa: PLC0415
+                AutoModelForCausalLM,
+                AutoTokenizer,
+            )
+        except ImportError as exc:
+            raise RescoringError(
+                f"--rescore {model}: wanted torch and transformers: install draftgate[transformers]"
+            ) from exc
+        self._torch: Any = torch  # Any: transformers is untyped here
+        try:
+            self._model: Any = AutoModelForCausalLM.from_pretrained(str(model))
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(str(model))
+        except (OSError, ValueError) as exc:
+            first = str(exc).splitlines()[0]
+            raise RescoringError(f"--rescore {model}: cannot be loaded ({first})") from exc
+        self._model.eval()  # type: ignore[no-untyped-call]
+        self.dtype = str(self._model.dtype).removeprefix("torch.")
+        ends = self._model.generation_config.eos_token_id
+        self.end_token = int(ends[0] if isinstance(ends, list) else ends)
+
+    def tokens(self, text: str) -> list[int]:
+        """Return an answer's tokens, without special ones."""
+        return [int(t) for t in self._tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    def prompt_tokens(self, input_messages: str | None) -> list[int] | None:
+        """Return the tokens of a recorded prompt; None where none was recorded."""
+        messages = _messages(input_messages)
+        if messages is None:
+            return None
+        encoded = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=True
+        )
+        return [int(t) for t in encoded["input_ids"]]
+
+    def shown(self, token: int) -> str:
+        """Return a token for a reader."""
+        return "the end" if token == self.end_token else repr(self._tokenizer.decode([token]))
+
+    def next_logits(self, tokens: Sequence[int]) -> NDArray[np.float64]:
+        """Return the logits of the token after these."""
+        with self._torch.inference_mode():
+            found = self._model(self._torch.tensor([list(tokens)])).logits[0, -1]
+        return np.asarray(found.to(self._torch.float64).numpy())
+
+
+def _messages(input_messages: str | None) -> list[dict[str, str]] | None:
+    """Return `gen_ai.input.messages` as a chat template takes them."""
+    if input_messages is None:
+        return None
+    try:
+        found = json.loads(input_messages)
+        return [
+            {"role": one["role"], "content": "".join(part["content"] for part in one["parts"])}
+            for one in found
+        ]
+    except (ValueError, TypeError, KeyError):
+        return None

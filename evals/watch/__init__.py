@@ -1,0 +1,1 @@
+"""Judging a rollout while traffic flows: e-values, declared looks, and the switch."""

@@ -1,0 +1,167 @@
+"""Differences within bounds: e-processes over pairs, a confidence sequence over split traffic."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from collector.contract import EffectSums, EProcess, WatchCell
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.policy import METRICS, Policy
+from evals.stats import Insufficient, Interval
+from evals.stats.bets import Bets
+from evals.stats.confidence_sequence import Effects, Traffic, running_mean
+from evals.watch.plan import EXCEEDANCE, live
+from evals.watch.window import Losses, Window
+
+_NO_COHORT = ""
+
+
+def differences(
+    cell: WatchCell, window: Window, counts: BoolColumn, threshold_s: float | None, policy: Policy
+) -> Losses:
+    """Return candidate − baseline of the cell's pairs among those that newly count."""
+    evidence = window.evidence
+    rows = np.flatnonzero(counts & evidence.scope(cell.cohort))
+    sides = (evidence.baseline, evidence.candidate)
+    baseline, candidate = (outcome(cell, s, threshold_s, policy)[rows] for s in sides)
+    known = ~(np.isnan(baseline) & np.isnan(candidate))
+    rows, baseline, candidate = rows[known], baseline[known], candidate[known]
+    return Losses(
+        rows,
+        np.nan_to_num(candidate, nan=0.0) - np.nan_to_num(baseline, nan=1.0),
+        np.nan_to_num(candidate, nan=1.0) - np.nan_to_num(baseline, nan=0.0),
+    )
+
+
+def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Policy) -> FloatColumn:
+    """Return what the cell measures of each answer, in [0, 1]; NaN where that is not known."""
+    if cell.metric == EXCEEDANCE:
+        rollback = live(policy).rollback
+        if rollback is None or threshold_s is None:
+            return np.full(len(side.present), np.nan)
+        seconds = side.latency_s(rollback.latency)
+        return np.where(np.isnan(seconds), np.nan, (seconds > threshold_s).astype(np.float64))
+    if METRICS[cell.metric].kind == "failures":
+        return np.where(side.present, side.failed.astype(np.float64), np.nan)
+    scores = side.scores.get(cell.metric, np.full(len(side.present), np.nan))
+    scores = np.where(side.failed, 0.0, scores)
+    if cell.stat == "diff":
+        return np.where(np.isnan(scores), np.nan, (scores >= cell.pass_at).astype(np.float64))
+    return scores
+
+
+def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
+    """Return the cell after more pairs, in whatever order they came."""
+    if len(found.rows) == 0 or cell.passing is None or cell.failing is None:
+        return cell
+    # Worse is more for `max`, less for `min`; either decision is made against the worst case.
+    worst, best = (
+        (found.highest, found.lowest) if cell.bound == "max" else (-found.lowest, -found.highest)
+    )
+    middle = (found.lowest + found.highest) / 2
+    n, mean, squares = _with(cell, middle)
+    limits = running_mean(
+        n, mean, squares, margin=cell.margin, confidence=1 - alpha_pass, method=cell.method
+    )
+    failing = _after(cell.failing, best)
+    return replace(
+        _limited(cell, limits),
+        n=n,
+        mean=mean,
+        squares=squares,
+        estimate=mean,
+        passing=_after(cell.passing, -worst),
+        failing=failing,
+        p_fail=min(1.0, float(np.exp(-failing.highest_log_e))),
+    )
+
+
+def after_requests(
+    cell: WatchCell, window: Window, counts: BoolColumn, values: FloatColumn, policy: Policy
+) -> WatchCell:
+    """Return the cell after more requests of split traffic, each answered by one arm."""
+    evidence = window.evidence
+    rows = np.flatnonzero(counts & evidence.scope(cell.cohort) & ~np.isnan(values))
+    if len(rows) == 0 or cell.split is None:
+        return cell
+    rows = rows[np.argsort(window.answered_at[rows], kind="stable")]
+    names = sorted({*cell.split.counts, *(_cohort(evidence, int(row)) for row in rows)})
+    number = {name: i for i, name in enumerate(names)}
+    traffic = Traffic(
+        outcome=values[rows],
+        to_candidate=evidence.candidate.present[rows],
+        stratum=np.array([number[_cohort(evidence, int(row))] for row in rows], dtype=np.int64),
+        split=policy.sampling.candidate_share,
+    )
+    effects = _restored(cell.split, names).after(traffic)
+    limits = _oriented(cell, effects, policy)
+    p = limits.p_fail if isinstance(limits, Interval) else 1.0
+    return replace(
+        _limited(cell, limits),
+        n=effects.n,
+        mean=effects.mean,
+        squares=effects.squares,
+        estimate=effects.mean,
+        p_fail=min(p, 1.0 if cell.p_fail is None else cell.p_fail),
+        split=_stored(effects, names),
+    )
+
+
+def _cohort(evidence: Evidence, row: int) -> str:
+    index = int(evidence.cohort_of[row])
+    return _NO_COHORT if index < 0 else evidence.cohorts[index]
+
+
+def _oriented(cell: WatchCell, effects: Effects, policy: Policy) -> Interval | Insufficient:
+    """Return limits of candidate − baseline, with the p value on the side of the margin."""
+    confidence = 1 - policy.alpha_pass
+    if cell.bound == "max":
+        return effects.limits(margin=cell.margin, confidence=confidence)
+    turned = replace(effects, mean=-effects.mean).limits(margin=-cell.margin, confidence=confidence)
+    if isinstance(turned, Insufficient) or turned.upper is None or turned.lower is None:
+        return turned
+    return replace(turned, estimate=effects.mean, lower=-turned.upper, upper=-turned.lower)
+
+
+def _limited(cell: WatchCell, limits: Interval | Insufficient) -> WatchCell:
+    if isinstance(limits, Insufficient):
+        return replace(cell, lower=None, upper=None)
+    return replace(cell, lower=limits.lower, upper=limits.upper)
+
+
+def _with(cell: WatchCell, added: FloatColumn) -> tuple[int, float, float]:
+    """Return count, mean and squares with more differences."""
+    n, mean = cell.n + len(added), float(added.mean())
+    apart = mean - cell.mean
+    squares = cell.squares + float(((added - mean) ** 2).sum())
+    squares += apart**2 * cell.n * len(added) / n
+    return n, cell.mean + apart * len(added) / n, squares
+
+
+def _after(process: EProcess, differences: FloatColumn) -> EProcess:
+    bets = Bets(process.limit, process.log_wealth, process.n).after(differences)
+    log_e = bets.log_e
+    return EProcess(
+        limit=process.limit,
+        n=bets.n,
+        log_wealth=bets.log_wealth,
+        log_e=log_e,
+        highest_log_e=max(process.highest_log_e, log_e),
+    )
+
+
+def _restored(sums: EffectSums, names: list[str]) -> Effects:
+    zero = (0, 0)
+    counts: Counts = np.array([sums.counts.get(name, zero) for name in names])
+    totals = np.array([sums.sums.get(name, zero) for name in names], dtype=np.float64)
+    return Effects(sums.n, sums.mean, sums.squares, counts.astype(np.float64), totals)
+
+
+def _stored(effects: Effects, names: list[str]) -> EffectSums:
+    return EffectSums(
+        n=effects.n,
+        mean=effects.mean,
+        squares=effects.squares,
+        counts={name: tuple(int(x) for x in effects.counts[i]) for i, name in enumerate(names)},
+        sums={name: tuple(float(x) for x in effects.sums[i]) for i, name in enumerate(names)},
+    )

@@ -1,0 +1,57 @@
+"""The first pairs of each scope, kept until the last look: what quantiles are made of.
+
+They are no part of the stored state: a restart reads them again from the collector.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+
+from evals.evidence import BoolColumn, Counts, Evidence
+from evals.pairs_table import from_table
+from evals.watch.window import Window
+
+
+class EarlyPairs:
+    """Pairs in the order in which they became complete, for the pool and for each cohort."""
+
+    def __init__(self, most: int) -> None:
+        """Keep at least `most` answers of each arm, a scope."""
+        self._most = most
+        self.arrived_up_to = 0
+        """Pairs that completed up to here are in; adding them again changes nothing."""
+        self._tables: dict[str | None, list[pa.Table]] = defaultdict(list)
+        self._answers: dict[str | None, Counts] = defaultdict(lambda: np.zeros(2, dtype=np.int64))
+
+    def add(self, window: Window, counts: BoolColumn, at: Counts) -> None:
+        """Add the window's pairs that count, which became complete at these numbers."""
+        evidence, counts = window.evidence, counts & (at > self.arrived_up_to)
+        self.arrived_up_to = max(self.arrived_up_to, window.end.arrived)
+        sides = (evidence.baseline.present, evidence.candidate.present)
+        for scope in (None, *evidence.cohorts):
+            if (self._answers[scope] >= self._most).all():
+                continue
+            rows = np.flatnonzero(counts & evidence.scope(scope))
+            rows = rows[np.argsort(at[rows], kind="stable")]
+            if len(rows):
+                names = [n for n in window.table.column_names if "_score_" not in n]
+                self._tables[scope].append(window.table.select(names).take(rows))
+                self._answers[scope] += [int(side[rows].sum()) for side in sides]
+
+    def first(self, scope: str | None, pairs: int) -> Evidence | None:
+        """Return the first pairs of a scope; None where there are not so many."""
+        if self._answers[scope].min() < pairs:
+            return None
+        return from_table(pa.concat_tables(self._tables[scope]).slice(0, pairs))
+
+    def first_answers(self, answers: int, scope: str | None) -> Evidence | None:
+        """Return split traffic up to where both arms have so many answers; None before that."""
+        if self._answers[scope].min() < answers:
+            return None
+        table = pa.concat_tables(self._tables[scope])
+        arms = [
+            table[f"{side}_trace_id"].is_valid().to_numpy() for side in ("baseline", "candidate")
+        ]
+        enough = np.minimum(np.cumsum(arms[0]), np.cumsum(arms[1])) >= answers
+        return from_table(table.slice(0, int(np.argmax(enough)) + 1))

@@ -1,0 +1,135 @@
+"""Which cells a policy makes of live traffic; a cohort's appear with its first pair."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from collector.contract import EffectSums, EProcess, Role, Watch, WatchCell, WatchLook
+from evals.gate.cells import Cell, least_pairs
+from evals.policy import METRICS, Policy, Rule
+from evals.policy_sections import Live, scaled
+from evals.stats import confidence_sequence
+from evals.stats.bets import BETS, METHOD
+
+EXCEEDANCE = "slo_exceedance"
+BOUNDED = ("score", "failures")
+"""Kinds of metric whose differences lie in [−1, 1]."""
+
+
+def live(policy: Policy) -> Live:
+    """Return how the policy judges live traffic."""
+    return policy.live or scaled(policy.alpha_pass)
+
+
+def begin(rollout: str, policy: Policy) -> Watch:
+    """Return the state before the first pair."""
+    none = Watch(rollout=rollout, policy_name=policy.name, policy_hash=policy.policy_hash)
+    threshold_s = None if (r := live(policy).rollback) is None else r.threshold_s
+    return replace(none, cells=tuple(_cells((), policy, none)), threshold_s=threshold_s,
+                   exceed_after=None if threshold_s is None else 0)  # fmt: skip
+
+
+def with_cohorts(watch: Watch, policy: Policy) -> Watch:
+    """Add the cells of cohorts, and of scores in them, that have appeared."""
+    known = {key(cell): cell for cell in watch.cells}
+    cells = (known.get(key(cell), cell) for cell in _cells(_cohorts(watch), policy, watch))
+    return replace(watch, cells=tuple(cells))
+
+
+def key(cell: WatchCell) -> tuple[object, ...]:
+    """Return what tells a cell from the others."""
+    return (cell.metric, cell.stat, cell.cohort, cell.role, cell.bound, cell.margin, cell.pass_at)
+
+
+def chain(cell: WatchCell) -> tuple[object, ...]:
+    """Return what cells share that differ in their margin alone, as the gate's cells do."""
+    return (cell.metric, cell.stat, cell.cohort, cell.bound, cell.pass_at)
+
+
+def is_bounded(metric: str) -> bool:
+    """Say whether e-values, or the confidence sequence, judge a metric."""
+    return metric == EXCEEDANCE or METRICS[metric].kind in BOUNDED
+
+
+def gate_cell(cell: WatchCell, policy: Policy, alpha: float) -> Cell:
+    """Return a cell as the gate knows it, at the level of a look."""
+    rule = Rule(
+        role=cell.role,
+        metric=cell.metric,
+        stat=cell.stat,
+        bound="min" if cell.bound == "min" else "max",
+        margin=cell.margin,
+        scope="pooled" if cell.cohort is None else "cohort",
+        cohorts=None,
+        pass_at=cell.pass_at,
+    )
+    at_look = replace(policy, alpha_pass=alpha)
+    return Cell(rule, cell.cohort, least_pairs(rule, cell.cohort, at_look), policy.paired)
+
+
+def _cohorts(watch: Watch) -> Sequence[str]:
+    seen = {c.cohort for c in watch.cohorts if c.complete or c.baseline or c.candidate}
+    return sorted(cohort for cohort in seen if cohort is not None)
+
+
+def _cells(cohorts: Sequence[str], policy: Policy, watch: Watch) -> Iterator[WatchCell]:
+    for rule in policy.rules:
+        if rule.scope == "pooled":
+            yield _cell(rule, None, policy)
+            continue
+        scored = {c.cohort for c in watch.cohorts if c.scored.get(rule.metric)}
+        for cohort in rule.cohorts or cohorts:
+            if rule.cohorts or METRICS[rule.metric].kind != "score" or cohort in scored:
+                yield _cell(rule, cohort, policy)
+    if (rollback := live(policy).rollback) is not None:
+        yield _bounded(
+            WatchCell(
+                metric=EXCEEDANCE,
+                stat="diff",
+                cohort=None,
+                role=Role.GUARD,
+                bound="max",
+                margin=rollback.margin,
+                pass_at=1.0,
+                method="",
+            ),
+            policy,
+        )
+
+
+def _cell(rule: Rule, cohort: str | None, policy: Policy) -> WatchCell:
+    plain = WatchCell(
+        metric=rule.metric,
+        stat=rule.stat,
+        cohort=cohort,
+        role=rule.role,
+        bound=rule.bound,
+        margin=rule.margin,
+        pass_at=rule.pass_at,
+        method="",
+    )
+    if is_bounded(rule.metric):
+        return _bounded(plain, policy)
+    rules = live(policy)
+    looks = tuple(
+        WatchLook(pairs=pairs, alpha=alpha)
+        for pairs, alpha in zip(rules.looks, rules.spend, strict=True)
+    )
+    method = Cell(rule, cohort, 1, policy.paired).method
+    return replace(plain, method=method, looks=looks, next_look=looks[0].pairs)
+
+
+def _bounded(cell: WatchCell, policy: Policy) -> WatchCell:
+    if not policy.paired:
+        return replace(cell, method=confidence_sequence.METHOD, split=EffectSums())
+    slack = loss_margin(cell)
+    return replace(cell, method=METHOD, passing=fresh(-slack), failing=fresh(slack))
+
+
+def loss_margin(cell: WatchCell) -> float:
+    """Return the acceptable loss, at least 0, whichever side the margin stands on."""
+    return cell.margin if cell.bound == "max" else -cell.margin
+
+
+def fresh(limit: float) -> EProcess:
+    """Return an e-process that has seen nothing."""
+    return EProcess(limit=limit, log_wealth=(0.0,) * BETS)

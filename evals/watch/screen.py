@@ -1,0 +1,110 @@
+"""The watch on a terminal: what a tired engineer on call must see, the worst first."""
+
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
+from evals.report import STYLES
+from evals.watch.judgement import waiting
+from evals.watch.plan import EXCEEDANCE
+from evals.watch.wording import e_value, margin, reason_words, value
+
+_ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+_ROLES = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
+
+
+def screen(
+    watch: Watch, switch: SwitchState | None, note: str | None, now_unix_ns: int
+) -> RenderableType:
+    """Return the banner and a row a cell; `note` says what keeps it from going on."""
+    return Group(_banner(watch, switch, note, now_unix_ns), _table(watch))
+
+
+def line(watch: Watch, switch: SwitchState | None) -> str:
+    """Return the state in one line, for logs."""
+    return f"{watch.outcome.value}: {watch.summary} {_switch_words(switch)}"
+
+
+def _banner(watch: Watch, switch: SwitchState | None, note: str | None, now_unix_ns: int) -> Panel:
+    style = STYLES[watch.outcome]
+    lines = [Text(watch.summary or "nothing has arrived yet", style="bold")]
+    lines.append(Text(_switch_words(switch)))
+    if watch.actions:
+        last = watch.actions[-1]
+        lines.append(Text(f"set off at {_clock(last.time_unix_ns)}: {last.reason}", style="red"))
+    if watch.repeats:
+        lines.append(Text(f"{watch.repeats:,} repeats of prompts are not counted", style="dim"))
+    lines.append(Text(f"policy {watch.policy_name} {watch.policy_hash[:12]}", style="dim"))
+    if note is not None:
+        lines.append(Text(note, style="bold yellow"))
+    title = f"[bold {style}]{watch.outcome.value.upper()}[/] {_clock(now_unix_ns)}"
+    return Panel(Group(*lines), title=title, border_style=style)
+
+
+def _switch_words(switch: SwitchState | None) -> str:
+    if switch is None:
+        return "switch: nobody has set it"
+    return f"switch: {switch.state.value}, by {switch.who}"
+
+
+def _clock(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / 1e9).astimezone().strftime("%H:%M:%S")
+
+
+def _table(watch: Watch) -> Table:
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    for name in ("Scope", "Metric", "Role"):
+        table.add_column(name, overflow="fold")
+    columns = ("Estimate", "Limits", "Margin", "Pairs", "Pass e", "Fail e", "Next look")
+    for name in columns:
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("Outcome", overflow="fold")
+    for cell in sorted(watch.cells, key=_rank):
+        table.add_row(*_row(cell, watch), style="dim" if cell.role is Role.REPORT else None)
+    return table
+
+
+def _rank(cell: WatchCell) -> tuple[int, int, str]:
+    return (_ORDER[cell.outcome], _ROLES[cell.role], cell.cohort or "")
+
+
+def _row(cell: WatchCell, watch: Watch) -> tuple[str | Text, ...]:
+    stat = "" if cell.stat == "diff" else f" {cell.stat.removesuffix('_ratio')}"
+    limits = "–"
+    if cell.lower is not None or cell.upper is not None:
+        limits = f"{value(cell, cell.lower)} … {value(cell, cell.upper)}"
+    return (
+        "all" if cell.cohort is None else escape(cell.cohort),
+        f"{cell.metric.replace('_', ' ')}{stat}",
+        cell.role.value,
+        value(cell, cell.estimate),
+        limits,
+        margin(cell),
+        f"{cell.n:,}",
+        _against(cell.passing, cell.log_e_to_pass),
+        _against(cell.failing, cell.log_e_to_fail),
+        "–" if cell.next_look is None else f"{cell.next_look:,}",
+        _outcome(cell, watch),
+    )
+
+
+def _against(process: EProcess | None, wanted: float | None) -> str:
+    if process is None:
+        return "–"
+    return f"{e_value(process.highest_log_e)}/{e_value(wanted or 0.0)}"
+
+
+def _outcome(cell: WatchCell, watch: Watch) -> Text:
+    style = STYLES[cell.outcome]
+    if cell.outcome is not Outcome.INCONCLUSIVE:
+        return Text(cell.outcome.value, style=f"bold {style}")
+    if cell.metric == EXCEEDANCE and watch.threshold_s is None:
+        return Text("no threshold yet", style=style)
+    if waiting(cell, watch) > 0.05:
+        return Text(f"{waiting(cell, watch):.0%} wait for scores", style=style)
+    return Text(reason_words(cell), style=style)

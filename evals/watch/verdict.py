@@ -1,0 +1,63 @@
+"""A watch as a verdict: the document that everybody reads who asks for verdicts."""
+
+import hashlib
+
+from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
+from evals.gate.release import versions
+from evals.policy import Policy
+from evals.significant import significant
+
+WATCH_VERSION = "1"
+
+
+def to_verdict(watch: Watch, policy: Policy) -> Verdict:
+    """Return the verdict of all that is counted; its data's hash is that of the place reached.
+
+    Latency percentiles, acceptance and scores by arm are the gate's to state.
+    """
+    incomplete = sum(c.baseline + c.candidate - 2 * c.complete for c in watch.cohorts)
+    place = f"{watch.rollout} {watch.arrived_up_to} {watch.scored_up_to} {watch.epoch}"
+    return Verdict(
+        rollout=watch.rollout,
+        outcome=watch.outcome,
+        summary=watch.summary,
+        reasons=watch.reasons,
+        pairs=watch.pairs,
+        incomplete_pairs=max(incomplete, 0) if policy.paired else 0,
+        failed_pairs=sum(c.failed for c in watch.cohorts),
+        duplicates=sum(c.duplicates for c in watch.cohorts),
+        findings=tuple(_finding(cell, policy) for cell in watch.cells),
+        latency=(),
+        acceptance=(),
+        quality=(),
+        policy_name=watch.policy_name,
+        policy_hash=watch.policy_hash,
+        data_hash=hashlib.sha256(place.encode()).hexdigest(),
+        versions=versions() | {"watch": WATCH_VERSION},
+    )
+
+
+def _finding(cell: WatchCell, policy: Policy) -> Finding:
+    taken = [one for one in cell.looks if one.outcome is not None]
+    alpha = taken[-1].alpha if taken else policy.alpha_pass
+    needed = None if cell.next_look is None else cell.next_look - cell.n
+    return Finding(
+        metric=cell.metric,
+        stat=cell.stat,
+        cohort=cell.cohort,
+        role=cell.role,
+        outcome=cell.outcome,
+        reason=cell.reason if cell.outcome is Outcome.INCONCLUSIVE else None,
+        bound=cell.bound,
+        margin=cell.margin,
+        unit="ratio" if cell.stat.endswith("_ratio") else "difference",
+        confidence=1 - alpha,
+        n=cell.n,
+        n_needed=needed if cell.outcome is Outcome.INCONCLUSIVE else None,
+        estimate=significant(cell.estimate),
+        lower=significant(cell.lower),
+        upper=significant(cell.upper),
+        p_fail=significant(cell.p_fail, 6),
+        method=cell.method,
+        message=cell.message,
+    )

@@ -1,0 +1,190 @@
+"""Watching a rollout: what is new is counted once, whoever asks, and proven harm sets it off."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from collector.client import Client, PairChanges
+from collector.contract import (
+    Outcome,
+    Role,
+    StoredWatch,
+    Switch,
+    SwitchChange,
+    SwitchState,
+    Watch,
+    WatchAction,
+    WatchUpdate,
+)
+from evals.policy import Policy
+from evals.watch.advance import advance, refill
+from evals.watch.early_pairs import EarlyPairs
+from evals.watch.epoch import begun_anew
+from evals.watch.plan import begin, live
+from evals.watch.verdict import to_verdict
+from evals.watch.window import Place, read
+
+_LONGEST_REASON = 2000
+_STORE_EVERY = 10_000
+
+
+class Step(StrEnum):
+    """What came of one step."""
+
+    NOTHING_NEW = "nothing new"
+    COUNTED = "counted"
+    OVERTAKEN = "another watcher went on"
+
+
+class Seen(NamedTuple):
+    """The state after a step."""
+
+    watch: Watch
+    step: Step
+    more: bool
+    """Whether more waits already."""
+    switch: SwitchState | None
+    """As it was before the step; None: nobody ever set it."""
+    set_off: str | None = None
+    """Why the switch was set off in this step, or in a dry run would have been."""
+
+
+class Watcher:
+    """Goes on from the stored state, a window at a time.
+
+    The state, the place up to which everything is counted, and the switch change in one transaction
+    of the collector, by comparing versions: killed at any moment it goes on from there, and of
+    several watchers one counts each window and acts. Every method raises `ClientError` where the
+    collector does not answer; nothing is lost by trying again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        rollout: str,
+        policy: Policy,
+        *,
+        dry_run: bool = False,
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """With `dry_run` nothing is stored, posted or set; the stored state is gone on from."""
+        self._client, self._rollout, self._policy = client, rollout, policy
+        self._dry_run, self._clock = dry_run, clock
+        self._stored: StoredWatch | None = None
+        self._early = EarlyPairs(live(policy).looks[-1])
+
+    def step(self) -> Seen:
+        """Count one window of what is new, and act on it."""
+        stored, switch = self._state(), self._switch()
+        watch = begun_anew(stored.watch, switch)
+        start = Place(watch.arrived_up_to, watch.scored_up_to)
+        changes = self._client.pair_changes(
+            self._rollout, arrived_after=start.arrived, scored_after=start.scored
+        )
+        if watch == stored.watch and _is_idle(changes, start):
+            self._post(stored)
+            return Seen(watch, Step.NOTHING_NEW, changes.more, switch)
+        self._read_early_pairs(watch)
+        watch = advance(watch, read(changes, start), self._early, self._policy, self._clock())
+        set_off = self._harm(watch, switch)
+        if set_off is not None:
+            action = WatchAction(time_unix_ns=self._clock(), pairs=watch.pairs, reason=set_off)
+            watch = replace(watch, actions=(*watch.actions, action))
+        if not self._store(stored, watch, set_off):
+            return Seen(stored.watch, Step.OVERTAKEN, True, switch)  # noqa: FBT003
+        return Seen(watch, Step.COUNTED, changes.more, switch, set_off)
+
+    def catch_up(self, shown: Callable[[Seen], None] | None = None) -> Seen:
+        """Count all that is there now."""
+        while True:
+            seen = self.step()
+            if shown is not None:
+                shown(seen)
+            if not seen.more:
+                return seen
+
+    def _state(self) -> StoredWatch:
+        """Return the newest state; another watcher's, where one went on."""
+        if self._dry_run and self._stored is not None:
+            return self._stored
+        ours = [
+            one
+            for one in self._client.watches(self._rollout)
+            if one.watch.policy_hash == self._policy.policy_hash
+        ]
+        fresh = StoredWatch(version=0, updated_unix_ns=0, watch=begin(self._rollout, self._policy))
+        self._stored = ours[0] if ours else fresh
+        return self._stored
+
+    def _switch(self) -> SwitchState | None:
+        log = self._client.switch(self._rollout)
+        return log[0] if log else None
+
+    def _read_early_pairs(self, watch: Watch) -> None:
+        """Read the first pairs that somebody else counted, or this watcher before a restart."""
+        if all(cell.next_look is None for cell in watch.cells) and watch.threshold_s is not None:
+            return
+        place = Place(self._early.arrived_up_to, watch.scored_up_to)
+        while place.arrived < watch.arrived_up_to:
+            changes = self._client.pair_changes(
+                self._rollout, arrived_after=place.arrived, scored_after=place.scored
+            )
+            end = Place(min(changes.arrived_up_to, watch.arrived_up_to), place.scored)
+            changes = changes._replace(arrived_up_to=end.arrived, scored_up_to=end.scored)
+            refill(watch, read(changes, place), self._early, self._policy)
+            place = end
+
+    def _harm(self, watch: Watch, switch: SwitchState | None) -> str | None:
+        """Say why the switch is to be set off; None where it is not, or is off already."""
+        if watch.outcome is not Outcome.FAIL or len(watch.actions) > watch.epoch:
+            return None  # once an epoch
+        if switch is not None and switch.state is Switch.OFF:
+            return None
+        failed = [
+            c.message
+            for c in watch.cells
+            if c.outcome is Outcome.FAIL and c.role is not Role.REPORT
+        ]
+        name = f"policy {watch.policy_name} {watch.policy_hash[:12]}"
+        reason = f"draftgate watch, {name}: {watch.summary} {'; '.join(failed)}"
+        return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
+
+    def _store(self, stored: StoredWatch, watch: Watch, set_off: str | None) -> bool:
+        """Store the next state, with the switch's change; False where another watcher went on."""
+        if self._dry_run:
+            self._stored = replace(stored, version=stored.version + 1, watch=watch)
+            return True
+        change = None if set_off is None else SwitchChange(state=Switch.OFF, reason=set_off)
+        update = WatchUpdate(continues=stored.version, watch=watch, switch=change)
+        done = self._client.update_watch(update)
+        if done is None:
+            self._stored = None
+            return False
+        self._stored = done
+        self._post(done)
+        return True
+
+    def _post(self, stored: StoredWatch) -> None:
+        """Post a verdict where the outcome of the release, or of a cell, is another than posted.
+
+        Killed between the two, it is posted again by whoever goes on: the last one stored counts.
+        """
+        outcomes = posted_key(stored.watch)
+        if self._dry_run or stored.version == 0 or outcomes == stored.watch.posted:
+            return
+        self._client.post_verdict(to_verdict(stored.watch, self._policy))
+        noted = replace(stored.watch, posted=outcomes)
+        self._stored = self._client.update_watch(WatchUpdate(continues=stored.version, watch=noted))
+
+
+def _is_idle(changes: PairChanges, start: Place) -> bool:
+    """Say whether storing the new place is not worth a write: other rollouts move it too."""
+    return changes.table.num_rows == 0 and changes.scored_up_to - start.scored < _STORE_EVERY
+
+
+def posted_key(watch: Watch) -> str:
+    """Return what must change for another verdict to be posted: outcomes, a letter a cell."""
+    letters = "".join(cell.outcome.value[0] for cell in watch.cells)
+    return f"{watch.epoch}:{watch.outcome.value}:{letters}"

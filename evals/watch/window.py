@@ -1,0 +1,117 @@
+"""What a window adds: the pairs that became complete in it, and those that were first judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.client import PairChanges
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
+from evals.pairs_table import from_table
+
+_NEVER = np.iinfo(np.int64).max
+_SIDES = ("baseline", "candidate")
+
+
+class Place(NamedTuple):
+    """How far everything is counted."""
+
+    arrived: int
+    scored: int
+
+
+class Losses(NamedTuple):
+    """Differences of the pairs that newly count, candidate − baseline, and where they stand.
+
+    With a score that only one side got, the two hold it for the worst and for the best.
+    """
+
+    rows: Counts
+    lowest: FloatColumn
+    highest: FloatColumn
+
+
+@dataclass(frozen=True)
+class Window:
+    """Pairs of which something is new, with the numbers that tell what."""
+
+    evidence: Evidence
+    table: pa.Table
+    """The pairs' columns alone, in the evidence's order."""
+    start: Place
+    end: Place
+    arrived: tuple[Counts, Counts]
+    """The number of each side's first generation; the greatest integer for none."""
+    scored: Mapping[str, tuple[Counts, Counts]]
+    first_repeat: BoolColumn
+    duplicates: Counts
+
+    @cached_property
+    def complete_at(self) -> Counts:
+        """Return the number of the generation that completed each pair."""
+        return np.maximum(*self.arrived)
+
+    @cached_property
+    def answered_at(self) -> Counts:
+        """Return the number of the first generation of each key: split traffic's one answer."""
+        return np.minimum(*self.arrived)
+
+    def since(self, at: Counts) -> BoolColumn:
+        """Say which of these numbers stand in the window."""
+        return np.asarray((at > self.start.arrived) & (at <= self.end.arrived))
+
+    def newly_judged(self, metric: str, at: Counts, *, paired: bool) -> BoolColumn:
+        """Say which pairs have all scores of a metric that they will get, and had not before."""
+        return np.asarray(
+            self._judged(metric, at, self.end, paired=paired)
+            & ~self._judged(metric, at, self.start, paired=paired)
+        )
+
+    def _judged(self, metric: str, at: Counts, place: Place, *, paired: bool) -> BoolColumn:
+        """Say where every answer is judged by then, and at least one is; a failed one never is."""
+        if metric not in self.scored:
+            return np.zeros(len(self.evidence), dtype=np.bool_)
+        by_then = [scored <= place.scored for scored in self.scored[metric]]
+        sides = (self.evidence.baseline, self.evidence.candidate)
+        done = [judged | side.failed for judged, side in zip(by_then, sides, strict=True)]
+        if not paired:
+            done = [d | ~side.present for d, side in zip(done, sides, strict=True)]
+        return np.asarray((at <= place.arrived) & done[0] & done[1] & (by_then[0] | by_then[1]))
+
+
+def read(changes: PairChanges, start: Place) -> Window:
+    """Read a window as the collector gives it."""
+    table = changes.table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")])
+    extra = [name for name in table.column_names if _is_number(name)]
+    plain = table.drop_columns(extra)
+    metrics = {name.split("_scored_", 1)[1] for name in extra if "_scored_" in name}
+    return Window(
+        evidence=from_table(plain),
+        table=plain,
+        start=start,
+        end=Place(changes.arrived_up_to, changes.scored_up_to),
+        arrived=_both(table, "{}_arrival"),
+        scored={metric: _both(table, f"{{}}_scored_{metric}") for metric in metrics},
+        first_repeat=np.asarray(pc.equal(table["repeat"], 0).to_numpy(), dtype=np.bool_),
+        duplicates=np.asarray(
+            pc.add(table["baseline_duplicates"], table["candidate_duplicates"]).to_numpy()
+        ),
+    )
+
+
+def _is_number(name: str) -> bool:
+    side, _, rest = name.partition("_")
+    return side in _SIDES and (rest == "arrival" or rest.startswith("scored_"))
+
+
+def _both(table: pa.Table, name: str) -> tuple[Counts, Counts]:
+    baseline, candidate = (_numbers(table[name.format(side)]) for side in _SIDES)
+    return baseline, candidate
+
+
+def _numbers(column: Any) -> Counts:  # Any: pyarrow is untyped
+    return np.asarray(pc.fill_null(column, _NEVER).to_numpy(), dtype=np.int64)

@@ -1,0 +1,103 @@
+"""A watched cell in words, with units, for whoever is on call."""
+
+import math
+
+from collector.contract import Outcome, Reason, Watch, WatchCell
+from evals.policy import METRICS
+from evals.watch.plan import EXCEEDANCE
+
+_WHY = {
+    Reason.TOO_FEW: "not decided yet",
+    Reason.MISSING: "scores are missing",
+    Reason.SRM: "the arms' counts are not in the design's shares",
+    Reason.AA: "the policy requires an A/A control, which `draftgate gate` takes",
+    Reason.DRIFT: "the arms' difference changed with time",
+    Reason.CLIENT: "the load generator lagged",
+    Reason.QUALITY: "times broke the contract",
+}
+
+
+def message(cell: WatchCell, watch: Watch) -> str:
+    """Return a cell in one sentence."""
+    parts = [f"{subject(cell, watch)}: {numbers(cell)}margin {margin(cell)}"]
+    if (evidence := e_values(cell)) is not None:
+        parts.append(evidence)
+    if cell.looks:
+        parts.append(next_look(cell))
+    tail = cell.outcome.value
+    if cell.outcome is Outcome.INCONCLUSIVE:
+        tail = reason_words(cell)
+    return f"{', '.join(parts)}: {tail}"
+
+
+def reason_words(cell: WatchCell) -> str:
+    """Say why a cell is not decided."""
+    taken = [one for one in cell.looks if one.outcome is not None]
+    if taken and taken[-1].message is not None:
+        return taken[-1].message
+    return _WHY[cell.reason or Reason.TOO_FEW]
+
+
+def subject(cell: WatchCell, watch: Watch) -> str:
+    """Name the metric, the stat and the scope."""
+    scope = "pooled" if cell.cohort is None else f"in `{cell.cohort}`"
+    if cell.metric == EXCEEDANCE:
+        at = "" if watch.threshold_s is None else f" {watch.threshold_s * 1000:.4g} ms"
+        return f"share slower than the threshold{at}, {scope}"
+    words = METRICS[cell.metric].words
+    return f"{cell.stat.removesuffix('_ratio')} of {words}, {scope}"
+
+
+def numbers(cell: WatchCell) -> str:
+    """Return the estimate with its limits and n."""
+    if cell.estimate is None:
+        return f"{cell.n:,} so far, "
+    limits = ""
+    if cell.lower is not None or cell.upper is not None:
+        limits = f" ({value(cell, cell.lower)} to {value(cell, cell.upper)})"
+    return f"{value(cell, cell.estimate)}{limits} after {cell.n:,}, "
+
+
+def margin(cell: WatchCell) -> str:
+    """Return the margin with its side."""
+    return f"{'≤' if cell.bound == 'max' else '≥'} {value(cell, cell.margin)}"
+
+
+def value(cell: WatchCell, number: float | None) -> str:
+    """Return a number in the cell's unit; a dash for none."""
+    if number is None:
+        return "–"
+    if cell.stat.endswith("_ratio"):
+        return f"{number:.3f}"
+    if cell.stat == "diff":
+        return f"{round(number * 100, 2) + 0.0:+.2f} pp"
+    return f"{round(number, 4) + 0.0:+.4f}"
+
+
+def e_values(cell: WatchCell) -> str | None:
+    """Return both e-values against what decides; None where there are none."""
+    if cell.passing is None or cell.failing is None:
+        return None
+    wanted = (cell.log_e_to_pass, cell.log_e_to_fail)
+    shown = [
+        f"{name} {e_value(process.highest_log_e)} of {e_value(log_e or 0.0)}"
+        for name, process, log_e in zip(
+            ("pass", "fail"), (cell.passing, cell.failing), wanted, strict=True
+        )
+    ]
+    return f"e-values {' and '.join(shown)}"
+
+
+def e_value(log_e: float) -> str:
+    """Return an e-value from its logarithm, short."""
+    if log_e > math.log(1e6):
+        return f"10^{log_e / math.log(10):.0f}"
+    number = math.exp(log_e)
+    return f"{number:.2g}" if number < 10 else f"{number:,.0f}"
+
+
+def next_look(cell: WatchCell) -> str:
+    """Say when a look comes, or that none does."""
+    if cell.next_look is None:
+        return "all looks taken"
+    return f"next look at {cell.next_look:,}"

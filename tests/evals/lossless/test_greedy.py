@@ -1,0 +1,162 @@
+"""Greedy answers: where they part, what a tie is, and what the verdict says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from collector.client import Client
+from collector.contract import Arm, Outcome
+from evals import bundle, policy
+from evals.cli import app
+from evals.gate import decide
+from evals.gate.lossless_cells import lossless_findings
+from evals.lossless.greedy import Compared, compare, confirm, gap_noise, ulp
+
+RULES = """
+version: 1
+name: lossless
+alpha: {lossless: 0.01}
+lossless: {greedy: {max_tie_gap: auto, hazard_ratio_max: 1.5}, sampled: {tolerance: 0.005}}
+prove:
+  - {metric: failures, stat: diff, max: 0.10, scope: pooled}
+"""
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "found"),
+    [
+        ([1, 2, 3], [1, 2, 3], Compared(3, None)),
+        ([1, 2, 3], [1, 5, 3], Compared(2, 1, 2, 5)),
+        ([1, 2, 3], [1, 2], Compared(3, 2, 3, None)),
+        ([1, 2], [1, 2, 9], Compared(3, 2, None, 9)),
+        ([], [], Compared(0, None)),
+        ([], [4], Compared(1, 0, None, 4)),
+    ],
+)
+def test_the_first_token_that_differs(
+    baseline: list[int], candidate: list[int], found: Compared
+) -> None:
+    """An end is a token too; equal answers have no position."""
+    assert compare(baseline, candidate) == found
+
+
+@pytest.mark.parametrize(("at", "place"), [(0, 0), (2, 2), (3, 0), (4, 0), (8, 4), (9, None)])
+def test_the_place_in_the_round(at: int, place: int | None) -> None:
+    """Rounds emitted 3, 1 and 5 tokens; beyond them the place is not known."""
+    candidate = [7] * at + [8]
+    assert compare([7] * 12, candidate, [3, 1, 5]).round_position == place
+
+
+def test_ties_are_two_steps_of_the_dtype() -> None:
+    """bfloat16 steps by .125 at a logit of 20, so that a gap of .25 is a tie and .26 is not."""
+    assert ulp(20.0, "bfloat16") == 0.125
+    for gap, benign in ((0.25, True), (0.26, False)):
+        found = confirm(np.array([20.0, 20.0 - gap]), 1, dtype="bfloat16", noise=0.0)
+        assert (found.benign, found.allowed) == (benign, 0.25)
+    assert confirm(np.array([20.0, 19.7]), 1, dtype="bfloat16", noise=0.4).benign
+    assert not confirm(np.array([20.0, 19.7]), 1, dtype="float32", noise=0.0).benign
+    assert gap_noise(np.array([])) == 0.0
+    with pytest.raises(ValueError, match="got 'int8'"):
+        ulp(1.0, "int8")
+
+
+def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int) -> Any:
+    """Return pairs, of which some diverge with a gap, None where not rescored."""
+    made = evidence_of([{"prompt_id": f"{i:03}", "baseline": side(), "candidate": side()}
+                        for i in range(equal + len(gaps))])  # fmt: skip
+    n = len(made)
+    parted = np.arange(n) < len(gaps)
+    known = [np.nan if g is None else g for g in gaps]
+    from evals.evidence import Divergences
+
+    return replace(
+        made,
+        divergences=Divergences(
+            compared=np.full(n, 50),
+            position=np.where(parted, 10, -1),
+            gap=np.array([*known, *[np.nan] * equal]),
+            allowed=np.full(n, 1e-5),
+            words=np.array([f"prompt {i}" for i in range(n)], dtype=np.object_),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("gaps", "equal", "outcome", "reason", "words"),
+    [
+        ([], 40, "pass", None, "40 of 40 are the same"),
+        ([], 20, "inconclusive", "n", "needs 10 more pairs"),
+        ([0.0, 1e-6], 40, "pass", None, "all ties under the baseline"),
+        ([0.0, 0.5], 40, "fail", None, "1 are no ties, such as prompt 1"),
+        ([None], 40, "inconclusive", "aa", "without an A/A control"),
+    ],
+)
+def test_what_the_verdict_says(
+    evidence_of: Any, side: Any, gaps: list[Any], equal: int, outcome: str, reason: Any, words: str
+) -> None:
+    """A gap that is no tie fails; unknown gaps need a control; no divergence passes."""
+    rules = policy.parse(RULES, "p.yaml")
+    (found,) = lossless_findings(evidence(evidence_of, side, gaps, equal), None, rules)
+    assert (found.outcome, found.reason) == (outcome, reason)
+    assert words in found.message
+
+
+@pytest.mark.parametrize(("diverged", "outcome"), [(20, "pass"), (400, "fail")])
+def test_black_boxes_are_held_against_equal_arms(
+    evidence_of: Any, side: Any, diverged: int, outcome: str
+) -> None:
+    """Half as many divergences as between equal arms pass; ten times as many fail."""
+    rules = policy.parse(RULES, "p.yaml")
+    control = evidence(evidence_of, side, [None] * 40, 960)
+    given = evidence(evidence_of, side, [None] * diverged, 1000 - diverged)
+    (found,) = lossless_findings(given, control, rules)
+    assert found.outcome == outcome
+    assert found.estimate == pytest.approx(diverged / 40)
+
+
+def test_a_policy_without_the_section_asks_nothing(evidence_of: Any, side: Any) -> None:
+    """Nobody pays for what they did not ask for."""
+    assert (
+        lossless_findings(evidence(evidence_of, side, [], 40), None, policy.shipped("demo")) == ()
+    )
+
+
+def test_the_command_compares_texts_and_the_bundle_verifies(
+    client: Client, generation_of: Any, otlp_of: Any, tmp_path: Path
+) -> None:
+    """Answers of a real store: one differs, so that a control is asked for; the zip re-derives."""
+    made = [
+        replace(
+            generation_of(2 * i + number + 1, "other" if number and not i else "same"),
+            rollout="k4", arm=arm, prompt_id=f"{i:02}", repeat=0, cohort="chat", temperature=0.0,
+            ttft_s=0.1,
+        )
+        for i in range(40)
+        for number, arm in tuple(enumerate(Arm))[:: 1 if i % 2 else -1]
+    ]  # fmt: skip
+    client.post_traces(otlp_of(made), content_type="application/json")
+    client.close()
+    file, zipped = tmp_path / "p.yaml", tmp_path / "b.zip"
+    file.write_text(RULES)
+    database = f"sqlite:///{tmp_path / 'draftgate.db'}"
+    arguments = ["gate", "k4", "--policy", str(file), "--database", database, "--no-post"]
+    ran = CliRunner().invoke(app, [*arguments, "--json", "--bundle", str(zipped)])
+    assert ran.exit_code == 3, ran.output
+    (found,) = (f for f in json.loads(ran.output)["findings"] if f["metric"] == "greedy_divergence")
+    assert found["reason"] == "aa"
+    assert "39 of 40 are the same (97.5%)" in found["message"]
+    assert "prompt 00 at character 0: 'other' for 'same'" in found["message"]
+    assert bundle.verify(zipped) == ()
+
+
+def test_decide_includes_it(evidence_of: Any, side: Any) -> None:
+    """A confirmed divergence fails the release, whatever else passes."""
+    rules = policy.parse(RULES, "p.yaml")
+    verdict = decide(evidence(evidence_of, side, [0.5], 60), rules, rollout="k4")
+    assert verdict.outcome is Outcome.FAIL
+    assert "no ties" in verdict.reasons[0]

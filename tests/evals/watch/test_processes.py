@@ -1,0 +1,134 @@
+"""The command as a process beside a collector as a process: killed, doubled, and left alone."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collector.client import Client
+from collector.contract import Switch, Watch
+from tests.evals.watch.conftest import RULES, Traffic
+
+ROOT = Path(__file__).parents[3]
+WITHIN_S = 90.0
+
+
+def until(done: Callable[[], Any], what: str) -> Any:
+    """Wait until something is so, for as long as a busy machine may take."""
+    deadline = time.monotonic() + WITHIN_S
+    while time.monotonic() < deadline:
+        if found := done():
+            return found
+        time.sleep(0.05)
+    return pytest.fail(f"never happened: {what}")
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    path = tmp_path / "policy.yaml"
+    path.write_text(RULES.format(design="mirror"))
+    return path
+
+
+@contextmanager
+def process(*arguments: str | Path, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "DRAFTGATE_REQUIRE_KEYS": "0"}
+    with log.open("ab") as output:
+        command = [sys.executable, "-m", "draftgate", *map(str, arguments)]
+        one = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        try:
+            yield one
+        finally:
+            one.kill()
+            one.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def state(client: Client) -> Watch | None:
+    found = client.watches("k4")
+    return found[0].watch if found else None
+
+
+def pairs(client: Client) -> int:
+    found = state(client)
+    return 0 if found is None else found.pairs
+
+
+def test_killed_doubled_and_cut_off(tmp_path: Path, policy_file: Path) -> None:
+    """SIGKILL, two at once, and a collector that goes away: every pair counts once, off once."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    serve = ("serve", "--port", str(port), "--no-grpc",
+             "--database", f"sqlite:///{tmp_path / 'draftgate.db'}")  # fmt: skip
+    watch = ("watch", "k4", "--policy", policy_file, "--collector", url, "--every", "0.1")
+    logs = [tmp_path / f"watch-{i}.log" for i in range(3)]
+    client = Client(url)
+    slow = {"ttft_s": 0.8}
+    with process(*serve, log=tmp_path / "serve.log") as collector:
+        until(client.health, "the collector answers")
+        traffic = Traffic(client)
+        traffic.pairs(range(40))
+        with process(*watch, log=logs[0]) as first:
+            until(lambda: pairs(client) == 40, "40 pairs are counted")
+            traffic.pairs(range(40, 60))
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+        collector.send_signal(signal.SIGKILL)
+        collector.wait()
+    with process(*watch, log=logs[1]) as second, process(*watch, log=logs[2]) as third:
+        until(lambda: b"trying again" in logs[1].read_bytes(), "the second tries again")
+        with process(*serve, log=tmp_path / "serve.log"):
+            until(client.health, "the collector answers again")
+            for start in range(60, 160, 20):
+                traffic.pairs(range(start, start + 20), candidate=slow)
+            until(lambda: client.switch("k4"), "the switch is set off")
+            third.send_signal(signal.SIGKILL)
+            traffic.pairs(range(160, 200), candidate=slow)
+            last = until(lambda: pairs(client) == 200 and state(client), "200 pairs are counted")
+            second.send_signal(signal.SIGINT)
+            assert second.wait(timeout=WITHIN_S) == 1
+            assert [event.state for event in client.switch("k4")] == [Switch.OFF]
+            assert {c.n for c in last.cells if c.cohort is None} == {200}
+            assert len(last.actions) == 1
+    client.close()
+
+
+def test_once_says_what_is_there(tmp_path: Path, policy_file: Path) -> None:
+    """Undecided is 3, harm is 1, and what cannot be used is 2; a dry run leaves no trace."""
+    database = f"sqlite:///{tmp_path / 'draftgate.db'}"
+    log = tmp_path / "log"
+    once = ("watch", "k4", "--policy", policy_file, "--database", database, "--once")
+
+    def ended(*arguments: str | Path) -> int:
+        with process(*arguments, log=log) as one:
+            return one.wait(timeout=WITHIN_S)
+
+    with Client.local(database) as client:
+        Traffic(client).pairs(range(20))
+    assert ended(*once) == 3
+    with Client.local(database) as client:
+        Traffic(client).pairs(range(100, 200), candidate={"ttft_s": 0.8})
+    assert ended(*once, "--dry-run", "--json") == 1
+    with Client.local(database) as client:
+        assert client.switch("k4") == ()
+    assert ended(*once) == 1
+    with Client.local(database) as client:
+        assert client.switch("k4")[0].state is Switch.OFF
+    assert ended("watch", "k9", *once[2:]) == 2
+    said = log.read_text()
+    assert "no rollout 'k9'" in said
+    assert "the switch is set off" in said
+    assert '"outcome": "fail"' in said
