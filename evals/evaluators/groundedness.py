@@ -1,12 +1,14 @@
 """The share of an answer's sentences that its retrieved passages support."""
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from collector.contract import Generation, Score
 from evals.evaluators.answers import NOT_RECORDED, answer_text
-from evals.evaluators.base import scored, unscored
+from evals.evaluators.base import Need, scored, unscored
 
 MIN_SUPPORT = 0.5
 """Share of a sentence's content words that one window must hold."""
@@ -67,6 +69,7 @@ class Groundedness:
     name = "lexical-support"
     version = "1"
     metric = "groundedness"
+    needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
     def score(self, generation: Generation) -> Score | None:
         """Score the answer; an empty one claims nothing that could be judged."""

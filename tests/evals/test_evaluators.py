@@ -204,7 +204,13 @@ def test_groundedness_finds_support_anywhere_in_a_long_passage(generation_of) ->
         (
             {"kind": "poem"},
             "a rose",
-            (None, "the reference's kind is 'poem'; wanted exact (text), json (value) or tests"),
+            (
+                None,
+                (
+                    "the reference's kind is 'poem'; wanted one of exact, json, tests, stdio, qa, "
+                    "number, tool_calls, actions, end_state, rubric"
+                ),
+            ),
         ),
         (
             {"kind": "tests", "entry_point": "f", "prelude": "", "tests": " "},
@@ -227,7 +233,7 @@ def test_not_json_is_wrong_and_says_so(generation_of) -> None:
     reference = json.dumps({"kind": "json", "value": 1})
     found = TaskCompletion().score(generation_of(answer="one", reference=reference))
     assert found is not None
-    assert (found.value, found.label) == (0.0, "wrong")
+    assert (found.value, found.label) == (0.0, "JSON value: wrong")
     assert found.explanation == "not JSON: Expecting value: line 1 column 1 (char 0)"
 
 

@@ -115,7 +115,7 @@ def test_a_new_version_scores_again(client, stored, monkeypatch) -> None:
     """Scores belong to an evaluator's version: another version leaves no gap and no overwrite."""
     stored(prompts=1)
     source.evaluate_rollout(client, "k4")
-    monkeypatch.setattr(TaskCompletion, "version", "2")
+    monkeypatch.setattr(TaskCompletion, "version", "another")
     again = source.evaluate_rollout(client, "k4")
     assert (again.scored, again.kept) == (8, 4)
     assert len(list(client.scores("k4", metric="task_completion"))) == 16
