@@ -1,6 +1,9 @@
 """`draftgate run`: replay a workload on a baseline and a candidate route."""
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +18,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from collector.contract import Generation
-from engine_adapter import rollout_file
+from engine_adapter import journal, rollout_file
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
-from engine_adapter.replay import RunCounts, replay
+from engine_adapter.journal import Journal
+from engine_adapter.replay import RunCounts, Step, replay
 from engine_adapter.rollout_file import CollectorAddress, Rollout
 
 app = typer.Typer()
@@ -35,9 +38,18 @@ def run(
         ),
     ] = None,
     *,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin again, whatever an earlier attempt stored.")
+    ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option("--journal/--no-journal", help="Note what is stored in FILE.journal, or not."),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
+
+    Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again.
 
     Example: draftgate run rollout.yaml --collector http://localhost:4318
     """
@@ -47,22 +59,59 @@ def run(
         if collector is not None:
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
-        counts = replay_with_progress(rollout, errors)
+        notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
+        with closing(notes), _terminated_as_interrupted():
+            counts = replay_with_progress(rollout, errors, notes=notes)
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from exc
-    if as_json:
-        typer.echo(json.dumps({"rollout": rollout.rollout} | counts._asdict()))
-    else:
-        typer.echo(
-            f"{rollout.rollout}: {counts.generations} generations sent to "
-            f"{rollout.collector.url}, {counts.failed} of them failed. "
-            f"Next: draftgate evaluate {rollout.rollout}"
-        )
+    except KeyboardInterrupt as exc:
+        again = f"; draftgate run {file} goes on" if keep else ""
+        errors.print(f"stopped; what was answered is stored{again}", markup=False, soft_wrap=True)
+        raise typer.Exit(130) from exc
+    typer.echo(_as_json(rollout, counts) if as_json else _in_words(rollout, counts))
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: send what was answered, then end."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _as_json(rollout: Rollout, counts: RunCounts) -> str:
+    named = counts._asdict()
+    lags = {key: named[key]._asdict() for key in ("send_lag", "loop_lag")}
+    return json.dumps({"rollout": rollout.rollout} | named | lags)
+
+
+def _in_words(rollout: Rollout, counts: RunCounts) -> str:
+    before = f" ({counts.resumed} were there already)" if counts.resumed else ""
+    first = (
+        f"{rollout.rollout}: {counts.generations} generations sent to {rollout.collector.url}"
+        f"{before}, {counts.failed} of them failed."
+    )
+    lines = [first]
+    for lag, what in (
+        (counts.send_lag, "requests were sent late by"),
+        (counts.loop_lag, "the load generator itself was busy for"),
+    ):
+        if lag.p50_s is not None and lag.p99_s is not None:
+            lines.append(
+                f"{what} {lag.p50_s * 1e3:.2f} ms (median), {lag.p99_s * 1e3:.2f} ms (p99)."
+            )
+    return "\n".join([*lines, f"Next: draftgate evaluate {rollout.rollout}"])
 
 
 def replay_with_progress(
-    rollout: Rollout, console: Console, *, opener: EngineOpener | None = None
+    rollout: Rollout,
+    console: Console,
+    *,
+    opener: EngineOpener | None = None,
+    notes: Journal | None = None,
 ) -> RunCounts:
     """Replay with a progress bar that shows each arm's cohort as it answers."""
     columns = (
@@ -73,10 +122,16 @@ def replay_with_progress(
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(f"{rollout.rollout}: loading models", total=None)
+        task = bar.add_task(f"{rollout.rollout}: opening both routes", total=None)
 
-        def show(generation: Generation, total: int) -> None:
-            text = f"{rollout.rollout}: {generation.arm} answers {generation.cohort}"
-            bar.update(task, advance=1, total=total, description=text)
+        def show(step: Step) -> None:
+            made = step.generation
+            text = f"{made.arm} answers {made.cohort}" if made else "warming up"
+            bar.update(
+                task,
+                completed=step.done,
+                total=step.total,
+                description=f"{rollout.rollout}: {text}",
+            )
 
-        return replay(rollout, opener=opener, progress=show)
+        return replay(rollout, opener=opener, progress=show, notes=notes)

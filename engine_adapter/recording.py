@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 from collector.contract import Content, Generation
 from engine_adapter.engines import Completion, EngineInfo, Request
+from engine_adapter.journal import SpanIds
 from engine_adapter.observation import Observed
 from engine_adapter.schedule import Turn
-from engine_adapter.telemetry import new_span_id, new_trace_id
 from engine_adapter.workload import Prompt
 
 
@@ -17,17 +19,17 @@ def record(
     request: Request,
     observed: Observed,
     *,
+    ids: SpanIds,
     info: EngineInfo,
     rollout: str,
-    service_version: str,
 ) -> Generation:
     """Return the generation; what nobody measured stays absent."""
     completion = observed.completion
     start_unix_ns = observed.start_unix_ns
     output_tokens = completion.output_tokens if completion else None
     generation = Generation(
-        trace_id=request.trace_id or new_trace_id(),
-        span_id=request.span_id or new_span_id(),
+        trace_id=ids.trace_id,
+        span_id=ids.span_id,
         start_unix_ns=start_unix_ns,
         end_unix_ns=start_unix_ns + round(observed.duration_s * 1e9),
         provider=info.provider,
@@ -51,12 +53,21 @@ def record(
         route=turn.arm.value,
         dims=turn.prompt.dims,
         concurrency=observed.concurrency,
+        client_lag_s=observed.client_lag_s,
         content=_content(turn.prompt, observed),
         service_name="draftgate",
-        service_version=service_version,
+        service_version=_version(),
         fingerprint=info.fingerprint,
     )
     return generation if completion is None else _completed(generation, completion)
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("draftgate")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _completed(generation: Generation, completion: Completion) -> Generation:

@@ -1,83 +1,133 @@
 """Run a rollout file's experiment from start to delivery."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, closing
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from collector.contract import Arm, Generation
-from engine_adapter import runner, workload
+from engine_adapter import generator_lag, journal, runner, traces, workload
 from engine_adapter.engines import Engine, EngineOpener
+from engine_adapter.generator_lag import Lag, LoopWatch
+from engine_adapter.journal import Journal
 from engine_adapter.rollout_file import Rollout
-from engine_adapter.schedule import turns
+from engine_adapter.schedule import Turn, turns
 from engine_adapter.telemetry import SpanSender
 
 
 class RunCounts(NamedTuple):
-    """What a run sent to the collector."""
+    """What a run sent to the collector, and how late it was itself."""
 
     generations: int
     failed: int
+    resumed: int = 0
+    """Generations that an earlier attempt had stored."""
+    send_lag: Lag = generator_lag.summary(())
+    """How much later than due requests were sent; measured in open loops."""
+    loop_lag: Lag = generator_lag.summary(())
+    """How long what was due in this process waited for it."""
 
 
-Progress = Callable[[Generation, int], None]
-"""Called after each generation with it and the number of generations that the run will make."""
+class Step(NamedTuple):
+    """How far a run is."""
+
+    generation: Generation | None
+    """The newest; absent at the beginning."""
+    done: int
+    total: int
+
+
+Progress = Callable[[Step], None]
 
 
 def replay(
-    rollout: Rollout, *, opener: EngineOpener | None = None, progress: Progress | None = None
+    rollout: Rollout,
+    *,
+    opener: EngineOpener | None = None,
+    progress: Progress | None = None,
+    notes: Journal | None = None,
 ) -> RunCounts:
     """Answer the workload on both routes, send every generation, and return the counts.
 
     Raises `AdapterError`: before the first request where the workload, a route or the collector is
     unusable, and at the end where spans could not be delivered. Give an `opener` to share loaded
-    models between runs.
+    models between runs, and a journal to go on with a run. Interrupted, it sends what it has.
     """
-    return asyncio.run(_replay(rollout, opener or EngineOpener(), progress))
+    run = _Replay(rollout, notes or journal.unwritten(), progress or _show_nothing)
+    return asyncio.run(run.run(opener or EngineOpener()))
 
 
-async def _replay(rollout: Rollout, opener: EngineOpener, progress: Progress | None) -> RunCounts:
+def planned(rollout: Rollout) -> list[Turn]:
+    """Return all turns that a run makes, the warm-up included; raises `WorkloadError`."""
     load = rollout.load
     prompts = workload.read(Path(rollout.workload))[: load.max_prompts]
-    total = len(prompts) * load.repeats * len(Arm)
-    counts = RunCounts(0, 0)
-    async with AsyncExitStack() as opened:
-        sender = opened.enter_context(closing(SpanSender(rollout.collector.url)))
-        engines: dict[Arm, Engine] = {}
-        for arm, route in ((Arm.BASELINE, rollout.baseline), (Arm.CANDIDATE, rollout.candidate)):
-            engines[arm] = await opener.open(route)
-            opened.push_async_callback(engines[arm].close)
-        sender.check()
+    trace = traces.read(Path(load.file), load.max_requests) if load.file is not None else ()
+    return list(turns(prompts, load, seed=rollout.sampling.seed, trace=trace))
 
-        def record(generation: Generation) -> None:
-            nonlocal counts
-            sender.send(generation)
-            failed = counts.failed + (generation.error_type is not None)
-            counts = RunCounts(counts.generations + 1, failed)
-            if progress is not None:
-                progress(generation, total)
 
-        experiment = runner.Experiment(
-            rollout=rollout.rollout,
-            engines=engines,
-            sampling=rollout.sampling,
-            service_version=_version(),
+class _Replay:
+    def __init__(self, rollout: Rollout, notes: Journal, progress: Progress) -> None:
+        self._rollout = rollout
+        self._notes = notes
+        self._progress = progress
+        self._turns = planned(rollout)
+        self._total = sum(not turn.warmup for turn in self._turns)
+        self._left = list(self._open_turns())
+        self._resumed = self._total - sum(not turn.warmup for turn in self._left)
+        self._made = self._failed = 0
+        self._lags_s: list[float] = []
+
+    def _open_turns(self) -> Iterator[Turn]:
+        """Yield what is to be answered: what was stored before is not, nor then the warm-up."""
+        missing = [turn for turn in self._turns if not turn.warmup and not self._notes.holds(turn)]
+        if missing:
+            yield from (turn for turn in self._turns if turn.warmup)
+            yield from missing
+
+    async def run(self, opener: EngineOpener) -> RunCounts:
+        """Run from start to delivery."""
+        rollout = self._rollout
+        if not self._left:
+            return RunCounts(0, 0, self._resumed)
+        async with AsyncExitStack() as opened:
+            sender = SpanSender(rollout.collector.url, stored=self._notes.stored)
+            opened.enter_context(closing(sender))
+            engines: dict[Arm, Engine] = {}
+            for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
+                engines[arm] = await opener.open(route)
+                opened.push_async_callback(engines[arm].close)
+            sender.check()
+            self._progress(Step(None, self._resumed, self._total))
+            watch = await opened.enter_async_context(LoopWatch())
+            experiment = runner.Experiment(
+                rollout=rollout.rollout,
+                engines=engines,
+                sampling=rollout.sampling,
+                journal=self._notes,
+            )
+
+            def record(generation: Generation) -> None:
+                sender.send(generation)
+                self._count(generation)
+
+            concurrency = rollout.load.concurrency or (None if rollout.load.is_open else 1)
+            await runner.run(experiment, self._left, concurrency=concurrency, record=record)
+        return RunCounts(
+            self._made,
+            self._failed,
+            self._resumed,
+            generator_lag.summary(self._lags_s),
+            generator_lag.summary(watch.lags_s),
         )
-        schedule = turns(
-            prompts,
-            repeats=load.repeats,
-            order=load.order,
-            warmup=load.warmup,
-            seed=rollout.sampling.seed,
-        )
-        await runner.run(experiment, schedule, concurrency=load.concurrency, record=record)
-    return counts
+
+    def _count(self, generation: Generation) -> None:
+        self._made += 1
+        self._failed += generation.error_type is not None
+        if generation.client_lag_s is not None:
+            self._lags_s.append(generation.client_lag_s)
+        self._progress(Step(generation, self._resumed + self._made, self._total))
 
 
-def _version() -> str:
-    try:
-        return version("draftgate")
-    except PackageNotFoundError:
-        return "unknown"
+def _show_nothing(_step: Step) -> None:
+    """Show nothing."""

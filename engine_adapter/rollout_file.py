@@ -3,12 +3,13 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import yaml
 from pydantic import Field, ValidationError
 
 from engine_adapter.errors import RolloutFileError
+from engine_adapter.load_shape import Load
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.validation import describe
 
@@ -21,19 +22,6 @@ class Sampling(Section):
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(gt=0)] | None = None
     seed: int = 0
-
-
-class Load(Section):
-    """How requests arrive."""
-
-    mode: Literal["closed"] = "closed"
-    concurrency: Annotated[int, Field(gt=0, le=1024)] = 1
-    repeats: Annotated[int, Field(gt=0)] = 1
-    order: Literal["abba", "random"] = "abba"
-    warmup: Annotated[int, Field(ge=0)] = 4
-    """Requests an arm answers before the first that counts; dropped by count, never by value."""
-    max_prompts: Annotated[int, Field(gt=0)] | None = None
-    """Use only the workload's first prompts."""
 
 
 class CollectorAddress(Section):
@@ -86,10 +74,17 @@ def _beside(folder: Path, rollout: Rollout) -> Rollout:
     return rollout.model_copy(
         update={
             "workload": str(folder / rollout.workload),
+            "load": _load_beside(folder, rollout.load),
             "baseline": _route_beside(folder, rollout.baseline),
             "candidate": _route_beside(folder, rollout.candidate),
         }
     )
+
+
+def _load_beside(folder: Path, load: Load) -> Load:
+    if load.file is None:
+        return load
+    return load.model_copy(update={"file": str(folder / load.file)})
 
 
 def _route_beside(folder: Path, route: Route) -> Route:

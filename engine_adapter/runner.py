@@ -1,17 +1,20 @@
 """Run turns against two engines, and hand on what came of each, as generations."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from collector.contract import Arm, Generation
 from engine_adapter import recording
 from engine_adapter.engines import Engine, Request
+from engine_adapter.journal import Journal, SpanIds
 from engine_adapter.observation import observe
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.schedule import Turn
-from engine_adapter.telemetry import new_span_id, new_trace_id
-from engine_adapter.workload import Prompt
+
+_COARSE_S = 0.002
+"""A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,60 +24,113 @@ class Experiment:
     rollout: str
     engines: Mapping[Arm, Engine]
     sampling: Sampling
-    service_version: str
+    journal: Journal
+
+
+Record = Callable[[Generation], None]
 
 
 async def run(
-    experiment: Experiment,
-    schedule: Iterable[Turn],
-    *,
-    concurrency: int,
-    record: Callable[[Generation], None],
+    experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int | None, record: Record
 ) -> None:
-    """Answer the turns in a closed loop, and give `record` each that counts, as it is answered.
+    """Answer the turns, and give `record` each that counts, as it is answered.
 
-    `concurrency` requests are in flight, the next begins when one ends. A failed request is a
-    generation with an `error_type`; warm-up turns are answered and not recorded.
+    A turn without a due time begins as soon as fewer than `concurrency` requests are in flight
+    (a closed loop); one with a due time begins then, and where it has to wait for a place, its
+    latency counts from the due time all the same. `None` is no limit. A failed request is a
+    generation with an `error_type`; warm-up turns are answered and not recorded, and over before
+    the first turn that counts.
     """
-    slots = asyncio.Semaphore(concurrency)
-    in_flight = 0
+    warmup, counted = _split(schedule)
+    await _Run(experiment, concurrency or 1, record).answer_all(warmup)
+    await _Run(experiment, concurrency, record).answer_all(counted)
 
-    async def answer(turn: Turn) -> None:
-        nonlocal in_flight
-        in_flight += 1
+
+def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:
+    """Return the warm-up turns, which come first, and the others."""
+    turns = iter(schedule)
+    warmup: list[Turn] = []
+    for turn in turns:
+        if not turn.warmup:
+            return warmup, _chained(turn, turns)
+        warmup.append(turn)
+    return warmup, ()
+
+
+def _chained(first: Turn, rest: Iterable[Turn]) -> Iterable[Turn]:
+    yield first
+    yield from rest
+
+
+class _Run:
+    """One phase of a run, in one event loop."""
+
+    def __init__(self, experiment: Experiment, concurrency: int | None, record: Record) -> None:
+        self._experiment = experiment
+        self._record = record
+        self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
+        self._in_flight = 0
+
+    async def answer_all(self, turns: Iterable[Turn]) -> None:
+        offset_s: float | None = None
+        async with asyncio.TaskGroup() as group:
+            for turn in turns:
+                due_s = None
+                if turn.due_s is not None:
+                    if offset_s is None:  # a run that goes on begins with its first open turn
+                        offset_s = time.perf_counter() + _COARSE_S - turn.due_s
+                    due_s = offset_s + turn.due_s
+                    await _until(due_s)
+                elif self._slots is not None:
+                    # In a closed loop a turn is taken when there is a place for it.
+                    await self._slots.acquire()
+                group.create_task(self._answer(turn, due_s))
+
+    async def _answer(self, turn: Turn, due_s: float | None) -> None:
+        if due_s is not None and self._slots is not None:
+            await self._slots.acquire()
+        self._in_flight += 1
         try:
-            request = _request(turn.prompt, experiment.sampling, turn.repeat)
+            experiment = self._experiment
+            ids = experiment.journal.ids(turn)
+            request = _request(turn, experiment.sampling, ids)
             engine = experiment.engines[turn.arm]
-            observed = await observe(engine, request, concurrency=in_flight, due_s=None)
-            if not turn.warmup:
-                record(
-                    recording.record(
-                        turn,
-                        request,
-                        observed,
-                        info=engine.info,
-                        rollout=experiment.rollout,
-                        service_version=experiment.service_version,
-                    )
-                )
+            observed = await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
         finally:
-            in_flight -= 1
-            slots.release()
+            self._in_flight -= 1
+            if self._slots is not None:
+                self._slots.release()
+        if not turn.warmup:
+            self._record(
+                recording.record(
+                    turn,
+                    request,
+                    observed,
+                    ids=ids,
+                    info=engine.info,
+                    rollout=experiment.rollout,
+                )
+            )
 
-    async with asyncio.TaskGroup() as group:
-        for turn in schedule:
-            await slots.acquire()
-            group.create_task(answer(turn))
+
+async def _until(due_s: float) -> None:
+    """Sleep until the clock reads `due_s`, to well below a millisecond where it is not busy."""
+    wait_s = due_s - time.perf_counter() - _COARSE_S
+    if wait_s > 0:
+        await asyncio.sleep(wait_s)
+    while time.perf_counter() < due_s:  # noqa: ASYNC110  # no event tells the time
+        await asyncio.sleep(0)
 
 
-def _request(prompt: Prompt, sampling: Sampling, repeat: int) -> Request:
+def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
     return Request(
-        messages=prompt.chat,
-        max_tokens=prompt.max_tokens or sampling.max_tokens,
+        messages=turn.prompt.chat,
+        max_tokens=turn.prompt.max_tokens or sampling.max_tokens,
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
-        seed=sampling.seed + repeat,
-        trace_id=new_trace_id(),
-        span_id=new_span_id(),
+        seed=sampling.seed + turn.repeat,
+        # A warm-up has no span that an engine's own could join.
+        trace_id=None if turn.warmup else ids.trace_id,
+        span_id=None if turn.warmup else ids.span_id,
     )

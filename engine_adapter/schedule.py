@@ -1,4 +1,4 @@
-"""The order in which the arms answer the prompts.
+"""The order in which the arms answer the prompts, and when.
 
 Interleaved, because a drift of the machine would otherwise be read as a difference of the arms.
 """
@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from collector.contract import Arm
+from engine_adapter.arrivals import times_s
+from engine_adapter.load_shape import Load
+from engine_adapter.trace_prompts import shaped
+from engine_adapter.traces import Arrival
 from engine_adapter.workload import Prompt
 
 
@@ -21,26 +25,57 @@ class Turn:
     arm: Arm
     warmup: bool = False
     """A warm-up turn is answered and not recorded."""
+    due_s: float | None = None
+    """When it arrives, since the run began; `None`: as soon as there is room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One prompt's next pair of turns."""
+
+    prompt: Prompt
+    repeat: int
+    due_s: float | None = None
 
 
 def turns(
-    prompts: Sequence[Prompt], *, repeats: int, order: str, warmup: int, seed: int
+    prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
 ) -> Iterator[Turn]:
-    """Yield the warm-up turns of both arms, then every prompt's pair of turns, repeat by repeat.
+    """Yield the warm-up turns of both arms, then the pair of turns of each visit.
 
     `abba` swaps the arms from one pair to the next, so that a linear drift cancels; `random` draws
-    each pair's order from `seed`.
+    each pair's order from `seed`. In an open loop both turns of a pair arrive at the same time, so
+    that each arm meets the whole traffic.
     """
-    for prompt in islice(cycle(prompts), warmup):
+    for prompt in islice(cycle(prompts), load.warmup):
         for arm in Arm:
             yield Turn(prompt, 0, arm, warmup=True)
     drawn = random.Random(seed)  # noqa: S311  # an experiment's order, not a secret
     swap = False
-    for repeat in range(repeats):
-        for prompt in prompts:
-            if order == "random":
-                swap = drawn.random() < 0.5
-            arms = (Arm.CANDIDATE, Arm.BASELINE) if swap else (Arm.BASELINE, Arm.CANDIDATE)
-            yield from (Turn(prompt, repeat, arm) for arm in arms)
-            if order == "abba":
-                swap = not swap
+    for visit in visits(prompts, load, seed=seed, trace=trace):
+        if load.order == "random":
+            swap = drawn.random() < 0.5
+        arms = (Arm.CANDIDATE, Arm.BASELINE) if swap else (Arm.BASELINE, Arm.CANDIDATE)
+        for arm in arms:
+            yield Turn(visit.prompt, visit.repeat, arm, due_s=visit.due_s)
+        if load.order == "abba":
+            swap = not swap
+
+
+def visits(
+    prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
+) -> Iterator[Visit]:
+    """Yield each prompt as often as it is to be answered, with its time of arrival."""
+    if load.mode == "trace":
+        for number, arrival in enumerate(trace):
+            repeat, place = divmod(number, len(prompts))
+            prompt = shaped(prompts[place], arrival, load.lengths or "output")
+            yield Visit(prompt, repeat, arrival.at_s / (load.speed or 1.0))
+        return
+    pairs = ((prompt, repeat) for repeat in range(load.repeats) for prompt in prompts)
+    if load.is_open:
+        for (prompt, repeat), due_s in zip(pairs, times_s(load, seed), strict=False):
+            yield Visit(prompt, repeat, due_s)
+    else:
+        for prompt, repeat in pairs:
+            yield Visit(prompt, repeat)

@@ -4,8 +4,7 @@ The application's global provider is left alone. Spans are queued, sent in batch
 and sent again at the end where the collector did not take them: a run that loses a span says so.
 """
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 
 import httpx
@@ -26,16 +25,15 @@ from engine_adapter.errors import TelemetryError
 
 _QUEUE = 1 << 16
 _BATCH = 64
+_EVERY_MS = 1000
+"""How long a span waits for others: what a killed run has to answer again."""
+
+Stored = Callable[[Iterable[str]], None]
+"""Called with the ids of spans that the collector has acknowledged, from the exporting thread."""
 
 
-def new_trace_id() -> str:
-    """Return a random trace id, 32 hexadecimal digits."""
-    return f"{random.SystemRandom().randrange(1, 1 << 128):032x}"
-
-
-def new_span_id() -> str:
-    """Return a random span id, 16 hexadecimal digits."""
-    return f"{random.SystemRandom().randrange(1, 1 << 64):016x}"
+def _ignore(_span_ids: Iterable[str]) -> None:
+    """Note nothing."""
 
 
 class SpanSender:
@@ -47,6 +45,7 @@ class SpanSender:
         *,
         access: CollectorAccess | None = None,
         exporter: SpanExporter | None = None,
+        stored: Stored = _ignore,
     ) -> None:
         """Send to a collector, with what the environment says that it needs by default."""
         self._url = f"{collector_url.rstrip('/')}/v1/traces"
@@ -57,10 +56,14 @@ class SpanSender:
                 endpoint=self._url,
                 headers=self._access.headers,
                 certificate_file=self._access.ca_file,
-            )
+            ),
+            stored,
         )
         self._processor = BatchSpanProcessor(
-            self._delivery, max_queue_size=_QUEUE, max_export_batch_size=_BATCH
+            self._delivery,
+            max_queue_size=_QUEUE,
+            max_export_batch_size=_BATCH,
+            schedule_delay_millis=_EVERY_MS,
         )
         self._providers: dict[tuple[tuple[str, object], ...], TracerProvider] = {}
         self._ids = _RecordIds()
@@ -116,7 +119,7 @@ class SpanSender:
         if lost:
             raise TelemetryError(
                 f"{lost} spans were not accepted by {self._url}; is `draftgate serve` running "
-                "there? run again under a new rollout name"
+                "there? run again: what is stored is not asked for twice"
             )
 
     def _provider(self, resource: tuple[tuple[str, object], ...]) -> TracerProvider:
@@ -156,14 +159,17 @@ class _RecordIds(IdGenerator):
 class _Delivery(SpanExporter):
     """Exports batches and keeps those that were refused, to be sent once more at the end."""
 
-    def __init__(self, exporter: SpanExporter) -> None:
+    def __init__(self, exporter: SpanExporter, stored: Stored) -> None:
         self.exporter = exporter
+        self._stored = stored
         self.refused: list[ReadableSpan] = []
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self.exporter.export(spans)
         if result is not SpanExportResult.SUCCESS:
             self.refused.extend(spans)
+        else:
+            self._stored(f"{span.context.span_id:016x}" for span in spans if span.context)
         return result
 
     def retry(self) -> None:

@@ -59,6 +59,7 @@ DRAFTGATE_RETRIES: Final = "draftgate.retries"
 DRAFTGATE_FALLBACK: Final = "draftgate.fallback"
 DRAFTGATE_MIRRORED: Final = "draftgate.mirrored"
 DRAFTGATE_CONCURRENCY: Final = "draftgate.concurrency"
+DRAFTGATE_CLIENT_LAG: Final = "draftgate.client.lag"
 
 # Speculation
 SPEC_DECODE_METHOD: Final = "spec_decode.method"

@@ -156,6 +156,7 @@ _GENERATION: dict[str, tuple[str, Reader]] = {
     "fallback": (a.DRAFTGATE_FALLBACK, _boolean),
     "mirrored": (a.DRAFTGATE_MIRRORED, _boolean),
     "concurrency": (a.DRAFTGATE_CONCURRENCY, _integer),
+    "client_lag_s": (a.DRAFTGATE_CLIENT_LAG, _number),
 }
 _SPECULATION: dict[str, tuple[str, Reader]] = {
     "method": (a.SPEC_DECODE_METHOD, _string),

@@ -25,6 +25,7 @@ _TIMES = (
     "decode_s",
     "stream_max_gap_s",
     "stream_p99_gap_s",
+    "client_lag_s",
 )
 _TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "retries", "stream_chunks")
 _COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")

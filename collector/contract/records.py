@@ -211,6 +211,8 @@ class Generation:
     mirrored: bool | None = None
     concurrency: int | None = None
     """Requests in flight at the start, this one included."""
+    client_lag_s: float | None = None
+    """How late the load generator sent the request; its start is then when it was due."""
     speculation: Speculation | None = None
     content: Content | None = None
     service_name: str | None = None

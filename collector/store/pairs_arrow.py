@@ -33,6 +33,7 @@ _COLUMNS = (
     g.c.spec_accepted_tokens_per_pos,
     g.c.spec_acceptance_histogram,
     g.c.quality,
+    g.c.client_lag_s,
 )
 _COUNTS = (
     "spec_steps",
@@ -170,6 +171,7 @@ def _types() -> dict[str, pa.DataType]:
         "spec_draft_tokens_per_pos": pa.list_(count),
         "spec_accepted_tokens_per_pos": pa.list_(count),
         "quality": pa.list_(text),
+        "client_lag_s": number,
         "duplicates": count,
     }
 

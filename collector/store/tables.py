@@ -142,6 +142,7 @@ generation = Table(
     Column("fingerprint", Text),
     Column("quality", Text),  # JSON
     Column("counts_usable", Boolean, nullable=False),
+    Column("client_lag_s", Double),
     Index(None, "rollout", "prompt_id", "repeat", "arm"),
     Index(None, "rollout", "id"),
     postgresql_partition_by=_BY_DAY,

@@ -734,6 +734,7 @@ SIDE: dict[str, Any] = {
     "spec_draft_tokens_per_pos": None,
     "spec_accepted_tokens_per_pos": None,
     "quality": [],
+    "client_lag_s": None,
     "duplicates": 0,
     "score_groundedness": None,
     "score_task_completion": None,

@@ -49,7 +49,16 @@ def test_every_generation_is_stored_with_its_counts(
     with running(tmp_path / "d.db", tmp_path / "log") as url:
         code, printed, _ = run(tmp_path, rollout, "--collector", url, "--json")
         assert code == 0
-        assert json.loads(printed) == {"rollout": "r", "generations": 12, "failed": 0}
+        counts = json.loads(printed)
+        assert counts.pop("loop_lag")["samples"] > 0
+        nothing = {"samples": 0, "p50_s": None, "p99_s": None, "max_s": None}
+        assert counts == {
+            "rollout": "r",
+            "generations": 12,
+            "failed": 0,
+            "resumed": 0,
+            "send_lag": nothing,
+        }
         with Client(url) as client:
             (overview,) = client.rollouts()
             assert (overview.pairs, overview.cohorts, overview.quality_flagged) == (

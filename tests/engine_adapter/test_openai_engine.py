@@ -7,7 +7,7 @@ import pytest
 from scripted_server import Route, chat, delta, event, events, json_reply, running
 
 from collector.contract import Arm, Generation
-from engine_adapter import rollout_file, runner
+from engine_adapter import journal, rollout_file, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError, RolloutFileError
 from engine_adapter.rollout_file import Sampling
@@ -117,7 +117,7 @@ def generation(*replies: Route) -> Generation:
             rollout="r",
             engines=dict.fromkeys(Arm, engine),
             sampling=Sampling(),
-            service_version="0",
+            journal=journal.unwritten(),
         )
         turn = [Turn(prompt, 0, Arm.BASELINE)]
         await runner.run(experiment, turn, concurrency=1, record=made.append)

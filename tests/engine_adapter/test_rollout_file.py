@@ -6,7 +6,8 @@ import pytest
 
 from engine_adapter import rollout_file
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.rollout_file import CollectorAddress, Load, Rollout, Sampling
+from engine_adapter.load_shape import Load
+from engine_adapter.rollout_file import CollectorAddress, Rollout, Sampling
 from engine_adapter.routes import TransformersRoute
 
 GOOD = """

@@ -8,15 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
+from importlib.metadata import version
 
 import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from collector.contract import Arm, Content, Generation, Speculation, decode, encode
-from engine_adapter import runner
+from engine_adapter import journal, runner
 from engine_adapter.engines.scripted import ScriptedAnswer, ScriptedEngine
 from engine_adapter.errors import GenerationError, TelemetryError
+from engine_adapter.load_shape import Load
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.runner import Experiment
 from engine_adapter.schedule import Turn, turns
@@ -28,8 +30,9 @@ B, C = Arm.BASELINE, Arm.CANDIDATE
 
 
 def order(prompts: list[Prompt], **settings: object) -> list[tuple[str, int, Arm, bool]]:
-    base: dict[str, object] = {"repeats": 1, "order": "abba", "warmup": 0, "seed": 1}
-    found = turns(prompts, **(base | settings))  # type: ignore[arg-type]
+    seed = settings.pop("seed", 1)
+    assert isinstance(seed, int)
+    found = turns(prompts, Load.model_validate({"warmup": 0} | settings), seed=seed)
     return [(turn.prompt.id, turn.repeat, turn.arm, turn.warmup) for turn in found]
 
 
@@ -70,7 +73,7 @@ def experiment(baseline: ScriptedEngine, candidate: ScriptedEngine) -> Experimen
         rollout="r",
         engines={B: baseline, C: candidate},
         sampling=Sampling(max_tokens=9, seed=5),
-        service_version="0",
+        journal=journal.unwritten(),
     )
 
 
@@ -151,7 +154,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
             output_schema='{"type": "object"}',
         ),
         service_name="draftgate",
-        service_version="0",
+        service_version=version("draftgate"),
         fingerprint="script",
     )
 
@@ -195,7 +198,7 @@ def test_a_closed_loop_keeps_its_concurrency() -> None:
             peak[0] -= 1
 
     engine = ScriptedEngine({f"say {i}": ScriptedAnswer(chunks=("a",)) for i in range(4)}, wait)
-    schedule = turns(PROMPTS, repeats=1, order="abba", warmup=0, seed=1)
+    schedule = turns(PROMPTS, Load(warmup=0), seed=1)
     made = run(experiment(engine, engine), schedule, concurrency=3)
     assert len(made) == 8
     assert peak[1] == 3

@@ -13,7 +13,7 @@ import scripted_server as server
 from engine_scripts import SCRIPTS, Script
 
 from collector.contract import Arm, Generation, violations
-from engine_adapter import runner
+from engine_adapter import journal, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError
 from engine_adapter.rollout_file import Sampling
@@ -58,7 +58,7 @@ def recorded(to: HttpRoute, turns: int = 1) -> list[Generation]:
             rollout="r",
             engines=dict.fromkeys(Arm, engine),
             sampling=Sampling(),
-            service_version="0",
+            journal=journal.unwritten(),
         )
         schedule = [
             Turn(Prompt(id=f"p{number}", cohort="c", prompt="Where?"), 0, Arm.CANDIDATE)

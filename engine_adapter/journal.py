@@ -1,0 +1,138 @@
+"""Which turns of a run are stored, on disk, so that a run that was cut short goes on.
+
+One file beside the rollout file: a first line that says which run it is, then one line for each
+turn that the collector has acknowledged. Ids are made from the run and the turn: what was stored
+and not yet written down is answered again under the same ids, and stored once.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from engine_adapter.errors import RolloutFileError
+from engine_adapter.rollout_file import Rollout
+from engine_adapter.schedule import Turn
+
+_VERSION = 1
+
+
+class SpanIds(NamedTuple):
+    """A generation's ids, in hexadecimal digits."""
+
+    trace_id: str
+    span_id: str
+
+
+class Journal:
+    """What one run has stored; without a path it is kept nowhere."""
+
+    def __init__(self, run: str, done: Iterable[str] = (), file: IO[str] | None = None) -> None:
+        self.run = run
+        self._done = set(done)
+        self._file = file
+
+    @property
+    def done(self) -> int:
+        """How many turns were stored before."""
+        return len(self._done)
+
+    def ids(self, turn: Turn) -> SpanIds:
+        """Return the ids of the turn's generation."""
+        key = json.dumps([self.run, turn.prompt.id, turn.repeat, turn.arm.value])
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        return SpanIds(digest[:32], digest[32:48])
+
+    def holds(self, turn: Turn) -> bool:
+        """Say whether the turn was stored by an earlier attempt."""
+        return self.ids(turn).span_id in self._done
+
+    def stored(self, span_ids: Iterable[str]) -> None:
+        """Write down what the collector has acknowledged."""
+        if self._file is not None:
+            self._file.writelines(f"{span_id}\n" for span_id in span_ids)
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        if self._file is not None:
+            self._file.close()
+
+
+def unwritten() -> Journal:
+    """Return the journal of a run that nobody goes on with."""
+    return Journal(secrets.token_hex(16))
+
+
+def path_for(rollout_file: Path) -> Path:
+    """Return where the journal of a rollout file lies."""
+    return rollout_file.with_name(f"{rollout_file.name}.journal")
+
+
+def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) -> Journal:
+    """Open the rollout file's journal, and begin one where it has none or of another rollout.
+
+    Raises `RolloutFileError` where the journal is of this rollout's name and another experiment,
+    or cannot be read or written. With `fresh` an old one is replaced.
+    """
+    path = path_for(rollout_file)
+    try:
+        old = None if fresh else _read(path)
+        if old is not None and old.done and old.name == rollout.rollout:
+            if old.digest != rollout.digest:
+                raise RolloutFileError(
+                    f"{rollout_file}: was changed since {rollout.rollout!r} was begun; give the "
+                    "experiment a new name under `rollout:`, or begin again with --fresh"
+                )
+            file = path.open("a", encoding="utf-8")
+            file.write("\n")  # the last line may have been cut by a crash
+            return Journal(old.run, old.done, file)
+        return _begin(path, rollout)
+    except OSError as exc:
+        raise RolloutFileError(
+            f"{path}: the run's journal cannot be written: {exc.strerror}; put the rollout file "
+            "into a folder that can be written, or run with --no-journal"
+        ) from exc
+
+
+def _begin(path: Path, rollout: Rollout) -> Journal:
+    run = secrets.token_hex(16)
+    head = {
+        "journal": _VERSION,
+        "run": run,
+        "rollout": rollout.rollout,
+        "experiment": rollout.digest,
+    }
+    file = path.open("w", encoding="utf-8")
+    file.write(json.dumps(head) + "\n")
+    file.flush()
+    return Journal(run, (), file)
+
+
+class _Old(NamedTuple):
+    run: str
+    name: str
+    digest: str
+    done: list[str]
+
+
+def _read(path: Path) -> _Old | None:
+    try:
+        head, *lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as exc:
+        raise _damaged(path) from exc
+    try:
+        found = json.loads(head)
+        old = _Old(found["run"], found["rollout"], found["experiment"], [])
+    except (ValueError, TypeError, KeyError) as exc:
+        raise _damaged(path) from exc
+    # A line that was cut by a crash is no id: its turn is answered again.
+    return old._replace(done=[line for line in lines if len(line) == 16])
+
+
+def _damaged(path: Path) -> RolloutFileError:
+    return RolloutFileError(f"{path}: is no journal of a run; begin again with --fresh")

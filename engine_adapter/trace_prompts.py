@@ -1,0 +1,56 @@
+"""Prompts as long as those of a trace, which publishes lengths and no text."""
+
+import random
+
+from engine_adapter.traces import Arrival
+from engine_adapter.workload import Message, Prompt
+
+_CHARACTERS_A_TOKEN = 4.5
+"""Of the words below, with tokenizers of today; the span says what the engine counted."""
+_BLOCK_TOKENS = 512
+_WORDS = """
+order account river station window market garden letter winter answer reason number paper island
+corner morning picture village engine harbour teacher evening question road
+"""
+
+
+def shaped(prompt: Prompt, arrival: Arrival, lengths: str) -> Prompt:
+    """Return the prompt with the trace's `max_tokens` and, for `both`, filled up to its length.
+
+    The filling stands before the first message. Requests that share leading blocks in the trace
+    share the filling's beginning, so that a prefix cache hits as often as it did.
+    """
+    update: dict[str, object] = {}
+    if lengths != "none" and arrival.output_tokens:
+        update["max_tokens"] = arrival.output_tokens
+    if lengths == "both" and arrival.input_tokens:
+        first, *rest = prompt.chat
+        missing = arrival.input_tokens - sum(_tokens(m.content) for m in prompt.chat)
+        filling = _filling(arrival, missing)
+        if filling:
+            first = Message(role=first.role, content=f"{filling}\n\n{first.content}")
+        update |= {"prompt": None, "messages": (first, *rest)}
+    return prompt.model_copy(update=update)
+
+
+def _tokens(text: str) -> int:
+    return round(len(text) / _CHARACTERS_A_TOKEN)
+
+
+def _filling(arrival: Arrival, tokens: int) -> str:
+    if tokens <= 0:
+        return ""
+    size = round(tokens * _CHARACTERS_A_TOKEN)
+    blocks = arrival.block_ids or (round(arrival.at_s * 1e6),)
+    text = ""
+    for number in range(-(-tokens // _BLOCK_TOKENS)):
+        place = min(number, len(blocks) - 1)
+        text += _block(f"{blocks[place]}/{number - place}")
+    return text[:size]
+
+
+def _block(name: str) -> str:
+    drawn = random.Random(name)  # noqa: S311  # text to fill a prompt, not a secret
+    size = round(_BLOCK_TOKENS * _CHARACTERS_A_TOKEN)
+    words = drawn.choices(_WORDS.split(), k=size)
+    return " ".join(words)[:size]

@@ -1,0 +1,134 @@
+"""Runs that are cut short, by real signals to a real process, and go on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import scripted_server
+import yaml
+from scripted_server import Route, chat
+
+from collector.client import Client
+from demo.collector_process import running
+
+PROMPTS = 30
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Iterator[Path]:
+    """Serve both routes, each answer in 0.1 s, and a collector; yield the rollout file."""
+    lines = ({"id": f"p{i}", "cohort": "c", "prompt": str(i)} for i in range(PROMPTS))
+    (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with (
+        scripted_server.running(Route(chat(["a", "b"], ttft_s=0.1))) as server,
+        running(tmp_path / "d.db", tmp_path / "log") as url,
+    ):
+        route = {"engine": "openai", "url": server.url, "model": "m"}
+        path = tmp_path / "rollout.yaml"
+        document = {
+            "rollout": "r",
+            "workload": "prompts.jsonl",
+            "baseline": route,
+            "candidate": route,
+            "load": {"warmup": 1, "concurrency": 2},
+            "collector": {"url": url},
+        }
+        path.write_text(yaml.safe_dump(document))
+        yield path
+
+
+def command(path: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "draftgate", "run", str(path), "--json", *options]
+
+
+def finish(path: Path, *options: str) -> dict[str, object]:
+    """Run to the end and return the counts."""
+    done = subprocess.run(
+        command(path, *options), capture_output=True, text=True, check=True, timeout=120
+    )
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+@contextmanager
+def begun(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run in a process, and give it when some generations are stored and some are not."""
+    journal = path.with_name("rollout.yaml.journal")
+    process = subprocess.Popen(
+        command(path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        while not (journal.exists() and len(journal.read_text().splitlines()) > 5):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stored(path: Path) -> Counter[tuple[str | None, str | None]]:
+    """Return how often each prompt and arm is stored."""
+    url = yaml.safe_load(path.read_text())["collector"]["url"]
+    with Client(url) as client:
+        return Counter((g.prompt_id, g.arm) for g in client.generations("r"))
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_stores_what_it_has_and_goes_on(
+    experiment: Path, ended_by: signal.Signals
+) -> None:
+    """Exit code 130, every answer stored; run again, the rest is answered, and nothing twice."""
+    with begun(experiment) as process:
+        os.kill(process.pid, ended_by)
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, "Traceback" in said) == (130, False), said
+        assert f"draftgate run {experiment} goes on" in said
+    before = stored(experiment)
+    assert 5 <= sum(before.values()) < 2 * PROMPTS
+    counts = finish(experiment)
+    assert counts["resumed"] == sum(before.values())
+    assert counts["generations"] == 2 * PROMPTS - sum(before.values())
+    assert set(stored(experiment).values()) == {1}
+    assert len(stored(experiment)) == 2 * PROMPTS
+
+
+def test_a_killed_run_goes_on(experiment: Path) -> None:
+    """After SIGKILL, and with a journal that lost its end, each generation is stored once."""
+    with begun(experiment) as process:
+        process.kill()
+        process.wait()
+    journal = experiment.with_name("rollout.yaml.journal")
+    journal.write_text(journal.read_text()[:-9])  # the crash cut a line
+    finish(experiment)
+    assert set(stored(experiment).values()) == {1}
+    assert len(stored(experiment)) == 2 * PROMPTS
+    counts = finish(experiment)
+    assert (counts["generations"], counts["resumed"]) == (0, 2 * PROMPTS)
+
+
+def test_a_changed_experiment_does_not_go_on(experiment: Path) -> None:
+    """Under the same name another experiment is refused, until --fresh says so."""
+    with begun(experiment) as process:
+        process.kill()
+        process.wait()
+    changed = experiment.read_text().replace("concurrency: 2", "concurrency: 8")
+    experiment.write_text(changed)
+    refused = subprocess.run(
+        command(experiment), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert refused.returncode == 2
+    assert "was changed since 'r' was begun; give the experiment a new name" in " ".join(
+        refused.stderr.split()
+    )
+    counts = finish(experiment, "--fresh")
+    assert (counts["generations"], counts["resumed"]) == (2 * PROMPTS, 0)
+    assert max(stored(experiment).values()) == 2
