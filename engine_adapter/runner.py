@@ -12,7 +12,6 @@ from engine_adapter.journal import Journal, SpanIds
 from engine_adapter.observation import observe
 from engine_adapter.rollout_file import Sampling
 from engine_adapter.schedule import Turn
-from engine_adapter.workload import Prompt
 
 _COARSE_S = 0.002
 """A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""
@@ -103,7 +102,7 @@ class _Run:
         try:
             experiment = self._experiment
             ids = experiment.journal.ids(turn)
-            request = _request(turn.prompt, experiment.sampling, turn.repeat, ids)
+            request = _request(turn, experiment.sampling, ids)
             engine = experiment.engines[turn.arm]
             observed = await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
         finally:
@@ -132,14 +131,15 @@ async def _until(due_s: float) -> None:
         await asyncio.sleep(0)
 
 
-def _request(prompt: Prompt, sampling: Sampling, repeat: int, ids: SpanIds) -> Request:
+def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
     return Request(
-        messages=prompt.chat,
-        max_tokens=prompt.max_tokens or sampling.max_tokens,
+        messages=turn.prompt.chat,
+        max_tokens=turn.prompt.max_tokens or sampling.max_tokens,
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
-        seed=sampling.seed + repeat,
-        trace_id=ids.trace_id,
-        span_id=ids.span_id,
+        seed=sampling.seed + turn.repeat,
+        # A warm-up has no span that an engine's own could join.
+        trace_id=None if turn.warmup else ids.trace_id,
+        span_id=None if turn.warmup else ids.span_id,
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
 ENVIRONMENTS = ROOT / ".venv-clients"
-PYTHON = ("openinference", "openllmetry", "traceai")
+PYTHON = ("litellm", "openinference", "openllmetry", "traceai")
 
 
 def python_of(name: str) -> Path:

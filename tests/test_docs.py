@@ -14,7 +14,7 @@ from collector.contract import attributes
 from demo.collector_process import running
 
 ROOT = Path(__file__).parent.parent
-DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 def commands() -> Iterator[tuple[str, Any]]:

@@ -7,16 +7,18 @@ uses, and changes no byte of an answer.
 
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from opentelemetry import trace
 
 from engine_adapter.engines import reader_of
-from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
+from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
 from engine_adapter.errors import GenerationError
 from engine_adapter.integrations.span_attributes import acceptance_attributes
 from engine_adapter.transport.events import EventDecoder
+
+Record = Callable[[Answer], None]
 
 _ROUTES = ("/chat/completions", "/completions")
 
@@ -24,8 +26,11 @@ _ROUTES = ("/chat/completions", "/completions")
 class _Observation:
     """One answer's bytes, read beside whoever reads them for real."""
 
-    def __init__(self, reader: AnswerReader, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, reader: AnswerReader, headers: Mapping[str, str], record: Record | None
+    ) -> None:
         self._reader = reader
+        self._record = record
         self._span = trace.get_current_span()
         self._events = EventDecoder()
         self._streamed = headers.get("content-type", "").startswith("text/event-stream")
@@ -48,16 +53,19 @@ class _Observation:
         document = json.loads(text)
         if isinstance(document, dict):
             self._reader.take(document)
-            for name, value in acceptance_attributes(self._reader.answer()).items():
-                self._span.set_attribute(name, value)
+            answer = self._reader.answer()
+            self._span.set_attributes(acceptance_attributes(answer))
+            if self._record is not None:
+                self._record(answer)
 
 
 class _Instrument:
     """What both transports share: the engine's reader, and the request's extra fields."""
 
-    def __init__(self, engine: str, setup: SpeculationSetup | None) -> None:
+    def __init__(self, engine: str, setup: SpeculationSetup | None, record: Record | None) -> None:
         self._reader = reader_of(engine)
         self._setup = setup
+        self._record = record
 
     def asked(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
         """Return the request, asking for what can be read; other routes pass as they are."""
@@ -79,19 +87,28 @@ class _Instrument:
 
     def observe(self, request: Any, response: Any) -> _Observation | None:  # Any: as above
         """Return an observation of a chat's or a completion's answer."""
-        if not request.url.path.endswith(_ROUTES) or not trace.get_current_span().is_recording():
+        wanted = self._record is not None or trace.get_current_span().is_recording()
+        if not wanted or not request.url.path.endswith(_ROUTES):
             return None
-        return _Observation(self._reader(self._setup), response.headers)
+        return _Observation(self._reader(self._setup), response.headers, self._record)
 
 
 class AcceptanceTransport:
     """Wraps the transport of an SDK's synchronous HTTP client."""
 
     def __init__(
-        self, engine: str, wrapped: Any, *, setup: SpeculationSetup | None = None
+        self,
+        engine: str,
+        wrapped: Any,
+        *,
+        setup: SpeculationSetup | None = None,
+        record: Record | None = None,
     ) -> None:  # Any: `httpx.HTTPTransport` or `httpx2.HTTPTransport`
-        """Read answers as the engine's; `setup` says what is known of how it speculates."""
-        self._instrument = _Instrument(engine, setup)
+        """Read answers as the engine's; `setup` says what is known of how it speculates.
+
+        `record` is given each answer as far as it is known, again and again until it is whole.
+        """
+        self._instrument = _Instrument(engine, setup, record)
         self._wrapped = wrapped
 
     def handle_request(self, request: Any) -> Any:  # Any: httpx's or httpx2's own classes
@@ -119,10 +136,18 @@ class AsyncAcceptanceTransport:
     """Wraps the transport of an SDK's asynchronous HTTP client."""
 
     def __init__(
-        self, engine: str, wrapped: Any, *, setup: SpeculationSetup | None = None
+        self,
+        engine: str,
+        wrapped: Any,
+        *,
+        setup: SpeculationSetup | None = None,
+        record: Record | None = None,
     ) -> None:  # Any: `httpx.AsyncHTTPTransport` or `httpx2.AsyncHTTPTransport`
-        """Read answers as the engine's; `setup` says what is known of how it speculates."""
-        self._instrument = _Instrument(engine, setup)
+        """Read answers as the engine's; `setup` says what is known of how it speculates.
+
+        `record` is given each answer as far as it is known, again and again until it is whole.
+        """
+        self._instrument = _Instrument(engine, setup, record)
         self._wrapped = wrapped
 
     async def handle_async_request(self, request: Any) -> Any:  # Any: as above
