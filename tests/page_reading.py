@@ -19,7 +19,7 @@ def settle(page: Page) -> None:
 
 def finding_rows(page: Page, count: int) -> list[Locator]:
     """Return the rows of the findings' table, which must be `count`."""
-    rows = page.locator("table", has_text="All findings, worst first").locator("tbody tr")
+    rows = page.locator("table", has_text="All findings").locator("tbody tr")
     expect(rows).to_have_count(count)
     return [rows.nth(i) for i in range(count)]
 
