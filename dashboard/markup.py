@@ -113,7 +113,8 @@ def table(
     head = "".join(_header(column) for column in columns)
     body = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in rows)
     return Html(
-        f'<div class="dg-frame"><table class="dg-table dg-{fit}">'
+        f'<div class="dg-frame" tabindex="0" role="region" aria-label="{text(caption)}">'
+        f'<table class="dg-table dg-{fit}">'
         f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 

@@ -23,7 +23,7 @@ def passed() -> bool:
     st.html(
         markup.panel("Sign in", ["This dashboard shows its pages to people of your organisation."])
     )
-    st.button("Sign in", on_click=st.login, type="primary")
+    st.button("Sign in", on_click=st.login)
     return False
 
 

@@ -40,7 +40,6 @@ def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) ->
     wanted = Switch.ON if is_off else Switch.OFF
     if st.button(
         f"{_VERBS[wanted]} …",
-        type="secondary" if is_off else "primary",
         icon=":material/power_settings_new:",
     ):
         _confirm(client, source, rollout, wanted)
@@ -59,7 +58,7 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
         "Reason, for the audit log", max_chars=_LONGEST, placeholder="What was seen, and where"
     ).strip()
     sure = st.checkbox(f"Yes: set the switch of {markup.label(rollout)} to {wanted.value}")
-    if not st.button(_VERBS[wanted], type="primary"):
+    if not st.button(_VERBS[wanted]):
         return
     if not (reason and sure):
         st.html(markup.note("✕ Say why, and tick that you mean it: both are needed."))

@@ -14,7 +14,8 @@ def test_a_table_escapes_what_it_shows() -> None:
         [[Cell("<script>alert(1)</script>"), markup.numeric("1.23×", 1.2345678)]],
     )
     assert shown == (
-        '<div class="dg-frame"><table class="dg-table dg-scroll">'
+        '<div class="dg-frame" tabindex="0" role="region" aria-label="&lt;caption&gt;">'
+        '<table class="dg-table dg-scroll">'
         "<caption>&lt;caption&gt;</caption><thead><tr>"
         '<th scope="col">A &amp; B<span class="dg-note">note</span></th>'
         '<th scope="col" class="dg-number">n</th></tr></thead><tbody><tr>'
