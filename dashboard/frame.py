@@ -1,18 +1,35 @@
-"""What stands around every page: title, navigation, address, Refresh, and the error state."""
+"""What stands around every page: title, navigation, address, Refresh, sign-in, the error state."""
 
+from collections.abc import Callable
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from collector.client import ClientError
-from dashboard import markup, pair_list, rollout_page, rollouts_page, source, states
+from collector.client import Client, ClientError
+from dashboard import (
+    acceptance_page,
+    live_page,
+    markup,
+    pairs_page,
+    reading,
+    rollout_page,
+    rollouts_page,
+    sign_in,
+    source,
+    states,
+    traces_page,
+    verdicts_page,
+)
+from dashboard.source import Source
 
 SIDEBAR_WIDTH = 220
 """Pixels; on a small screen the sidebar begins folded away."""
 # A material icon as page icon would be fetched from a font server on the internet.
 _ICON = Path(__file__).with_name("icon.svg")
 _STYLE = Path(__file__).with_name("style.css")
+
+Show = Callable[[Client, Source, ZoneInfo | None], None]
 
 
 def main() -> None:
@@ -24,40 +41,42 @@ def main() -> None:
         initial_sidebar_state=SIDEBAR_WIDTH,
     )
     st.html(_STYLE)
-    page = st.navigation(
-        [
-            st.Page(
-                _rollouts,
-                title="Rollouts",
-                icon=":material/list:",
-                url_path="rollouts",
-                default=True,
-            ),
-            st.Page(_rollout, title="Rollout", icon=":material/fact_check:", url_path="rollout"),
-        ]
-    )
+    if not sign_in.passed():
+        return
+    page = st.navigation(_pages())
     _sidebar()
     try:
         page.run()
     except ClientError as error:
-        states.unreachable(source.from_environment(), error)
+        states.problem(source.from_environment(), error)
 
 
-def _rollouts() -> None:
-    where = source.from_environment()
-    rollouts_page.show(source.client(where), where)
+def _pages() -> list[st.Page]:
+    return [
+        _page("Rollouts", "rollouts", ":material/list:", rollouts_page.show, default=True),
+        _page("Rollout", "rollout", ":material/fact_check:", rollout_page.show),
+        _page("Acceptance", "acceptance", ":material/bar_chart:", acceptance_page.show),
+        _page("Pairs", "pairs", ":material/compare:", pairs_page.show),
+        _page("Traces", "traces", ":material/account_tree:", traces_page.show),
+        _page("Live", "live", ":material/monitoring:", live_page.show),
+        _page("Verdicts", "verdicts", ":material/gavel:", verdicts_page.show),
+    ]
 
 
-def _rollout() -> None:
-    where = source.from_environment()
-    rollout_page.show(source.client(where), where, _zone())
+def _page(title: str, path: str, icon: str, show: Show, *, default: bool = False) -> st.Page:
+    def draw() -> None:
+        where = source.from_environment()
+        show(source.client(where), where, _zone())
+
+    return st.Page(draw, title=title, icon=icon, url_path=path, default=default)
 
 
 def _sidebar() -> None:
     with st.sidebar:
         if st.button("Refresh", icon=":material/refresh:", width="stretch"):
-            pair_list.pair_lines.clear()
+            reading.forget()
         st.html(markup.facts([("Collector", source.from_environment().address)]))
+        sign_in.sign_out()
         st.html(
             markup.note("Every number is the gate's or the collector's; this page only formats it.")
         )

@@ -1,17 +1,16 @@
-"""HTML whose every piece of text is escaped: the only module that writes a tag.
+"""HTML whose every piece of text is escaped: with `answer_markup` all that writes a tag.
 
 Names, answers and reasons come from models and from strangers' spans. `st.table`, labels and
 `st.markdown` would read Markdown in them (links, images), so text reaches the page through here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
 from collector.contract import Outcome
 from dashboard import words
-from dashboard.divergence import Divergence
 
 Fit = Literal["scroll", "cards", "content"]
 _MARKDOWN = set("\\`*_{}[]()#+-.!|<>~$:&=^")
@@ -64,10 +63,34 @@ def outcome(value: Outcome) -> Html:
     return Html(f'<span class="dg-outcome dg-{value.value}">{text(words.outcome(value))}</span>')
 
 
-def rollout_link(rollout: str) -> Html:
-    """Return a link to a rollout's page."""
-    query = escape(urlencode({"rollout": rollout.encode("utf-8", "replace")}))
-    return Html(f'<a class="dg-name" href="rollout?{query}">{text(rollout)}</a>')
+def rollout_link(rollout: str, page: str = "rollout") -> Html:
+    """Return a link to a page of a rollout, by its name."""
+    return link(page, rollout, {"rollout": rollout}, css="dg-name")
+
+
+def link(page: str, shown: str, query: Mapping[str, str], *, css: str = "dg-link") -> Html:
+    """Return a link to one of our own pages; the query may hold strangers' text."""
+    given = {name: value.encode("utf-8", "replace") for name, value in query.items()}
+    return Html(f'<a class="{css}" href="{page}?{escape(urlencode(given))}">{_inner(shown)}</a>')
+
+
+def chips(items: Iterable[tuple[Outcome | None, str]]) -> Html:
+    """Return small cards in a row that wraps, each with the colour of its outcome."""
+    made = "".join(
+        f'<li class="dg-chip dg-{"none" if value is None else value.value}">{_inner(shown)}</li>'
+        for value, shown in items
+    )
+    return Html(f'<ul class="dg-chips">{made}</ul>')
+
+
+def badge(words_shown: str) -> Html:
+    """Return a short mark in a frame."""
+    return Html(f'<span class="dg-badge">{text(words_shown)}</span>')
+
+
+def joined(parts: Iterable[str]) -> Html:
+    """Return pieces after each other."""
+    return Html(" ".join(_inner(part) for part in parts))
 
 
 def stacked(first: str, second: str) -> Html:
@@ -90,7 +113,8 @@ def table(
     head = "".join(_header(column) for column in columns)
     body = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in rows)
     return Html(
-        f'<div class="dg-frame"><table class="dg-table dg-{fit}">'
+        f'<div class="dg-frame" tabindex="0" role="region" aria-label="{text(caption)}">'
+        f'<table class="dg-table dg-{fit}">'
         f"<caption>{text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -133,13 +157,35 @@ def panel(heading: str, sentences: Sequence[str], commands: Sequence[str] = ()) 
     return Html(f'<section class="dg-panel"><h3>{text(heading)}</h3>{body}{code}</section>')
 
 
-def banner(value: Outcome, summary: str) -> Html:
-    """Return the verdict, large: icon, word and sentence."""
+def banner(value: Outcome, headline: str, summary: str) -> Html:
+    """Return the verdict, large: icon, word, what decided it, and the gate's sentence."""
     return Html(
         f'<section class="dg-banner dg-{value.value}" role="status">'
         f'<span class="dg-icon" aria-hidden="true">{words.OUTCOME_ICONS[value]}</span>'
         f'<div><span class="dg-word">{words.OUTCOME_WORDS[value]}</span>'
-        f"<p>{text(summary)}</p></div></section>"
+        f'<p>{text(headline)}</p><p class="dg-note">{text(summary)}</p></div></section>'
+    )
+
+
+def switch_state(*, off: bool, said: str) -> Html:
+    """Return the state of a switch, large: sign, word, and who set it why."""
+    css, sign, word = ("off", "■", "Switched off") if off else ("on", "●", "On")
+    return Html(
+        f'<section class="dg-switch dg-{css}" role="status">'
+        f'<span class="dg-word">{sign} {word}</span><p>{text(said)}</p></section>'
+    )
+
+
+def document(name: str, style: str, parts: Iterable[str]) -> str:
+    """Return a whole page that needs no server, and may run and fetch nothing."""
+    body = "".join(_inner(part) for part in parts)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{text(name)}</title><style>{style}</style></head>"
+        f'<body class="dg-document"><main>{body}</main></body></html>'
     )
 
 
@@ -151,20 +197,6 @@ def passage(value: str) -> Html:
 def said(role: str, value: str) -> Html:
     """Return a message: who said it, and untrusted text as it is."""
     return Html(f"{note(role)}{passage(value)}")
-
-
-def parted(common: str, rest: str) -> Html:
-    """Return an answer with what follows the first divergence marked."""
-    mark = '<span class="dg-fork" title="The answers part here">▶</span>'
-    tail = f"{mark}<mark>{text(rest)}</mark>" if rest else f"{mark}<i>(ends here)</i>"
-    return Html(f'<pre class="dg-text">{text(common)}{tail}</pre>')
-
-
-def answers(split: Divergence) -> tuple[Html, Html]:
-    """Return both answers, marked where they part."""
-    if split.identical:
-        return passage(split.common), passage(split.common)
-    return parted(split.common, split.baseline_rest), parted(split.common, split.candidate_rest)
 
 
 def _inner(value: str) -> str:

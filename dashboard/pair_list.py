@@ -1,17 +1,19 @@
-"""The list of a rollout's pairs, regressions first, and how one pair is fetched."""
+"""The list of a rollout's pairs: filtered, the worst first, a page at a time.
+
+Filtering and ordering work on the collector's columns; only the page that is shown becomes rows.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import streamlit as st
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from collector.client import Client
 from collector.contract import Arm, Pair
 from dashboard import words
 
+PAGE = 15
 _SCORE = "baseline_score_"
-PAGE = 500
-"""Pairs asked for at once on the way to one of them."""
 
 
 class ScoreChange(NamedTuple):
@@ -33,16 +35,9 @@ class PairLine(NamedTuple):
     prompt_id: str
     repeat: int
     cohort: str | None
-    position: int
-    """Place in the rollout, by prompt and repeat."""
     changes: tuple[ScoreChange, ...]
     trouble: tuple[str, ...]
     """Sides that never arrived or answered with an error."""
-
-    @property
-    def regressed(self) -> bool:
-        """Say whether any metric scored lower."""
-        return any(change.regressed for change in self.changes)
 
     @property
     def label(self) -> str:
@@ -58,69 +53,118 @@ class PairLine(NamedTuple):
         return " · ".join(about)
 
 
+class Filter(NamedTuple):
+    """Which pairs, and in which order."""
+
+    cohort: str | None = None
+    kind: str = "all"
+    """A key of `KINDS`."""
+    metric: str | None = None
+    """Whose changes count; `None` is any."""
+    text: str = ""
+    """Part of the prompt's id."""
+
+
+class Found(NamedTuple):
+    """A page of what a filter found."""
+
+    lines: tuple[PairLine, ...]
+    first: int
+    """Place of the page's first line, from 0."""
+    pairs: int
+    """All that were found."""
+
+
+KINDS: Mapping[str, str] = {
+    "all": "All, regressions first",
+    "regressed": "Regressed",
+    "improved": "Improved",
+    "trouble": "Failed or missing",
+}
+
+_NO = pa.scalar(value=False)
 # Any: a row's values are of the table's many types.
 Row = Mapping[str, Any]
 
 
-@st.cache_data(ttl=10, show_spinner="Reading the pairs …", max_entries=16)
-def pair_lines(_client: Client, address: str, rollout: str) -> list[PairLine]:  # noqa: ARG001
-    """Return all pairs of the rollout: regressions first, then trouble, then the rest.
+def find(table: pa.Table, wanted: Filter, page: int) -> Found:
+    """Return a page (from 0) of the pairs: regressions first, then trouble, then the rest."""
+    rows = table.filter(_kept(table, wanted))
+    regressed, trouble = _changed(rows, wanted.metric, pc.less), _trouble(rows)
+    kind = {
+        "regressed": regressed,
+        "improved": _changed(rows, wanted.metric, pc.greater),
+        "trouble": trouble,
+    }.get(wanted.kind)
+    weight = pc.if_else(regressed, 0, pc.if_else(trouble, 1, 2))
+    if kind is not None:
+        rows, weight = rows.filter(kind), pc.filter(weight, kind)
+    order = pc.sort_indices(weight)  # stable: within a weight by prompt and repeat, as it came
+    first = min(page * PAGE, max((rows.num_rows - 1) // PAGE * PAGE, 0))
+    shown: Sequence[Row] = rows.take(order.slice(first, PAGE)).to_pylist()
+    return Found(tuple(map(_line, shown)), first, rows.num_rows)
 
-    The address is part of the cache's key, the client is not.
-    """
-    table = _client.pairs_table(rollout)
-    wanted = {"prompt_id", "repeat", "cohort"}
+
+def regressions(table: pa.Table, wanted: Filter) -> int:
+    """Return how many pairs of the filter's cohort and text the candidate scored lower in."""
+    rows = table.filter(_kept(table, wanted))
+    return pc.sum(_changed(rows, wanted.metric, pc.less)).as_py() or 0
+
+
+def metrics(table: pa.Table) -> tuple[str, ...]:
+    """Return the metrics that the table has scores of."""
+    return tuple(n.removeprefix(_SCORE) for n in table.column_names if n.startswith(_SCORE))
+
+
+def line_of(pair: Pair) -> PairLine:
+    """Return the line of a pair that came as a record, its scores' changes left out."""
+    sides = ((Arm.BASELINE, pair.baseline), (Arm.CANDIDATE, pair.candidate))
+    trouble = [f"{arm.value} missing" for arm, side in sides if side is None]
+    trouble += [f"{arm.value} failed" for arm, side in sides if side and side.error_type]
+    return PairLine(pair.prompt_id, pair.repeat, pair.cohort, (), tuple(trouble))
+
+
+def _kept(table: pa.Table, wanted: Filter) -> Any:  # Any: Arrow's own
+    keep = pc.is_valid(table["prompt_id"])
+    if wanted.cohort is not None:
+        keep = pc.and_(keep, pc.fill_null(pc.equal(table["cohort"], wanted.cohort), _NO))
+    if wanted.text:
+        found = pc.match_substring(table["prompt_id"], wanted.text, ignore_case=True)
+        keep = pc.and_(keep, found)
+    return keep
+
+
+def _changed(table: pa.Table, metric: str | None, compare: Any) -> Any:  # Any: Arrow's own
+    """Return whether any of the metrics compares so, candidate with baseline."""
+    changed = _none(table)
+    for name in metrics(table) if metric is None else (metric,):
+        columns = [f"{arm.value}_score_{name}" for arm in Arm]
+        if set(columns) <= set(table.column_names):
+            found = compare(table[columns[1]], table[columns[0]])
+            changed = pc.or_(changed, pc.fill_null(found, _NO))
+    return changed
+
+
+def _trouble(table: pa.Table) -> Any:  # Any: Arrow's own
+    trouble = _none(table)
     for arm in Arm:
-        wanted |= {f"{arm.value}_span_id", f"{arm.value}_error_type"}
-    columns = [name for name in table.column_names if name in wanted or "_score_" in name]
-    rows: Sequence[Row] = table.select(columns).to_pylist()
-    lines = [_line(position, row) for position, row in enumerate(rows)]
-    return sorted(lines, key=lambda line: (not line.regressed, not line.trouble, line.position))
+        missing = pc.is_null(table[f"{arm.value}_trace_id"])
+        failed = pc.is_valid(table[f"{arm.value}_error_type"])
+        trouble = pc.or_(trouble, pc.or_(missing, failed))
+    return trouble
 
 
-def fetch(client: Client, rollout: str, line: PairLine) -> Pair | None:
-    """Return the pair with its content; `None` where it is gone.
-
-    Pages are ordered like the table, so the pages before the pair are fetched without content.
-    Pairs that arrived since may have moved it, and then every page is searched.
-    """
-    after, before = None, line.position
-    while before > 0:
-        page = client.pairs(rollout, limit=min(before, PAGE), after=after)
-        before -= len(page.pairs)
-        after = page.next
-        if after is None:
-            return _search(client, rollout, line)
-    found = client.pairs(rollout, content=True, limit=1, after=after).pairs
-    if found and _is(found[0], line):
-        return found[0]
-    return _search(client, rollout, line)
+def _none(table: pa.Table) -> Any:  # Any: Arrow's own
+    return pc.and_(pc.is_valid(table["prompt_id"]), _NO)
 
 
-def _search(client: Client, rollout: str, line: PairLine) -> Pair | None:
-    after = None
-    while True:
-        page = client.pairs(rollout, content=True, limit=PAGE, after=after)
-        for pair in page.pairs:
-            if _is(pair, line):
-                return pair
-        if page.next is None:
-            return None
-        after = page.next
-
-
-def _is(pair: Pair, line: PairLine) -> bool:
-    return (pair.prompt_id, pair.repeat) == (line.prompt_id, line.repeat)
-
-
-def _line(position: int, row: Row) -> PairLine:
+def _line(row: Row) -> PairLine:
     return PairLine(
         prompt_id=row["prompt_id"],
         repeat=row["repeat"],
         cohort=row["cohort"],
-        position=position,
         changes=tuple(_changes(row)),
-        trouble=tuple(_trouble(row)),
+        trouble=tuple(_said_of(row)),
     )
 
 
@@ -133,7 +177,7 @@ def _changes(row: Row) -> Iterator[ScoreChange]:
                 yield ScoreChange(metric, baseline, candidate)
 
 
-def _trouble(row: Row) -> Iterator[str]:
+def _said_of(row: Row) -> Iterator[str]:
     for arm in Arm:
         if row[f"{arm.value}_span_id"] is None:
             yield f"{arm.value} missing"

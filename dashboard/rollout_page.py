@@ -1,4 +1,4 @@
-"""One rollout: the verdict, the evidence for it, and the answers themselves."""
+"""One rollout: the verdict, for whom it holds, and the evidence for it."""
 
 import time
 from collections.abc import Iterable
@@ -9,11 +9,21 @@ import streamlit as st
 
 from collector.client import Client
 from collector.contract import RolloutOverview, Verdict
-from dashboard import markup, states, words
-from dashboard.sections import acceptance, findings, latency, pair_explorer, quality, verdict_banner
+from dashboard import address, markup, rollout_choice, states, words
+from dashboard.sections import (
+    acceptance,
+    cohorts,
+    cost,
+    distributions,
+    findings,
+    latency,
+    quality,
+    traffic,
+    verdict_banner,
+)
 from dashboard.source import Source
 
-ALL = "All cohorts"
+EVERY = "All cohorts"
 
 
 class _Scoped(Protocol):
@@ -26,34 +36,38 @@ S = TypeVar("S", bound=_Scoped)
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     """Draw the rollout that the address bar names, or ask which."""
-    overviews = {overview.rollout: overview for overview in client.rollouts()}
-    name = st.query_params.get("rollout")
-    if not overviews:
-        st.html(markup.title("Rollout"))
-        states.empty(source)
-    elif name is None:
-        st.html(markup.title("Which rollout?"))
-        st.html(markup.bullets(markup.rollout_link(rollout) for rollout in overviews))
-    elif name not in overviews:
-        states.unknown_rollout(name, list(overviews))
-    else:
-        _show_rollout(client, source, overviews[name], zone)
+    overview = rollout_choice.choose(client, source, "rollout")
+    if overview is not None:
+        _show_rollout(client, source, overview, zone)
 
 
 def _show_rollout(
     client: Client, source: Source, overview: RolloutOverview, zone: ZoneInfo | None
 ) -> None:
-    st.html(markup.title(overview.rollout, _about(overview)))
-    stored = next(iter(client.verdicts(overview.rollout, limit=1)), None)
-    if stored is None:
+    rollout = overview.rollout
+    st.html(markup.title(rollout, _about(overview)))
+    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    if not (overview.baseline_generations and overview.candidate_generations):
+        states.one_arm(overview)
+    elif stored is None:
         verdict_banner.missing(overview)
-    else:
+    if stored is not None:
         verdict_banner.show(stored, overview, zone)
-    cohort = _choose_cohort(overview)
+        cohorts.show(stored.verdict.findings, rollout)
+    cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=rollout, every=EVERY)
     if stored is not None:
         _show_evidence(stored.verdict, cohort)
-    st.subheader("Pairs", anchor="pairs")
-    pair_explorer.show(client, source.address, overview.rollout, cohort, zone)
+    st.subheader("Traffic", anchor="traffic")
+    traffic.show(client, source, overview, cohort, zone)
+    st.subheader("Distributions", anchor="distributions")
+    distributions.show(client, source, overview, cohort)
+    st.html(
+        markup.link("pairs", "Read the answers, pair by pair →", _query(overview, cohort)),
+    )
+
+
+def _query(overview: RolloutOverview, cohort: str | None) -> dict[str, str]:
+    return {"rollout": overview.rollout} | ({} if cohort is None else {"cohort": cohort})
 
 
 def _about(overview: RolloutOverview) -> str:
@@ -66,36 +80,20 @@ def _about(overview: RolloutOverview) -> str:
     return " · ".join(parts)
 
 
-def _choose_cohort(overview: RolloutOverview) -> str | None:
-    """Return the chosen cohort, kept in the address bar; `None` is all of them."""
-    options = (ALL, *overview.cohorts)
-    asked = st.query_params.get("cohort")
-    chosen = st.segmented_control(
-        "Cohort",
-        options=range(len(options)),
-        default=options.index(asked) if asked in overview.cohorts else 0,
-        format_func=lambda position: markup.label(options[position]),
-        required=True,
-        key=f"cohort {overview.rollout}",
-    )
-    cohort = options[chosen] if chosen else None
-    if cohort is None:
-        st.query_params.pop("cohort", None)
-    elif cohort != asked:
-        st.query_params["cohort"] = cohort
-    return cohort
-
-
 def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     st.subheader("Findings", anchor="findings")
-    findings.show(_narrowed(verdict.findings, cohort))
+    shown = narrowed(verdict.findings, cohort)
+    findings.show(shown)
     st.subheader("Latency", anchor="latency")
-    latency.show(_narrowed(verdict.latency, cohort))
+    latency.show(narrowed(verdict.latency, cohort), shown)
     st.subheader("Acceptance", anchor="acceptance")
-    acceptance.show(_narrowed(verdict.acceptance, cohort))
+    acceptance.show(narrowed(verdict.acceptance, cohort))
     st.subheader("Quality", anchor="quality")
-    quality.show(_narrowed(verdict.quality, cohort))
+    quality.show(narrowed(verdict.quality, cohort))
+    st.subheader("Cost", anchor="cost")
+    cost.show(shown)
 
 
-def _narrowed(items: Iterable[S], cohort: str | None) -> list[S]:
+def narrowed(items: Iterable[S], cohort: str | None) -> list[S]:
+    """Return what is of the cohort; `None` is all of it."""
     return [item for item in items if cohort is None or item.cohort == cohort]

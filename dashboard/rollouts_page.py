@@ -2,69 +2,136 @@
 
 import time
 from collections.abc import Sequence
+from zoneinfo import ZoneInfo
 
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Acceptance, Arm, Finding, RolloutOverview, StoredVerdict
-from dashboard import markup, states, words
+from collector.contract import (
+    Acceptance,
+    Arm,
+    ArmSummary,
+    Finding,
+    Role,
+    RolloutOverview,
+    StoredVerdict,
+    Switch,
+    SwitchState,
+)
+from dashboard import markup, refreshing, states, words
 from dashboard.markup import Cell, Column
+from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
 
+STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
+REFRESH = "30s"
+PAGE = 25
+"""Rollouts on a page: each asks the collector three questions."""
 _COLUMNS = (
     Column("Rollout", "and its cohorts"),
-    Column("Verdict"),
+    Column("Verdict", "and what decided it"),
     Column("Complete pairs", "generations a side", number=True),
-    Column("Acceptance", "candidate, all cohorts", number=True),
-    Column("End-to-end time", "geometric mean, candidate ÷ baseline", number=True),
+    Column("Worst cohort", "and its worst cell"),
+    Column("End-to-end time", "candidate ÷ baseline", number=True),
+    Column("Quality", "candidate − baseline", number=True),
+    Column("Acceptance", "all cohorts", number=True),
+    Column("Switch", "who set it"),
     Column("Last data", number=True),
 )
 
 
-def show(client: Client, source: Source) -> None:
+def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     """Draw the table of rollouts, or what to run where there is none."""
-    st.html(markup.title("Rollouts"))
-    overviews = client.rollouts()
-    if not overviews:
+    st.html(markup.title("Rollouts", "May we ship it, and for whom?"))
+    # Redrawn alone, in place: the page around it keeps its scroll and its choices.
+    refreshing.every(REFRESH, source, lambda: _table(client, source))
+
+
+def _table(client: Client, source: Source) -> None:
+    newest = sorted(client.rollouts(), key=lambda overview: -overview.last_end_unix_ns)
+    if not newest:
         states.empty(source)
         return
-    newest = sorted(overviews, key=lambda overview: -overview.last_end_unix_ns)
+    first = _page(len(newest))
     now_unix_ns = time.time_ns()
-    rows = [
-        _row(overview, client.verdicts(overview.rollout, limit=1), now_unix_ns)
-        for overview in newest
-    ]
+    rows = [_row(client, overview, now_unix_ns) for overview in newest[first : first + PAGE]]
     st.html(markup.table("Newest data first", _COLUMNS, rows, fit="cards"))
 
 
-def _row(
-    overview: RolloutOverview, verdicts: Sequence[StoredVerdict], now_unix_ns: int
-) -> list[Cell]:
-    stored = verdicts[0] if verdicts else None
-    speed = None if stored is None else _speed(stored.verdict.findings)
+def _page(rollouts: int) -> int:
+    if rollouts <= PAGE:
+        return 0
+    pages = (rollouts + PAGE - 1) // PAGE
+    chosen: int = st.number_input(
+        f"Page, of {words.count(pages)} ({words.counted(rollouts, 'rollout')})", 1, pages, 1
+    )
+    return (chosen - 1) * PAGE
+
+
+def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Cell]:
+    rollout = overview.rollout
+    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    findings = () if stored is None else stored.verdict.findings
     accepted = None if stored is None else _accepted(stored.verdict.acceptance)
+    marks = _marks(overview, stored, client.summary(rollout), now_unix_ns)
     sides = (
         f"{words.count(overview.baseline_generations)} baseline, "
         f"{words.count(overview.candidate_generations)} candidate"
     )
+    name = markup.joined((markup.rollout_link(rollout), *(markup.badge(m) for m in marks)))
     return [
-        Cell(markup.stacked(markup.rollout_link(overview.rollout), words.listed(overview.cohorts))),
-        Cell(_verdict(stored, overview.rollout)),
-        Cell(
-            markup.stacked(words.count(overview.pairs), sides),
-            overview.pairs,
-            number=True,
-        ),
+        Cell(markup.stacked(name, words.listed(overview.cohorts))),
+        Cell(_verdict(stored, rollout)),
+        Cell(markup.stacked(words.count(overview.pairs), sides), overview.pairs, number=True),
+        Cell(_worst(findings)),
+        markup.numeric(*_estimate(_speed(findings))),
+        markup.numeric(*_estimate(_quality(findings))),
         markup.numeric(*_acceptance(accepted)),
-        markup.numeric(*_speed_up(speed)),
+        Cell(_switch(client.switch(rollout))),
         markup.numeric(_freshness(overview, now_unix_ns)),
     ]
+
+
+def _marks(
+    overview: RolloutOverview,
+    stored: StoredVerdict | None,
+    summary: Sequence[ArmSummary],
+    now_unix_ns: int,
+) -> list[str]:
+    marks = []
+    sides = (overview.baseline_generations, overview.candidate_generations)
+    if not all(sides):
+        marks.append("one arm only")
+    elif all(row.spec_draft_tokens is None for row in summary):
+        marks.append("A/A: no arm speculates")
+    if now_unix_ns - overview.last_end_unix_ns > STALE_AFTER_NS:
+        marks.append("stale: no data for a day")
+    if stored is not None and overview.last_end_unix_ns > stored.posted_unix_ns:
+        marks.append("verdict older than the data")
+    return marks
 
 
 def _verdict(stored: StoredVerdict | None, rollout: str) -> str:
     if stored is None:
         return markup.stacked("No verdict yet", f"Run: draftgate gate {words.argument(rollout)}")
     return markup.stacked(markup.outcome(stored.verdict.outcome), stored.verdict.summary)
+
+
+def _worst(findings: Sequence[Finding]) -> str:
+    for cohort, finding in worst_of_cohorts(findings).items():
+        said = f"{cohort}: {words.OUTCOME_WORDS[finding.outcome].lower()}"
+        return markup.stacked(said, words.measure(finding.metric, finding.stat))
+    return words.ABSENT
+
+
+def _estimate(finding: Finding | None) -> tuple[str, float | None]:
+    if finding is None:
+        return words.ABSENT, None
+    shown = words.in_unit(finding.estimate, finding.unit)
+    about = words.limits(finding)
+    if finding.unit == "difference":
+        about = f"{words.metric(finding.metric)}, {about}"
+    return markup.stacked(shown, about), finding.estimate
 
 
 def _acceptance(accepted: Acceptance | None) -> tuple[str, float | None]:
@@ -76,12 +143,11 @@ def _acceptance(accepted: Acceptance | None) -> tuple[str, float | None]:
     return shown, accepted.rate
 
 
-def _speed_up(finding: Finding | None) -> tuple[str, float | None]:
-    if finding is None:
-        return words.ABSENT, None
-    unit = finding.unit
-    limits = f"{words.limit(finding.lower, unit)} to {words.limit(finding.upper, unit)}"
-    return markup.stacked(words.in_unit(finding.estimate, unit), limits), finding.estimate
+def _switch(log: Sequence[SwitchState]) -> str:
+    if not log:
+        return "never set"
+    word = "on" if log[0].state is Switch.ON else "■ off"
+    return markup.stacked(word, log[0].who)
 
 
 def _freshness(overview: RolloutOverview, now_unix_ns: int) -> str:
@@ -98,6 +164,17 @@ def _speed(findings: Sequence[Finding]) -> Finding | None:
         if (finding.cohort, finding.metric, finding.stat) == (None, "e2e", "geomean_ratio"):
             return finding
     return None
+
+
+def _quality(findings: Sequence[Finding]) -> Finding | None:
+    """Return the worst pooled finding about answers: of scores, not of failures."""
+    pooled = [
+        f
+        for f in findings
+        if f.cohort is None and f.unit == "difference" and f.metric != "failures"
+    ]
+    measured = [f for f in pooled if f.estimate is not None and f.role is not Role.REPORT]
+    return min(measured, key=lambda f: f.estimate or 0.0, default=None)
 
 
 def _accepted(acceptance: Sequence[Acceptance]) -> Acceptance | None:

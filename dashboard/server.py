@@ -1,11 +1,13 @@
 """The dashboard as a process of its own: start it, wait until it answers, stop it."""
 
 import errno
+import ipaddress
 import os
 import socket
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,6 +19,7 @@ from dashboard.source import DATABASE_VARIABLE, URL_VARIABLE
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8501
+_SECRETS = ".streamlit/secrets.toml"
 _APP = Path(__file__).with_name("app.py")
 _OPTIONS = {
     "server.headless": "true",
@@ -26,7 +29,12 @@ _OPTIONS = {
     # A traceback belongs in the log, not before a reader.
     "client.showErrorDetails": "none",
     "client.showErrorLinks": "false",
+    # Dark enough on white, and light enough on black, to be read as small text.
+    "theme.light.primaryColor": "#0B62A8",
+    "theme.dark.primaryColor": "#5AA9E6",
     "logger.level": "warning",
+    # Else it goes to standard output, which is thrown away.
+    "logger.enableRich": "false",
 }
 
 
@@ -90,9 +98,11 @@ def start(
     """Start a dashboard and return once it answers.
 
     Without an address it reads what the environment names. Raises `PortInUseError`, or
-    `DashboardStartError` where it ends or stays silent. The caller owns the process.
+    `DashboardStartError` where it ends or stays silent, and where other machines could reach it
+    although nobody has to sign in. The caller owns the process.
     """
     require_free(host, port)
+    _require_sign_in(host)
     command = [sys.executable, "-m", "streamlit", "run", str(_APP)]
     options = _OPTIONS | {"server.address": host, "server.port": str(port)}
     command += [f"--{name}={value}" for name, value in options.items()]
@@ -120,6 +130,37 @@ def _environment(collector_url: str | None, database_url: str | None) -> dict[st
     if database_url is not None:
         environment[DATABASE_VARIABLE] = database_url
     return environment
+
+
+def _require_sign_in(host: str) -> None:
+    """Raise `DashboardStartError` where others could look without signing in."""
+    if host == "localhost" or _is_loopback(host) or _has_sign_in():
+        return
+    raise DashboardStartError(
+        f"other machines could reach {host}, and nobody would have to sign in; configure OpenID "
+        f"Connect under [auth] in {_SECRETS}, or listen on 127.0.0.1"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_sign_in() -> bool:
+    """Say whether Streamlit's secrets, of this folder or of the user's, configure a provider."""
+    for folder in (Path.cwd(), Path.home()):
+        try:
+            with (folder / _SECRETS).open("rb") as file:
+                if isinstance(tomllib.load(file).get("auth"), dict):
+                    return True
+        except FileNotFoundError:
+            continue
+        except (OSError, tomllib.TOMLDecodeError) as exc:
+            raise DashboardStartError(f"{folder / _SECRETS}: cannot be read: {exc}") from exc
+    return False
 
 
 def require_free(host: str, port: int) -> None:

@@ -1,6 +1,7 @@
 """Where the dashboard reads from: an address out of the environment, and one client for it."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from collector.client import Client
 
 URL_VARIABLE = "DRAFTGATE_COLLECTOR_URL"
 DATABASE_VARIABLE = "DRAFTGATE_DATABASE_URL"
+KEY_VARIABLE = "DRAFTGATE_API_KEY"
+_PASSWORD = re.compile(r"(//[^/@:]*):[^/@]*@")
 DEFAULT_DATABASE = "sqlite:///draftgate.db"
 
 
@@ -21,8 +24,8 @@ class Source(NamedTuple):
 
     @property
     def address(self) -> str:
-        """What to show: where the numbers come from."""
-        return self.collector_url or self.database_url
+        """What to show: where the numbers come from; a password in it is left out."""
+        return _PASSWORD.sub(r"\1:…@", self.collector_url or self.database_url)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Source:

@@ -1,10 +1,13 @@
-"""States without data: nothing stored, nothing reachable, nothing of that name."""
+"""States without data: nothing stored, nothing reachable, nothing of that name, not allowed."""
+
+from http import HTTPStatus
 
 import streamlit as st
 
 from collector.client import ClientError
-from dashboard import markup
-from dashboard.source import DATABASE_VARIABLE, URL_VARIABLE, Source
+from collector.contract import RolloutOverview
+from dashboard import markup, words
+from dashboard.source import DATABASE_VARIABLE, KEY_VARIABLE, URL_VARIABLE, Source
 
 
 def empty(source: Source) -> None:
@@ -21,6 +24,52 @@ def empty(source: Source) -> None:
     )
 
 
+def problem(source: Source, error: ClientError) -> None:
+    """Say why the collector gave nothing: not allowed, or not reached."""
+    if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        refused(source, error)
+    else:
+        unreachable(source, error)
+
+
+def refused(source: Source, error: ClientError) -> None:
+    """Say that the dashboard's key does not do, and how to make one that does."""
+    st.html(
+        markup.panel(
+            "The collector refuses this dashboard's key",
+            [
+                f"Asked: {source.address}",
+                str(error),
+                (
+                    f"Pages need a key with the scope read, in {KEY_VARIABLE}; to show answers, "
+                    "also content; to turn the switch, also admin. Make one where the collector's "
+                    "database is, and start the dashboard with it:"
+                ),
+            ],
+            [
+                "draftgate keys create dashboard --scope read --scope content",
+                f"{KEY_VARIABLE}=dgk_… draftgate dashboard --collector {source.address}",
+            ],
+        )
+    )
+
+
+def without_content() -> None:
+    """Say that numbers may be shown and text may not."""
+    st.html(
+        markup.panel(
+            "Answers are not shown",
+            [
+                (
+                    f"The key in {KEY_VARIABLE} lacks the scope content: numbers, scores and times "
+                    "stand below, without prompts, answers and explanations."
+                )
+            ],
+            ["draftgate keys create dashboard --scope read --scope content"],
+        )
+    )
+
+
 def unreachable(source: Source, error: ClientError) -> None:
     """Say that the collector does not answer, and what to do."""
     elsewhere = f"{URL_VARIABLE} or {DATABASE_VARIABLE}"
@@ -33,6 +82,39 @@ def unreachable(source: Source, error: ClientError) -> None:
                 f"Start it, or start the dashboard with another {elsewhere}; then Refresh.",
             ],
             ["draftgate serve"],
+        )
+    )
+
+
+def one_arm(overview: RolloutOverview) -> None:
+    """Say that one arm has not answered yet, so that nothing can be compared."""
+    has, lacks = ("baseline", "candidate")
+    if not overview.baseline_generations:
+        has, lacks = lacks, has
+    generations = overview.baseline_generations + overview.candidate_generations
+    st.html(
+        markup.panel(
+            f"Only the {has} has answered",
+            [
+                (
+                    f"Held are {words.counted(generations, 'generation')} of the {has} and "
+                    f"none of the {lacks}: there are no pairs, and nothing to compare yet."
+                ),
+                f"Send the same prompts to the {lacks}, with the same prompt ids and repeats:",
+            ],
+            ["draftgate run rollout.yaml"],
+        )
+    )
+
+
+def undecided(overview: RolloutOverview) -> None:
+    """Say that a page needs a verdict, and how to get one."""
+    name = words.argument(overview.rollout)
+    st.html(
+        markup.panel(
+            "No verdict yet",
+            ["This page shows what the gate found. Score the answers, then decide:"],
+            [f"draftgate evaluate {name}\ndraftgate gate {name}"],
         )
     )
 

@@ -5,11 +5,12 @@ is absent turns into a number.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from collector.contract import Finding, Outcome, Role
+from collector.contract import Finding, Outcome, Reason, Role
+from evals.advice.records import Limits
 
 ABSENT = "–"
 """Stands where nobody measured."""
@@ -32,6 +33,15 @@ ROLE_WORDS = {
 _METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "end to end"}
 _STATS = {"geomean_ratio": "geometric mean", "diff": ""}
 _UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baseline"}
+_UNDECIDED: Mapping[Reason | None, str] = {
+    Reason.TOO_FEW: "the limits straddle the margin",
+    Reason.MISSING: "nobody measured or scored it",
+    Reason.QUALITY: "too many spans broke the contract",
+    Reason.DRIFT: "times drifted during the run",
+    Reason.SRM: "the arms got unequal shares of requests",
+    Reason.CLIENT: "the load generator lagged",
+    Reason.AA: "the A/A control is missing, or not quiet",
+}
 _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
@@ -51,6 +61,16 @@ def milliseconds(seconds: float | None) -> str:
         return ABSENT
     shown = seconds * 1_000
     return f"{_grouped(shown, 2 if abs(shown) < 100 else 1)}{THIN_SPACE}ms"
+
+
+def bare_ms(seconds: float | None) -> str:
+    """Return a duration in milliseconds without the unit, which a heading carries."""
+    return milliseconds(seconds).removesuffix(f"{THIN_SPACE}ms")
+
+
+def level(share_below: float) -> str:
+    """Return the name of a percentile, such as `p99.5`."""
+    return f"p{share_below * 100:g}"
 
 
 def ratio(value: float | None) -> str:
@@ -80,6 +100,40 @@ def margin(finding: Finding) -> str:
     return f"{'≤' if finding.bound == 'max' else '≥'} {in_unit(finding.margin, finding.unit)}"
 
 
+def share(n: int | None, of: int) -> str:
+    """Return a count with what part of another it is; the part alone is left out of nothing."""
+    if n is None:
+        return ABSENT
+    if not of:
+        return f"{count(n)} of 0"
+    part = n / of * 100
+    return f"{count(n)} ({part:.{2 if 0 < part < 1 else 1}f}{THIN_SPACE}%)"
+
+
+def headline(finding: Finding) -> str:
+    """Return what decided a verdict, in one line that needs no table."""
+    what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
+    if finding.outcome is Outcome.INCONCLUSIVE:
+        if finding.n_needed is not None:
+            return f"{what} needs {count(finding.n_needed)} more pairs"
+        return f"{what}: {_UNDECIDED.get(finding.reason, 'undecided')}"
+    is_within = "within" if finding.outcome is Outcome.PASS else "beyond"
+    shown = in_unit(finding.estimate, finding.unit)
+    return f"{what} is {shown}, {is_within} its margin of {margin(finding)}"
+
+
+def limits(finding: Finding) -> str:
+    """Return both limits of a finding."""
+    return between(finding.lower, finding.upper, finding.unit)
+
+
+def between(lower: float | None, upper: float | None, unit: str) -> str:
+    """Return two limits, or say that there is neither."""
+    if lower is None and upper is None:
+        return NO_LIMIT
+    return f"{limit(lower, unit)} to {limit(upper, unit)}"
+
+
 def pairs_needed(finding: Finding) -> str:
     """Return how many pairs a cell still lacks."""
     return ABSENT if finding.n_needed is None else f"{count(finding.n_needed)} more"
@@ -98,6 +152,33 @@ def acceptance_rate(value: float | None) -> str:
 def acceptance_length(value: float | None) -> str:
     """Return tokens emitted a verify step."""
     return ABSENT if value is None else f"{value:.2f} tokens/step"
+
+
+def tokens_a_step(value: float | None) -> str:
+    """Return tokens a verify step, to two decimals."""
+    return ABSENT if value is None else f"{_grouped(value, 2)} tokens"
+
+
+def evidence(log_e: float | None, needed: float | None) -> str:
+    """Return the natural logarithm of an e-value, and what it must reach to decide."""
+    if log_e is None:
+        return ABSENT
+    return f"log e {log_e:.2f}; {ABSENT if needed is None else f'{needed:.2f}'}"
+
+
+def span_of(low: int, high: int) -> str:
+    """Return a range of whole numbers; a range of one is the number."""
+    return count(low) if low == high else f"{count(low)}–{count(high)}"
+
+
+def speedup(limits: Limits | None) -> str:
+    """Return a speed-up (above 1 is faster) with its one-sided 95 % limits."""
+    if limits is None:
+        return ABSENT
+    if limits.lower is None or limits.upper is None:
+        return f"{_grouped(limits.estimate, 2)}×"
+    ends = f"{_grouped(limits.lower, 2)} to {_grouped(limits.upper, 2)}"
+    return f"{_grouped(limits.estimate, 2)}× ({ends})"
 
 
 def draft_counts(accepted: int | None, drafted: int | None, steps: int | None) -> str:
@@ -122,6 +203,21 @@ def measure(metric_name: str, stat: str) -> str:
     """Return what a finding measures: `TTFT p95`, `groundedness mean`, `task completion`."""
     of = _STATS.get(stat, stat.removesuffix("_ratio").removesuffix("_diff").replace("_", " "))
     return f"{metric(metric_name)} {of}".rstrip()
+
+
+def cell(finding: Finding) -> str:
+    """Return what a finding is about: cohort and measure."""
+    return f"{scope(finding.cohort)} · {measure(finding.metric, finding.stat)}"
+
+
+def hypothesis(finding: Finding) -> str:
+    """Return what a cell demands, as a sentence."""
+    what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
+    side = "at most" if finding.bound == "max" else "at least"
+    shown = in_unit(finding.margin, finding.unit)
+    if finding.unit == "ratio":
+        return f"{what} of the candidate is {side} {shown} the baseline's"
+    return f"{what}: candidate − baseline is {side} {shown}"
 
 
 def compared(unit: str) -> str:
@@ -165,6 +261,10 @@ def moment(unix_ns: int, zone: ZoneInfo | None) -> str:
     # Integer division first: a float of nanoseconds since 1970 loses the last microseconds.
     there = datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).astimezone(zone or UTC)
     return f"{there.day} {there:%b %Y, %H:%M:%S %Z}"
+
+
+def _within(cohort: str | None) -> str:
+    return "over all cohorts" if cohort is None else f"in {cohort}"
 
 
 def _grouped(value: float, decimals: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
+AXE = ROOT / "tests" / "dashboard" / "axe"
 ENVIRONMENTS = ROOT / ".venv-clients"
 PYTHON = ("litellm", "openinference", "openllmetry", "traceai")
 
@@ -31,16 +32,26 @@ def python_of(name: str) -> Path:
 
 def javascript() -> Path:
     """Return the folder with the JavaScript client and its packages."""
-    lock = SOURCES / "js" / "package-lock.json"
-    folder = ENVIRONMENTS / "js"
+    folder = _packages(SOURCES / "js", "js")
+    shutil.copy(SOURCES / "js" / "client.mjs", folder)
+    return folder
+
+
+def axe() -> Path:
+    """Return axe-core's script, which finds what keeps people from using a page."""
+    return _packages(AXE, "axe") / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def _packages(source: Path, name: str) -> Path:
+    """Return a folder in which npm has installed what a lock file pins."""
+    lock, folder = source / "package-lock.json", ENVIRONMENTS / name
     if not _ready(folder, lock):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(SOURCES / "js" / name, folder)
+        for file in ("package.json", "package-lock.json"):
+            shutil.copy(source / file, folder)
         _run("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
         _mark(folder, lock)
-    shutil.copy(SOURCES / "js" / "client.mjs", folder)
     return folder
 
 
@@ -68,3 +79,4 @@ if __name__ == "__main__":
         python_of(client)
     if shutil.which("npm") is not None:
         javascript()
+        axe()

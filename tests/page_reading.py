@@ -1,9 +1,19 @@
 """Read the dashboard's pages as a browser shows them."""
 
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
 from playwright.sync_api import Locator, Page, expect
 
 from collector.contract import Finding
 from dashboard import words
+
+_DASHBOARD = [sys.executable, "-c", "from dashboard.cli import app; app()"]
 
 
 def go(page: Page, url: str) -> None:
@@ -14,12 +24,13 @@ def go(page: Page, url: str) -> None:
 
 def settle(page: Page) -> None:
     """Wait until the page's script rests."""
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    resting = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+    page.wait_for_selector(resting, timeout=120_000)
 
 
 def finding_rows(page: Page, count: int) -> list[Locator]:
     """Return the rows of the findings' table, which must be `count`."""
-    rows = page.locator("table", has_text="All findings, worst first").locator("tbody tr")
+    rows = page.locator("table", has_text="All findings").locator("tbody tr")
     expect(rows).to_have_count(count)
     return [rows.nth(i) for i in range(count)]
 
@@ -39,3 +50,29 @@ def formatted(finding: Finding) -> list[str]:
         words.count(finding.n),
         words.pairs_needed(finding),
     ]
+
+
+@contextmanager
+def dashboard_of(collector_url: str, port: int, log: Path) -> Iterator[str]:
+    """Serve a dashboard of a collector, its log in a file; give its URL."""
+    command = [*_DASHBOARD, "--collector", collector_url, "--port", str(port)]
+    url = f"http://127.0.0.1:{port}"
+    with (
+        log.open("a") as file,
+        subprocess.Popen(command, stdout=file, stderr=file, cwd=log.parent) as process,
+    ):
+        try:
+            deadline = time.monotonic() + 60
+            while not _answers(url):
+                assert time.monotonic() < deadline, "the dashboard never answered"
+                time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/_stcore/health").is_success
+    except httpx.HTTPError:
+        return False

@@ -51,8 +51,6 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Layers:
     """Draw, a line per cohort, the share of drafts accepted at each draft position (from 1)."""
     rows = [row for item in acceptance for row in _positions(item, series(item, acceptance))]
     names = list(dict.fromkeys(row["series"] for row in rows))
-    scale = alt.Scale(domain=names, range=_cycled(look.SERIES_COLOURS, len(names)))
-    legend = look.legend()
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X(
             "position:Q",
@@ -66,14 +64,10 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Layers:
             scale=alt.Scale(domain=[0, 1]),
             axis=alt.Axis(title="accepted ÷ proposed at the position", format="%", tickCount=5),
         ),
-        color=alt.Color("series:N", scale=scale, legend=legend),
+        color=look.series_colour("series", names),
     )
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        shape=alt.Shape(
-            "series:N",
-            scale=alt.Scale(domain=names, range=_cycled(look.SERIES_SHAPES, len(names))),
-            legend=legend,
-        ),
+        shape=look.series_shape("series", names),
         tooltip=[
             alt.Tooltip("series:N", title="Cohort"),
             alt.Tooltip("position:Q", title="Draft position"),
@@ -104,7 +98,3 @@ def _positions(item: Acceptance, name: str) -> list[dict[str, Any]]:  # Any: a J
             zip(item.rate_per_pos, item.drafts_per_pos, strict=False), start=1
         )
     ]
-
-
-def _cycled(values: Sequence[str], n: int) -> list[str]:
-    return [values[i % len(values)] for i in range(n)]

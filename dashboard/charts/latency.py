@@ -22,7 +22,6 @@ SHAPES = {
     "p95": _Shape("diamond", "◆"),
     "p99": _Shape("triangle-right", "▶"),
 }
-_TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2, 3, 5, 7)]
 
 
 def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Layers:
@@ -55,15 +54,11 @@ def _points(percentiles: Percentiles) -> Iterator[dict[str, Any]]:  # Any: a JSO
 def _layers(
     spans: list[dict[str, Any]], points: list[dict[str, Any]], scopes: list[str]
 ) -> Iterator[alt.Chart]:
-    x = _axis(points)
+    x = look.log_ms([point["at"] for point in points])
     y = alt.Y("scope:N", sort=scopes, title=None)
     arms = [arm.value for arm in Arm]
     offset = alt.YOffset("arm:N", sort=arms, scale=alt.Scale(paddingOuter=0.35))
-    colour = alt.Color(
-        "arm:N",
-        scale=alt.Scale(domain=arms, range=[look.ARM_COLOURS[arm] for arm in Arm]),
-        legend=look.legend(),
-    )
+    colour = look.arm_colour()
     yield (
         alt.Chart(look.data(spans))
         .mark_rule(strokeWidth=2)
@@ -91,12 +86,3 @@ def _layers(
             ],
         )
     )
-
-
-def _axis(points: list[dict[str, Any]]) -> dict[str, Any]:  # Any: Altair's own
-    """Return a log axis that ends a little outside of what is drawn."""
-    drawn = [point["at"] for point in points if point["at"] > 0] or [1.0]
-    low, high = min(drawn) / 1.15, max(drawn) * 1.15
-    values = [tick for tick in _TICKS_MS if low <= tick <= high]
-    axis = alt.Axis(title="ms, log scale", values=values, format=",~r", labelOverlap=True)
-    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}

@@ -4,7 +4,7 @@ Colours are Okabe and Ito's palette for colour-blind readers, a little darker wh
 white; shape always repeats what colour says.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -53,6 +53,54 @@ def outcome_scale() -> tuple[list[str], list[str], list[str]]:
 def legend() -> alt.Legend:
     """Return a legend in a row above the chart."""
     return alt.Legend(orient="top", title=None, offset=4, symbolSize=90)
+
+
+_TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2, 3, 5, 7)]
+
+
+def log_ms(drawn: Iterable[float], title: str = "ms, log scale") -> dict[str, Any]:
+    """Return scale and axis, in milliseconds, that end a little outside of what is drawn."""
+    positive = [at for at in drawn if at > 0] or [1.0]
+    low, high = min(positive) / 1.15, max(positive) * 1.15
+    values = [tick for tick in _TICKS_MS if low <= tick <= high]
+    axis = alt.Axis(title=title, values=values, format=",~r", labelOverlap=True)
+    return {"scale": alt.Scale(type="log", domain=[low, high], nice=False), "axis": axis}
+
+
+def arm_colour() -> alt.Color:
+    """Return the colour of an arm, with a legend."""
+    return alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=[arm.value for arm in Arm], range=[ARM_COLOURS[arm] for arm in Arm]),
+        legend=legend(),
+    )
+
+
+def around_one(drawn: Iterable[float | None]) -> dict[str, Any]:
+    """Return the scale and axis of a factor: what is drawn, 1 included, and some room."""
+    given = [1.0, *(value for value in drawn if value is not None)]
+    room = max((max(given) - min(given)) * 0.12, 0.02)
+    return {
+        "scale": alt.Scale(domain=[min(given) - room, max(given) + room], nice=False, zero=False),
+        "axis": alt.Axis(tickCount=6, labelExpr="format(datum.value, '~g') + '×'"),
+    }
+
+
+def series_colour(field: str, names: Sequence[str]) -> alt.Color:
+    """Return the colours of series by name, with a legend."""
+    scale = alt.Scale(domain=list(names), range=cycled(SERIES_COLOURS, len(names)))
+    return alt.Color(f"{field}:N", scale=scale, legend=legend())
+
+
+def series_shape(field: str, names: Sequence[str]) -> alt.Shape:
+    """Return the shapes that repeat what the colours of series say."""
+    scale = alt.Scale(domain=list(names), range=cycled(SERIES_SHAPES, len(names)))
+    return alt.Shape(f"{field}:N", scale=scale, legend=legend())
+
+
+def cycled(values: Sequence[str], n: int) -> list[str]:
+    """Return the first n values; from the beginning again where there are fewer."""
+    return [values[i % len(values)] for i in range(n)]
 
 
 def finished(chart: Layers, *, rows: int | None = None) -> Layers:

@@ -8,7 +8,7 @@ from collector.contract import Acceptance
 from dashboard import charts, markup, words
 from dashboard.markup import Cell, Column
 
-_COLUMNS = (
+COLUMNS = (
     Column("Cohort"),
     Column("Arm"),
     Column("Acceptance rate", "accepted ÷ proposed", number=True),
@@ -33,7 +33,7 @@ def show(acceptance: Sequence[Acceptance]) -> None:
             st.html(markup.heading("By draft position"))
             _show_positions(acceptance)
     if acceptance:
-        st.html(markup.table("Acceptance and its counts", _COLUMNS, map(_row, acceptance)))
+        st.html(markup.table("Acceptance and its counts", COLUMNS, map(row, acceptance)))
 
 
 def _show_positions(acceptance: Sequence[Acceptance]) -> None:
@@ -43,7 +43,8 @@ def _show_positions(acceptance: Sequence[Acceptance]) -> None:
     st.altair_chart(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
 
 
-def _row(item: Acceptance) -> list[Cell]:
+def row(item: Acceptance) -> list[Cell]:
+    """Return an arm's acceptance as a row of `COLUMNS`."""
     return [
         Cell(words.scope(item.cohort)),
         Cell(item.arm.value),

@@ -5,16 +5,17 @@ from collections.abc import Sequence
 import streamlit as st
 
 from collector.contract import Finding, Outcome, Role
-from dashboard import charts, markup, words
+from dashboard import address, charts, markup, words
 from dashboard.markup import Cell, Column
 
 _WORST_FIRST = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 _WEIGHTIEST_FIRST = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
-_PANELS = (
+_ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
+PANELS = (
     ("ratio", "Latency and cost: candidate ÷ baseline, on a log scale"),
     ("difference", "Quality and errors: candidate − baseline"),
 )
-_COLUMNS = (
+COLUMNS = (
     Column("Finding", "cohort, metric"),
     Column("Outcome", "and the cell's role"),
     Column("Estimate", number=True),
@@ -32,9 +33,20 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (_WORST_FIRST[f.outcome], _WEIGHTIEST_FIRST[f.role]))
 
 
+def _ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort as the address asks; within each group the worst comes first."""
+    order = address.choose("Order", "order", list(_ORDERS), titles=list(_ORDERS.values()))
+    worst = worst_first(findings)
+    if order == "cohort":
+        return sorted(worst, key=lambda f: (f.cohort is not None, f.cohort or ""))
+    if order == "metric":
+        return sorted(worst, key=lambda f: (f.metric, f.stat))
+    return worst
+
+
 def show(findings: Sequence[Finding]) -> None:
     """Draw a forest plot for each unit, and the table of all findings."""
-    ordered = worst_first(findings)
+    ordered = _ordered(findings)
     if not ordered:
         st.html(markup.note("The verdict has no finding here."))
         return
@@ -45,7 +57,7 @@ def show(findings: Sequence[Finding]) -> None:
             "line stays clear of the tint."
         )
     )
-    for unit, title in _PANELS:
+    for unit, title in PANELS:
         drawn = [finding for finding in ordered if finding.unit == unit]
         if drawn:
             st.html(markup.heading(title))
@@ -53,19 +65,15 @@ def show(findings: Sequence[Finding]) -> None:
     without = [finding for finding in ordered if finding.estimate is None]
     if without:
         st.html(markup.note("No estimate, so margin alone:"))
-        st.html(markup.bullets(f"{what(finding)}: {finding.message}" for finding in without))
-    st.html(markup.table("All findings, worst first", _COLUMNS, map(_row, ordered), fit="cards"))
+        st.html(markup.bullets(f"{words.cell(finding)}: {finding.message}" for finding in without))
+    st.html(markup.table("All findings", COLUMNS, map(row, ordered), fit="cards"))
 
 
-def what(finding: Finding) -> str:
-    """Return what a finding is about."""
-    return f"{words.scope(finding.cohort)} · {words.measure(finding.metric, finding.stat)}"
-
-
-def _row(finding: Finding) -> list[Cell]:
+def row(finding: Finding) -> list[Cell]:
+    """Return a finding as a row of `COLUMNS`."""
     unit = finding.unit
     return [
-        Cell(markup.stacked(what(finding), words.compared(unit))),
+        Cell(markup.stacked(words.cell(finding), words.compared(unit))),
         Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
         markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
         markup.numeric(words.limit(finding.lower, unit), finding.lower),

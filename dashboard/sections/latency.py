@@ -1,10 +1,10 @@
 """Latency percentiles of both arms."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from collector.contract import ArmLatency, Percentiles
+from collector.contract import Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
 from dashboard.markup import Cell, Column
 
@@ -13,11 +13,15 @@ _FIELDS = (
     ("tpot_s", "TPOT: time per output token"),
     ("e2e_s", "End to end"),
 )
+_Key = tuple[str | None, str, str]
 _SHORT = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "End to end"}
 
 
-def show(latency: Sequence[ArmLatency]) -> None:
-    """Draw TTFT, TPOT and end-to-end percentiles, and the same numbers as a table."""
+def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
+    """Draw TTFT, TPOT and end-to-end percentiles, and the same numbers as a table.
+
+    The candidate's carry their ratio to the baseline's where a finding is about it.
+    """
     if not latency:
         st.html(markup.note("The verdict has no latency here."))
         return
@@ -29,28 +33,32 @@ def show(latency: Sequence[ArmLatency]) -> None:
         )
     )
     with st.container(key="charts-latency"):
-        columns = st.columns(len(_FIELDS))
-    for column, (field, title) in zip(columns, _FIELDS, strict=True):
+        places = st.columns(len(_FIELDS))
+    for column, (field, title) in zip(places, _FIELDS, strict=True):
         with column:
             st.html(markup.heading(title))
             st.altair_chart(charts.latency_range(latency, field), alt=f"{title}, by cohort and arm")
-    st.html(markup.table("Latency, exact percentiles (R-7)", _columns(), map(_row, latency)))
+    ratios = {(f.cohort, f.metric, f.stat): f for f in findings}
+    rows = [row(item, ratios) for item in latency]
+    st.html(markup.table("Latency, exact percentiles (R-7)", columns(), rows))
 
 
-def _columns() -> list[Column]:
-    columns = [
+def columns() -> list[Column]:
+    """Return the table's columns."""
+    made = [
         Column("Cohort"),
         Column("Arm"),
         Column("Generations", number=True),
         Column("Errors", number=True),
     ]
     for field, _ in _FIELDS:
-        columns.append(Column(_SHORT[field], "n", number=True))
-        columns += [Column(_SHORT[field], name, number=True) for name in ("p50", "p95", "p99")]
-    return columns
+        made.append(Column(_SHORT[field], "n", number=True))
+        made += [Column(_SHORT[field], name, number=True) for name in ("p50", "p95", "p99")]
+    return made
 
 
-def _row(item: ArmLatency) -> list[Cell]:
+def row(item: ArmLatency, ratios: Mapping[_Key, Finding]) -> list[Cell]:
+    """Return an arm's latency as a row of `columns`."""
     cells = [
         Cell(words.scope(item.cohort)),
         Cell(item.arm.value),
@@ -60,8 +68,16 @@ def _row(item: ArmLatency) -> list[Cell]:
     for field, _ in _FIELDS:
         percentiles: Percentiles = getattr(item, field)
         cells.append(markup.numeric(words.count(percentiles.n), percentiles.n))
-        cells += [
-            markup.numeric(words.milliseconds(seconds), seconds)
-            for seconds in (percentiles.p50, percentiles.p95, percentiles.p99)
-        ]
+        for name in ("p50", "p95", "p99"):
+            seconds: float | None = getattr(percentiles, name)
+            key = (item.cohort, field.removesuffix("_s"), f"{name}_ratio")
+            finding = ratios.get(key) if item.arm is Arm.CANDIDATE else None
+            cells.append(markup.numeric(_time(seconds, finding), seconds))
     return cells
+
+
+def _time(seconds: float | None, finding: Finding | None) -> str:
+    shown = words.milliseconds(seconds)
+    if finding is None or finding.estimate is None:
+        return shown
+    return markup.stacked(shown, f"{words.ratio(finding.estimate)} baseline")

@@ -8,7 +8,7 @@ from collector.contract import QualityCounts
 from dashboard import charts, markup, words
 from dashboard.markup import Cell, Column
 
-_COLUMNS = (
+COLUMNS = (
     Column("Metric"),
     Column("Cohort"),
     Column("Baseline", "mean score, 0 to 1", number=True),
@@ -27,10 +27,11 @@ def show(quality: Sequence[QualityCounts]) -> None:
         st.html(markup.note("No metric has scores here. Run “draftgate evaluate” first."))
         return
     st.altair_chart(charts.wins_and_losses(quality), alt="Losses and wins of the candidate")
-    st.html(markup.table("Scores, over pairs scored on both sides", _COLUMNS, map(_row, quality)))
+    st.html(markup.table("Scores, over pairs scored on both sides", COLUMNS, map(row, quality)))
 
 
-def _row(item: QualityCounts) -> list[Cell]:
+def row(item: QualityCounts) -> list[Cell]:
+    """Return a metric's counts as a row of `COLUMNS`."""
     return [
         Cell(words.metric(item.metric)),
         Cell(words.scope(item.cohort)),

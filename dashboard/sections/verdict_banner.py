@@ -5,8 +5,9 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from collector.contract import RolloutOverview, StoredVerdict
+from collector.contract import Role, RolloutOverview, StoredVerdict, Verdict
 from dashboard import markup, words
+from dashboard.sections.findings import worst_first
 
 HASH_SHOWN = 12
 """Characters of a hash that are shown; the whole stands in the tooltip."""
@@ -17,7 +18,7 @@ REASONS_SHOWN = 6
 def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None) -> None:
     """Draw the outcome, its reasons, and the counts and hashes behind it."""
     verdict = stored.verdict
-    st.html(markup.banner(verdict.outcome, verdict.summary))
+    st.html(markup.banner(verdict.outcome, headline(verdict), verdict.summary))
     if overview.last_end_unix_ns > stored.posted_unix_ns:
         st.html(
             markup.note(
@@ -26,7 +27,7 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
             )
         )
     _show_reasons(verdict.reasons)
-    st.html(markup.facts(_facts(stored, zone)))
+    st.html(markup.facts(facts(stored, zone)))
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:
@@ -36,6 +37,16 @@ def _show_reasons(reasons: Sequence[str]) -> None:
     if rest := reasons[REASONS_SHOWN:]:
         with st.expander(words.counted(len(rest), "more reason")):
             st.html(markup.bullets(rest))
+
+
+def headline(verdict: Verdict) -> str:
+    """Name the finding that decided: the weightiest one of the verdict's own outcome."""
+    deciding = [
+        finding
+        for finding in worst_first(verdict.findings)
+        if finding.outcome is verdict.outcome and finding.role is not Role.REPORT
+    ]
+    return words.headline(deciding[0]) if deciding else verdict.summary
 
 
 def missing(overview: RolloutOverview) -> None:
@@ -50,7 +61,8 @@ def missing(overview: RolloutOverview) -> None:
     )
 
 
-def _facts(stored: StoredVerdict, zone: ZoneInfo | None) -> list[tuple[str, str]]:
+def facts(stored: StoredVerdict, zone: ZoneInfo | None) -> list[tuple[str, str]]:
+    """Return the counts and hashes behind a verdict."""
     verdict = stored.verdict
     return [
         ("Pairs seen", words.count(verdict.pairs)),

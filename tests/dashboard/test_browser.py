@@ -1,24 +1,21 @@
 """The pages in a real browser, over a real collector."""
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import pytest
-from page_reading import finding_rows, formatted, go, numbers, settle
+from page_reading import finding_rows, formatted, go, numbers
 from playwright.sync_api import Browser, Page, expect
 
 from collector.client import Client
 from collector.contract import Finding, Outcome, from_document, to_document
 from dashboard import server, words
-from dashboard.sections.findings import what, worst_first
+from dashboard.sections.findings import worst_first
 
 pytestmark = pytest.mark.browser
 
-SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve", "--no-grpc"]
+Serving = Callable[..., AbstractContextManager[str]]
 FAILED = "support-k8-relaxed"
 
 
@@ -29,25 +26,8 @@ class Site(NamedTuple):
     collector_url: str
 
 
-@contextmanager
-def serving(database_url: str, port: int) -> Iterator[str]:
-    """Serve a database by a collector of its own; give its URL."""
-    url = f"http://127.0.0.1:{port}"
-    command = [*SERVE, "--database", database_url, "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            with Client(url) as client:
-                deadline = time.monotonic() + 30
-                while not client.health():
-                    assert time.monotonic() < deadline, "the collector never answered"
-                    time.sleep(0.1)
-            yield url
-        finally:
-            process.terminate()
-
-
 @pytest.fixture(scope="module")
-def site(seeded_database: str, free_port: Callable[[], int]) -> Iterator[Site]:
+def site(seeded_database: str, free_port: Callable[[], int], serving: Serving) -> Iterator[Site]:
     """Serve the seeded rollouts by a collector, and a dashboard of it."""
     with (
         serving(seeded_database, free_port()) as collector_url,
@@ -89,7 +69,7 @@ def test_every_findings_number_is_the_verdicts(page: Page, site: Site) -> None:
         for f in findings
     ]
     names = [row.locator("th").inner_text().split("\n")[0] for row in shown]
-    assert names == [what(f) for f in findings]
+    assert names == [words.cell(f) for f in findings]
     outcomes = [row.locator(".dg-outcome").inner_text() for row in shown]
     assert outcomes == [words.outcome(Outcome(f.outcome)) for f in findings]
 
@@ -100,44 +80,11 @@ def test_the_forest_plot_draws_a_row_for_each_finding(page: Page, site: Site) ->
     plot = page.get_by_test_id("stVegaLiteChart").first
     expect(plot).to_contain_text("all cohorts · TTFT p99 · must not fail")
     expect(plot).to_contain_text("no limit at this n")
-    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(8)
-
-
-def test_a_hostile_answer_stays_text(page: Page, site: Site) -> None:
-    """Markup in an answer is shown letter by letter: nothing runs, loads or links."""
-    go(page, f"{site.url}/rollout?rollout={FAILED}&prompt=rag-002&repeat=0")
-    candidate = page.locator("pre.dg-text", has_text="alert(1)")
-    expect(candidate).to_contain_text(
-        "days. <script>alert(1)</script> ![x](http://127.0.0.1:9/pixel.png) "
-        "[link](http://127.0.0.1:9) **bold** <b>b</b> $x^2$ :material/delete: </style></pre>"
-    )
-    expect(candidate.locator("a, img, script, b, strong")).to_have_count(0)
-    expect(page.locator("[src*='pixel.png'], a[href*='127.0.0.1:9/']")).to_have_count(0)
-
-
-def test_choices_are_kept_in_the_address(page: Page, site: Site) -> None:
-    """Cohort and pair survive a reload, so that a link shows what its sender saw."""
-    go(page, f"{site.url}/rollout?rollout={FAILED}")
-    page.get_by_role("radio", name="rag").click()
-    page.wait_for_url("**cohort=rag**")
-    page.wait_for_url("**prompt=rag-002**")
-    page.get_by_text("Question 2 on rag?").wait_for()
-    settle(page)
-    # Scrolling closes the list again, so it must not be the click that scrolls.
-    page.get_by_role("combobox").scroll_into_view_if_needed()
-    page.wait_for_timeout(500)
-    page.get_by_role("combobox").click()
-    page.get_by_role("option", name="rag-009 · repeat 1").click()
-    page.wait_for_url("**prompt=rag-009&repeat=1**")
-    settle(page)
-    go(page, page.url)
-    expect(page.get_by_text("Question 9 on rag?")).to_be_visible()
-    findings = page.locator("table", has_text="All findings, worst first").locator("tbody th")
-    assert {text.split(" ·")[0] for text in findings.all_inner_texts()} == {"rag"}
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(11)
 
 
 def test_a_page_recovers_when_its_collector_starts(
-    page: Page, empty_database: str, free_port: Callable[[], int]
+    page: Page, empty_database: str, free_port: Callable[[], int], serving: Serving
 ) -> None:
     """Silence names the URL and the next step; after Refresh an empty store says what to run."""
     port = free_port()

@@ -1,7 +1,7 @@
 """HTML in which every piece of text is escaped."""
 
-from collector.contract import Outcome
-from dashboard import markup
+from collector.contract import Outcome, ScoredSpan
+from dashboard import answer_markup, markup
 from dashboard.divergence import divergence
 from dashboard.markup import Cell, Column
 
@@ -14,7 +14,8 @@ def test_a_table_escapes_what_it_shows() -> None:
         [[Cell("<script>alert(1)</script>"), markup.numeric("1.23×", 1.2345678)]],
     )
     assert shown == (
-        '<div class="dg-frame"><table class="dg-table dg-scroll">'
+        '<div class="dg-frame" tabindex="0" role="region" aria-label="&lt;caption&gt;">'
+        '<table class="dg-table dg-scroll">'
         "<caption>&lt;caption&gt;</caption><thead><tr>"
         '<th scope="col">A &amp; B<span class="dg-note">note</span></th>'
         '<th scope="col" class="dg-number">n</th></tr></thead><tbody><tr>'
@@ -45,21 +46,52 @@ def test_a_link_quotes_the_rollouts_name() -> None:
 def test_answers_are_marked_where_they_part() -> None:
     """What follows the first difference is marked; an answer that ends there says so."""
     fork = '<span class="dg-fork" title="The answers part here">▶</span>'
-    assert markup.answers(divergence("a<b", "a<")) == (
+    assert answer_markup.answers(divergence("a<b", "a<")) == (
         f'<pre class="dg-text">a&lt;{fork}<mark>b</mark></pre>',
         f'<pre class="dg-text">a&lt;{fork}<i>(ends here)</i></pre>',
     )
 
 
+def test_tokens_that_differ_are_marked_and_shared_ones_are_not() -> None:
+    """Behind the fork only the tokens that the other answer lacks stand out."""
+    left, right = answer_markup.answers(divergence("pay <b> now", "pay it now"))
+    assert "<mark>&lt;b&gt;</mark> now" in left
+    assert "<mark>it</mark> now" in right
+
+
+def test_judged_parts_are_marked_with_sign_and_number() -> None:
+    """Support is said by a sign and a tooltip; overlapping or alien spans lose no text."""
+    spans = [
+        ScoredSpan(start=0, end=4, support=0.9),
+        ScoredSpan(start=2, end=7, support=0.1),
+        ScoredSpan(start=40, end=50),
+    ]
+    shown = answer_markup.supported("<ok> no end", spans)
+    assert shown == (
+        '<pre class="dg-text">'
+        '<span class="dg-supported" title="support 0.90">✓\u202f&lt;ok&gt;</span>'
+        '<span class="dg-unsupported" title="support 0.10">✕\u202f no</span> end</pre>'
+    )
+
+
+def test_a_document_may_run_and_fetch_nothing() -> None:
+    """A report's own policy forbids scripts and requests."""
+    page = markup.document("<t>", "p{}", [markup.note("<script>")])
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    assert "<title>&lt;t&gt;</title>" in page
+
+
 def test_equal_answers_are_not_marked() -> None:
     """There is no mark where nothing differs."""
-    assert markup.answers(divergence("x", "x")) == ('<pre class="dg-text">x</pre>',) * 2
+    assert answer_markup.answers(divergence("x", "x")) == ('<pre class="dg-text">x</pre>',) * 2
 
 
 def test_the_banner_has_icon_word_and_sentence() -> None:
     """The verdict is readable without its colour."""
-    assert markup.banner(Outcome.FAIL, "Worse & slower.") == (
+    assert markup.banner(Outcome.FAIL, "Worse & slower.", "By 3.") == (
         '<section class="dg-banner dg-fail" role="status">'
         '<span class="dg-icon" aria-hidden="true">✕</span>'
-        '<div><span class="dg-word">Fail</span><p>Worse &amp; slower.</p></div></section>'
+        '<div><span class="dg-word">Fail</span><p>Worse &amp; slower.</p>'
+        '<p class="dg-note">By 3.</p></div></section>'
     )

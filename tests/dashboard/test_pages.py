@@ -1,12 +1,17 @@
 """The pages, run by Streamlit's own test harness over a real store."""
 
-import html
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from dashboard_seed.generations import FATES, generation
+from otlp_bodies import export_request
+from page_running import landing, rollout, shown
 
+from collector.client import Client
+from collector.contract import Arm, encode
 from dashboard import source
 
 
@@ -17,49 +22,16 @@ def closed_clients() -> Iterator[None]:
     source.client.clear()
 
 
-def rollout_page() -> None:
-    """Run the rollout's page; its source is what the harness executes."""
-    from dashboard import rollout_page, source
-
-    where = source.from_environment()
-    rollout_page.show(source.client(where), where, None)
-
-
-def shown(app: AppTest) -> str:
-    """Return the text of a page, tags removed."""
-    assert not app.exception
-    bodies = [element.proto.body for element in app.get("html")]
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", " ".join(bodies))).split())
-
-
-def rollout(monkeypatch: pytest.MonkeyPatch, database: str, **query: str) -> AppTest:
-    """Return a rollout's page, run once."""
-    monkeypatch.delenv("DRAFTGATE_COLLECTOR_URL", raising=False)
-    monkeypatch.setenv("DRAFTGATE_DATABASE_URL", database)
-    app = AppTest.from_function(rollout_page, default_timeout=30)
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def landing(monkeypatch: pytest.MonkeyPatch, **environment: str) -> AppTest:
-    """Return the landing page, run once, with navigation and sidebar."""
-    for name in ("DRAFTGATE_COLLECTOR_URL", "DRAFTGATE_DATABASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    return AppTest.from_file("../../dashboard/app.py", default_timeout=30).run()
-
-
 def test_the_landing_page_has_a_line_for_each_rollout(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
     """Each line leads with the verdict in words, and gives its evidence in short."""
     text = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=seeded_database))
     line = (
-        "support-k8-relaxed chat, code, rag, tool_call ✕ Fail "
+        "support-k8-relaxed chat, code, json, rag, summary, tool_call ✕ Fail "
         "Task completion fell by 0.15 in rag and code: faster, but worse answers. "
-        "159 160 baseline, 159 candidate 46.2 % 2.85 tokens/step 0.5623× 0.5287× to 0.5971×"
+        "239 241 baseline, 240 candidate rag: fail task completion 0.5623× 0.5287× to 0.5971× "
+        "−0.0031 groundedness, −0.0123 to +0.0061 46.2 % 2.85 tokens/step never set"
     )
     assert line in text
     assert "✓ Pass" in text
@@ -105,21 +77,39 @@ def test_without_a_name_the_page_asks_which(
     assert text == "Which rollout? support-eagle-k6 support-k4 support-k8-relaxed"
 
 
+def test_the_landing_page_says_who_set_a_switch(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """A switch's newest state stands in the rollout's line."""
+    text = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=seeded_database))
+    assert "support-eagle-k6" in text
+    assert "2.85 tokens/step on local" in text
+
+
+def test_the_verdict_names_what_decided(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """The banner says which cell of which cohort, and how many pairs it lacks."""
+    undecided = shown(rollout(monkeypatch, seeded_database, rollout="support-eagle-k6"))
+    assert "? Inconclusive TTFT p99 over all cohorts needs 59 more pairs" in undecided
+    failed = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
+    assert "task completion in rag is −0.1500, beyond its margin of ≥ −0.0200" in failed
+    assert "✕ rag 1 of 2 cells beyond margin" in failed
+
+
 def test_a_cohort_narrows_every_section(
     monkeypatch: pytest.MonkeyPatch, seeded_database: str
 ) -> None:
-    """Tables, charts and pairs show the cohort that the address names, and nothing else."""
+    """Tables show the cohort that the address names, and nothing else."""
     app = rollout(monkeypatch, seeded_database, rollout="support-k4", cohort="rag")
+    assert not app.exception
     bodies = [element.proto.body for element in app.get("html")]
+    tables = [body for body in bodies if "<caption>" in body]
     scopes = set()
-    for body in bodies:
-        if "<caption>" in body and "All findings" not in body:
-            scopes |= set(re.findall(r"\b(all cohorts|rag|tool_call|code|chat)\b", body))
+    for body in tables:
+        scopes |= set(re.findall(r">(all cohorts|rag|tool_call|code|chat|json|summary)\b", body))
     assert scopes == {"rag"}
-    findings = next(body for body in bodies if "All findings" in body)
-    assert set(re.findall(r'data-column="Finding, [^"]*">(.*?) ·', findings)) == {"rag"}
-    assert "40 pairs, regressions first: in 0 the candidate scored lower" in shown(app)
-    assert app.selectbox[0].options[0] == "rag-000 · repeat 0 · rag"
+    assert len(tables) == 6
 
 
 def test_choosing_a_cohort_writes_it_into_the_address(
@@ -131,66 +121,38 @@ def test_choosing_a_cohort_writes_it_into_the_address(
     control.set_value(1).run()
     assert not app.exception
     assert app.query_params["cohort"] == "chat"
+    app.get("button_group")[0].set_value(0).run()
+    assert "cohort" not in app.query_params
 
 
-def test_the_worst_pairs_come_first(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
-    """Regressions lead the list, then sides that failed or are missing, then the rest."""
-    app = rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed")
-    options = app.selectbox[0].options
-    assert len(options) == 160
-    assert options[0] == "chat-002 · repeat 0 · chat · ▼ task completion 1.000 → 0.250"
-    assert (
-        [option for option in options if "candidate" in option]
-        == options[24:27]
-        == [
-            "chat-011 · repeat 0 · chat · candidate failed",
-            "chat-011 · repeat 1 · chat · candidate failed",
-            "code-019 · repeat 1 · code · candidate missing",
-        ]
+def test_a_window_and_a_dimension_narrow_what_is_counted(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """A dimension leaves a part of the generations to the curves; n says how many."""
+    whole = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    part = shown(
+        rollout(monkeypatch, seeded_database, rollout="support-k4", **{"dim.language": "de"})
     )
+    assert "baseline n = 240, candidate n = 237" in whole
+    assert "baseline n = 60, candidate n = 60" in part
 
 
-def test_a_side_that_is_missing_says_so(
-    monkeypatch: pytest.MonkeyPatch, seeded_database: str
-) -> None:
-    """The other side is shown alone."""
-    app = rollout(monkeypatch, seeded_database, rollout="support-k4", prompt="code-019", repeat="1")
-    text = shown(app)
-    assert "The candidate never arrived." in text
-    assert "def total(prices):" in text
+def test_feedback_is_counted_by_arm(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """Thumbs stand beside the generations that were looked at."""
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4", cohort="rag"))
+    assert "rag baseline 40 2 (5.0 %) 0 (0.0 %)" in text
+    assert "rag candidate 40 0 (0.0 %) 2 (5.0 %)" in text
 
 
-def test_a_side_that_failed_names_its_error(
-    monkeypatch: pytest.MonkeyPatch, seeded_database: str
-) -> None:
-    """A failed request is told apart from a missing one."""
-    app = rollout(monkeypatch, seeded_database, rollout="support-k4", prompt="chat-011", repeat="0")
-    assert "Error none timeout" in shown(app)
-
-
-def test_a_pair_shows_both_sides(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
-    """Prompt, answers, scores and measurements stand together, each as it was recorded."""
-    app = rollout(
-        monkeypatch, seeded_database, rollout="support-k8-relaxed", prompt="rag-002", repeat="0"
-    )
-    text = shown(app)
-    for part in (
-        "Prompt system You are a desk. user Question 2 on rag?",
-        "The answers share their first 15 characters, then part at ▶.",
-        "<script>alert(1)</script>",
-        "groundedness lexical 1 1.000 groundedness of an <i>answer</i> 0.250",
-        "Draft tokens did not speculate 56 of 128 draft tokens accepted, in 32 verify steps",
-    ):
-        assert part in text
-    assert [expander.label for expander in app.expander] == ["Context: 2 passages", "Reference"]
-
-
-def test_contract_violations_are_named_on_the_pair(
-    monkeypatch: pytest.MonkeyPatch, seeded_database: str
-) -> None:
-    """A span whose counts break the contract says which law."""
-    app = rollout(monkeypatch, seeded_database, rollout="support-k4", prompt="chat-005", repeat="0")
-    assert "Contract kept broken: counts:accepted_exceeds_draft" in shown(app)
+def test_one_arm_alone_is_a_state(monkeypatch: pytest.MonkeyPatch, one_arm_database: str) -> None:
+    """Without a counterpart every page says what is missing, and none breaks."""
+    for page in ("rollout", "pairs"):
+        text = shown(rollout(monkeypatch, one_arm_database, module=page, rollout="support-k4"))
+        assert "Only the baseline has answered" in text
+    for page in ("acceptance", "traces", "live", "verdicts"):
+        assert shown(rollout(monkeypatch, one_arm_database, module=page, rollout="support-k4"))
+    landed = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=one_arm_database))
+    assert "one arm only" in landed
 
 
 def test_a_new_verdict_appears_on_the_next_run(
@@ -202,4 +164,26 @@ def test_a_new_verdict_appears_on_the_next_run(
     assert "draftgate gate support-k4" in shown(app)
     decide()
     text = shown(app.run())
-    assert "38 % faster end to end over 160 pairs, no metric worse than its margin." in text
+    assert "38 % faster end to end over 240 pairs, no metric worse than its margin." in text
+
+
+def test_two_arms_without_drafts_are_marked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A rollout in which nobody speculates is called A/A, and an old one stale."""
+    url = f"sqlite:///{tmp_path}/aa.db"
+    sides = [generation(FATES[0], arm, "chat", 1, 0) for arm in Arm]
+    day = 3 * 86_400 * 10**9
+    old = [
+        replace(
+            side,
+            speculation=None,
+            start_unix_ns=side.start_unix_ns - day,
+            end_unix_ns=side.end_unix_ns - day,
+        )
+        for side in sides
+    ]
+    with Client.local(url) as client:
+        client.post_traces(export_request([encode(side) for side in old]).SerializeToString())
+    text = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=url))
+    assert "A/A: no arm speculates stale: no data for a day" in text

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from page_reading import go
+from playwright.sync_api import Page, expect
 from typer.testing import CliRunner
 
 from dashboard import server
 from dashboard.cli import app
 from dashboard.errors import DashboardStartError, PortInUseError
 
+EVERYWHERE = "0.0.0.0"  # noqa: S104  # what must not be listened on unasked
 COMMAND = [sys.executable, "-c", "from dashboard.cli import app; app()"]
 
 
@@ -57,6 +60,50 @@ def test_an_address_that_is_not_ours_is_one_line() -> None:
         DashboardStartError, match=r"cannot listen on 192\.0\.2\.1 port 8501: .*--host"
     ):
         server.start(host="192.0.2.1")
+
+
+def test_nobody_looks_from_elsewhere_without_signing_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: Callable[[], int]
+) -> None:
+    """An address that others reach needs a provider to sign in with; broken secrets are none."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(DashboardStartError, match=r"other machines could reach .*\[auth\]"):
+        server.start(host=EVERYWHERE, port=free_port())
+    secrets = tmp_path / ".streamlit" / "secrets.toml"
+    secrets.parent.mkdir()
+    secrets.write_text("[auth")
+    with pytest.raises(DashboardStartError, match=r"secrets\.toml: cannot be read"):
+        server.start(host=EVERYWHERE, port=free_port())
+
+
+@pytest.mark.browser
+def test_whoever_is_not_signed_in_sees_no_number(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    empty_database: str,
+    free_port: Callable[[], int],
+    page: Page,
+) -> None:
+    """With a provider configured every page asks to sign in, on any address."""
+    monkeypatch.chdir(tmp_path)
+    port = free_port()
+    secrets = tmp_path / ".streamlit" / "secrets.toml"
+    secrets.parent.mkdir()
+    secrets.write_text(
+        f"""[auth]
+redirect_uri = "http://127.0.0.1:{port}/oauth2callback"
+cookie_secret = "{"0" * 32}"
+client_id = "draftgate"
+client_secret = "none"
+server_metadata_url = "http://127.0.0.1:9/.well-known/openid-configuration"
+"""
+    )
+    with server.start(database_url=empty_database, host=EVERYWHERE, port=port) as running:
+        for path in ("", "rollout", "live"):
+            go(page, f"{running.url}/{path}")
+            expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+            expect(page.get_by_text("No rollout yet")).to_have_count(0)
 
 
 def test_the_command_serves_until_it_is_told_to_end(

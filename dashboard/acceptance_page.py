@@ -1,0 +1,109 @@
+"""Acceptance: how many drafted tokens are kept, what that depends on, and what it is worth."""
+
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import RolloutOverview
+from dashboard import address, charts, markup, reading, rollout_choice, states, words
+from dashboard.rollout_page import narrowed
+from dashboard.sections import acceptance, advice
+from dashboard.source import Source
+from evals import acceptance_profile
+
+_STEPS = {"minute": 6 * 3600, "hour": 14 * 86_400, "day": None}
+"""The longest time that is still drawn minute by minute, hour by hour, or day by day."""
+_NUMBERS = {
+    "output_tokens": ("By length of the answer", "output tokens"),
+    "input_tokens": ("By length of the context", "input tokens"),
+    "concurrency": ("By load", "requests in flight"),
+}
+
+
+def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
+    """Draw the acceptance of the rollout that the address names."""
+    overview = rollout_choice.choose(client, source, "acceptance")
+    if overview is None:
+        return
+    rollout = overview.rollout
+    st.html(markup.title("Acceptance", rollout))
+    if not overview.candidate_generations:
+        states.one_arm(overview)
+        return
+    cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=rollout, every="All cohorts")
+    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    if stored is None:
+        states.undecided(overview)
+    else:
+        st.subheader("By cohort and position", anchor="cohorts")
+        acceptance.show(narrowed(stored.verdict.acceptance, cohort))
+    st.subheader("What it depends on", anchor="profile")
+    _show_profile(client, source, overview, cohort)
+    st.subheader("Over time", anchor="time")
+    _show_time(client, source, overview, cohort)
+    st.subheader("What it is worth", anchor="advice")
+    advice.show(client, source, overview, cohort)
+
+
+def _show_profile(
+    client: Client, source: Source, overview: RolloutOverview, cohort: str | None
+) -> None:
+    at = reading.stamp(source.address, overview)
+    table = reading.newest_of(client, at, cohort)
+    with st.container(key="charts-profile"):
+        columns = st.columns(2) + st.columns(2)
+    for column, (name, (title, unit)) in zip(columns, _NUMBERS.items(), strict=False):
+        with column:
+            st.html(markup.heading(title))
+            buckets = acceptance_profile.by_number(table, name)
+            if not buckets:
+                st.html(markup.note(f"No usable counts with {unit}."))
+                continue
+            st.altair_chart(charts.by_bucket(buckets, unit), alt=f"Acceptance {title.lower()}")
+            n = sum(bucket.generations for bucket in buckets)
+            st.html(markup.note(f"n = {words.counted(n, 'generation')} of the candidate."))
+    with columns[-1]:
+        st.html(markup.heading("Draft tokens accepted in one verify step"))
+        steps = acceptance_profile.per_step(table)
+        if steps:
+            st.altair_chart(charts.per_step(steps), alt="Verify steps by tokens accepted")
+            n = sum(step.steps for step in steps)
+            st.html(markup.note(f"n = {words.counted(n, 'verify step')}."))
+        else:
+            st.html(markup.note("Nobody reported histograms or counts by position."))
+    st.html(
+        markup.note(
+            f"Of the newest {words.counted(table.num_rows, 'generation')} at most. Spans carry no "
+            "counts by place in the answer, so its length stands for that."
+        )
+    )
+
+
+def _show_time(
+    client: Client, source: Source, overview: RolloutOverview, cohort: str | None
+) -> None:
+    length_s = (overview.last_end_unix_ns - overview.first_start_unix_ns) // 1_000_000_000
+    step = next(name for name, most in _STEPS.items() if most is None or length_s <= most)
+    buckets = client.timeseries(overview.rollout, step=step, cohort=cohort)
+    moments = acceptance_profile.over_time(buckets, cohort)
+    if not moments:
+        st.html(markup.note("The candidate reported no drafted tokens."))
+        return
+    table = reading.newest_of(client, reading.stamp(source.address, overview), cohort)
+    seen = acceptance_profile.deployments(table)
+    st.altair_chart(charts.over_time(moments, seen), alt=f"Acceptance rate by {step}")
+    drafts = sum(moment.draft_tokens for moment in moments)
+    st.html(markup.note(f"A point a {step}; n = {words.counted(drafts, 'draft token')}."))
+    st.html(markup.note(_deployed(seen)))
+
+
+def _deployed(seen: tuple[acceptance_profile.Deployment, ...]) -> str:
+    if not seen:
+        return "No span carries a fingerprint (draftgate.fingerprint): a new deployment is unseen."
+    if len(seen) == 1:
+        return "⚑ One fingerprint of target, draft, engine and flags throughout: no drift by it."
+    return (
+        f"⚑ {len(seen)} fingerprints of target, draft, engine and flags: a dashed line marks "
+        "each change. What stands before and after one is not the same system."
+    )

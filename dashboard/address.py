@@ -1,0 +1,89 @@
+"""Choices that are kept in the address bar, so that a pasted link shows what its sender saw."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from dashboard import markup
+
+ALL = "All"
+IN_A_ROW = 7
+"""Choices shown beside each other; more of them fold into a list."""
+
+
+def asked(name: str) -> str | None:
+    """Return what the address says of a choice."""
+    return st.query_params.get(name)
+
+
+def keep(name: str, value: str | None, default: str | None = None) -> None:
+    """Write a choice into the address; the default leaves no trace."""
+    if value is None or value == default:
+        st.query_params.pop(name, None)
+    elif asked(name) != value:
+        st.query_params[name] = value
+
+
+def choose(
+    label: str,
+    name: str,
+    options: Sequence[str],
+    *,
+    of: str = "",
+    titles: Sequence[str] | None = None,
+) -> str:
+    """Return one of the options, the first where the address names none of them.
+
+    `of` tells apart the same choice of two things, such as two rollouts.
+    """
+    given = asked(name)
+    index = options.index(given) if given in options else 0
+    value = options[_place(label, f"{name} {of}", titles or options, index)]
+    keep(name, value, default=options[0])
+    return value
+
+
+def narrow(
+    label: str, name: str, options: Sequence[str], *, of: str = "", every: str = ALL
+) -> str | None:
+    """Return one of the options, or `None` for all of them."""
+    given = asked(name)
+    before = options.index(given) + 1 if given in options else 0
+    chosen = _place(label, f"{name} {of}", [every, *options], before)
+    keep(name, options[chosen - 1] if chosen else None)
+    return options[chosen - 1] if chosen else None
+
+
+def ticked(label: str, name: str, *, of: str = "", help_text: str | None = None) -> bool:
+    """Return whether something is wanted; off leaves no trace."""
+    on = st.toggle(label, value=asked(name) == "1", key=f"{name} {of}", help=help_text)
+    keep(name, "1" if on else None)
+    return on
+
+
+def typed(label: str, name: str, *, of: str = "", placeholder: str = "") -> str:
+    """Return a text; an empty one leaves no trace."""
+    value = st.text_input(
+        label, value=asked(name) or "", key=f"{name} {of}", placeholder=placeholder
+    ).strip()
+    keep(name, value or None)
+    return value
+
+
+def _place(label: str, key: str, options: Sequence[str], index: int) -> int:
+    if len(options) > IN_A_ROW:
+        # Unlike buttons, a list shows its options as they are.
+        listed: int = st.selectbox(
+            label, range(len(options)), index, format_func=lambda i: options[i], key=key
+        )
+        return listed
+    chosen = st.segmented_control(
+        label,
+        options=range(len(options)),
+        default=index,
+        format_func=lambda i: markup.label(options[i]),
+        required=True,
+        key=key,
+        wrap=True,
+    )
+    return chosen or 0

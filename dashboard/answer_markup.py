@@ -1,0 +1,52 @@
+"""Answers with marks: where two of them part, which tokens differ, what the context supports.
+
+With `markup` the only module that writes tags; every piece of text passes `markup.text`.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from collector.contract import ScoredSpan
+from dashboard.divergence import Divergence
+from dashboard.markup import Html, passage, text
+from dashboard.token_diff import Piece, compare
+
+HALF = 0.5
+LEGEND = "✓ underlined: supported by the context · ✕ struck through at its edge: not supported"
+
+
+def answers(split: Divergence) -> tuple[Html, Html]:
+    """Return both answers: common prefix, the fork, and what follows with its own tokens marked."""
+    if split.identical:
+        return passage(split.common), passage(split.common)
+    left, right = compare(split.baseline_rest, split.candidate_rest)
+    return _parted(split.common, left), _parted(split.common, right)
+
+
+def supported(answer: str, spans: Sequence[ScoredSpan]) -> Html:
+    """Return an answer with the parts marked that a score judged by themselves."""
+    return Html(f'<pre class="dg-text">{"".join(_judged(answer, spans))}</pre>')
+
+
+def _parted(common: str, rest: Sequence[Piece]) -> Html:
+    fork = '<span class="dg-fork" title="The answers part here">▶</span>'
+    tail = "".join(_piece(piece) for piece in rest) if rest else "<i>(ends here)</i>"
+    return Html(f'<pre class="dg-text">{text(common)}{fork}{tail}</pre>')
+
+
+def _piece(piece: Piece) -> str:
+    return text(piece.text) if piece.shared else f"<mark>{text(piece.text)}</mark>"
+
+
+def _judged(answer: str, spans: Sequence[ScoredSpan]) -> Iterable[str]:
+    at = 0
+    for span in sorted(spans, key=lambda span: span.start):
+        start, end = max(span.start, at), min(span.end, len(answer))
+        if start >= end:
+            continue
+        yield text(answer[at:start])
+        good = span.support is not None and span.support >= HALF
+        css, sign = ("dg-supported", "✓") if good else ("dg-unsupported", "✕")
+        said = "no number" if span.support is None else f"support {span.support:.2f}"
+        yield f'<span class="{css}" title="{said}">{sign}\u202f{text(answer[start:end])}</span>'
+        at = end
+    yield text(answer[at:])

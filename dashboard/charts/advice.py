@@ -1,0 +1,193 @@
+"""The advice: speed-up by k, by load, and predicted against observed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from collector.contract import Outcome
+from dashboard import words
+from dashboard.charts import look
+from evals.advice.records import ScopeAdvice
+
+_COLOUR = look.SERIES_COLOURS[0]
+_NOW = look.SERIES_COLOURS[4]
+_BEST = look.OUTCOME_COLOURS[Outcome.PASS]
+_SPEEDUP = "baseline ÷ candidate, time per output token"
+
+
+def k_sweep(scope: ScopeAdvice) -> look.Layers:
+    """Draw the forecast speed-up for each k with its limits; the k served and the best stand out.
+
+    A k beyond the longest that was recorded rests on the model alone, and is hollow.
+    """
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "k": forecast.k,
+            "speedup": forecast.tpot_speedup.estimate,
+            "lower": forecast.tpot_speedup.lower,
+            "upper": forecast.tpot_speedup.upper,
+            "text": words.speedup(forecast.tpot_speedup),
+            "kind": _kind(scope, forecast.k, extrapolated=forecast.extrapolated),
+        }
+        for forecast in scope.by_k
+        if forecast.tpot_speedup is not None
+    ]
+    kinds = ["served now", "advised", "forecast", "longer than recorded"]
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X("k:O", axis=alt.Axis(title="k: draft tokens a step", labelAngle=0))
+    )
+    y = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    limits = base.transform_filter("datum.lower !== null && datum.upper !== null").mark_rule(
+        strokeWidth=2, color=look.NEUTRAL
+    )
+    points = base.mark_point(size=110, opacity=1, filled=True).encode(
+        y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
+        color=alt.Color(
+            "kind:N",
+            scale=alt.Scale(domain=kinds, range=[_NOW, _BEST, _COLOUR, look.NEUTRAL]),
+            legend=look.legend(),
+        ),
+        shape=alt.Shape(
+            "kind:N",
+            scale=alt.Scale(domain=kinds, range=["diamond", "square", "circle", "cross"]),
+            legend=look.legend(),
+        ),
+        tooltip=[
+            alt.Tooltip("k:O"),
+            alt.Tooltip("text:N", title="Speed-up (one-sided 95 % limits)"),
+            alt.Tooltip("kind:N", title="This k"),
+        ],
+    )
+    line = base.mark_line(color=_COLOUR, opacity=0.6).encode(y=alt.Y("speedup:Q", **y))
+    shown = [
+        _break_even(y),
+        line,
+        limits.encode(y=alt.Y("lower:Q", **y), y2="upper:Q"),
+        points,
+    ]
+    return look.finished(alt.layer(*shown))
+
+
+def by_load(scopes: Sequence[ScopeAdvice]) -> look.Layers:
+    """Draw the observed speed-up by requests in flight, a mark a cohort, and where it is 1."""
+    rows = list(_loads(scopes))
+    names = list(dict.fromkeys(row["cohort"] for row in rows))
+    loads = sorted({(row["first"], row["load"]) for row in rows})
+    y = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X(
+            "load:N",
+            sort=[load for _, load in loads],
+            axis=alt.Axis(title="requests in flight", labelAngle=0),
+        ),
+        xOffset=alt.XOffset("cohort:N", sort=names),
+        color=look.series_colour("cohort", names),
+        tooltip=[
+            alt.Tooltip("cohort:N", title="Cohort"),
+            alt.Tooltip("load:N", title="Requests in flight"),
+            alt.Tooltip("text:N", title="Speed-up (one-sided 95 % limits)"),
+            alt.Tooltip("pairs:N", title="n"),
+        ],
+    )
+    limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
+    return look.finished(
+        alt.layer(
+            _break_even(y),
+            limits.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", **y), y2="upper:Q"),
+            base.mark_point(filled=True, size=90, opacity=1).encode(
+                y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
+                shape=look.series_shape("cohort", names),
+            ),
+        )
+    )
+
+
+def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Layers:
+    """Draw, a row a cohort, the speed-up that the model predicts beside the one observed."""
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "cohort": words.scope(scope.cohort),
+            "what": what,
+            "speedup": value,
+            "lower": lower,
+            "upper": upper,
+            "text": text,
+        }
+        for scope in scopes
+        for what, value, lower, upper, text in _both(scope)
+    ]
+    kinds = ["observed", "predicted"]
+    x = look.around_one([row[end] for row in rows for end in ("speedup", "lower", "upper")])
+    base = alt.Chart(look.data(rows)).encode(
+        y=alt.Y("cohort:N", sort=list(dict.fromkeys(r["cohort"] for r in rows)), title=None),
+        tooltip=[
+            alt.Tooltip("cohort:N", title="Cohort"),
+            alt.Tooltip("what:N", title="Speed-up"),
+            alt.Tooltip("text:N", title="Value"),
+        ],
+    )
+    limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
+    points = base.mark_point(filled=True, size=95, opacity=1).encode(
+        x=alt.X("speedup:Q", **x, title=_SPEEDUP),
+        color=alt.Color(
+            "what:N",
+            scale=alt.Scale(domain=kinds, range=[_COLOUR, _NOW]),
+            legend=look.legend(),
+        ),
+        shape=alt.Shape(
+            "what:N",
+            scale=alt.Scale(domain=kinds, range=["circle", "diamond"]),
+            legend=look.legend(),
+        ),
+    )
+    one = alt.Chart(look.data([{"at": 1.0}])).mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
+    chart = alt.layer(
+        one.encode(x=alt.X("at:Q", **x)),
+        limits.mark_rule(strokeWidth=2, color=_COLOUR).encode(
+            x=alt.X("lower:Q", **x), x2="upper:Q"
+        ),
+        points,
+    )
+    return look.finished(chart, rows=len({row["cohort"] for row in rows}))
+
+
+def _kind(scope: ScopeAdvice, k: int, *, extrapolated: bool) -> str:
+    if k == scope.k:
+        return "served now"
+    if k == scope.best_k:
+        return "advised"
+    return "longer than recorded" if extrapolated else "forecast"
+
+
+def _loads(scopes: Sequence[ScopeAdvice]) -> Iterator[dict[str, Any]]:  # Any: a JSON value
+    for scope in scopes:
+        if scope.load is not None and scope.tpot_speedup is not None:
+            yield {
+                "cohort": words.scope(scope.cohort),
+                "first": scope.load[0],
+                "load": words.span_of(*scope.load),
+                "speedup": scope.tpot_speedup.estimate,
+                "lower": scope.tpot_speedup.lower,
+                "upper": scope.tpot_speedup.upper,
+                "text": words.speedup(scope.tpot_speedup),
+                "pairs": words.counted(scope.pairs, "pair"),
+            }
+
+
+def _both(
+    scope: ScopeAdvice,
+) -> Iterator[tuple[str, float, float | None, float | None, str]]:
+    seen = scope.tpot_speedup
+    if seen is not None:
+        yield "observed", seen.estimate, seen.lower, seen.upper, words.speedup(seen)
+    if scope.predicted_tpot_speedup is not None:
+        value = scope.predicted_tpot_speedup
+        yield "predicted", value, None, None, words.ratio(value)
+
+
+def _break_even(y: dict[str, Any]) -> look.Layers:  # Any: Altair's own
+    base = alt.Chart(look.data([{"at": 1.0, "label": "break-even"}])).encode(y=alt.Y("at:Q", **y))
+    rule = base.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
+    text = base.mark_text(align="left", dy=-7, dx=4, fontSize=11, color=look.NEUTRAL)
+    return alt.layer(rule, text.encode(x=alt.value(0), text="label:N"))

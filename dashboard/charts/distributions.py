@@ -1,0 +1,154 @@
+"""Distributions: cumulative shares, quantiles against quantiles, score changes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from collector.contract import Arm, Outcome
+from dashboard import words
+from dashboard.charts import look
+from evals.distributions import Change, Curve
+
+_DASHES = {Arm.BASELINE: [5, 3], Arm.CANDIDATE: [1, 0]}
+
+
+def cumulative(curves: Sequence[Curve]) -> look.Layers:
+    """Draw the share of generations that took at most so long, a line an arm."""
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "arm": curve.arm.value,
+            "at": value * 1e3,
+            "share": level,
+            "text": words.milliseconds(value),
+            "level": words.level(level),
+            "n": words.count(curve.n),
+        }
+        for curve in curves
+        for level, value in zip(curve.levels, curve.values, strict=True)
+    ]
+    arms = [arm.value for arm in Arm]
+    line = (
+        alt.Chart(look.data(rows))
+        .mark_line(strokeWidth=2.2, interpolate="monotone")
+        .encode(
+            x=alt.X("at:Q", **look.log_ms([row["at"] for row in rows])),
+            y=alt.Y(
+                "share:Q",
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(title="share of generations", format="%", tickCount=5),
+            ),
+            color=look.arm_colour(),
+            strokeDash=alt.StrokeDash(
+                "arm:N",
+                scale=alt.Scale(domain=arms, range=[_DASHES[arm] for arm in Arm]),
+                legend=None,
+            ),
+            order="share:Q",
+            tooltip=[
+                alt.Tooltip("arm:N", title="Arm"),
+                alt.Tooltip("level:N", title="Percentile"),
+                alt.Tooltip("text:N", title="Time"),
+                alt.Tooltip("n:N", title="n"),
+            ],
+        )
+    )
+    return look.finished(alt.layer(line))
+
+
+def quantiles(curves: Sequence[Curve]) -> look.Layers:
+    """Draw each quantile of the candidate against the baseline's, and the line of equal ones."""
+    by_arm = {curve.arm: curve for curve in curves}
+    baseline, candidate = (by_arm[arm] for arm in Arm)
+    theirs = dict(zip(candidate.levels, candidate.values, strict=True))
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "baseline": value * 1e3,
+            "candidate": theirs[level] * 1e3,
+            "baseline_text": words.milliseconds(value),
+            "candidate_text": words.milliseconds(theirs[level]),
+            "level": words.level(level),
+        }
+        for level, value in zip(baseline.levels, baseline.values, strict=True)
+        if level in theirs
+    ]
+    drawn = [row[arm.value] for row in rows for arm in Arm]
+    ends = [min(drawn), max(drawn)]
+    equal = (
+        alt.Chart(look.data([{"at": end} for end in ends]))
+        .mark_line(strokeDash=[4, 3], color=look.NEUTRAL)
+        .encode(x=alt.X("at:Q", **look.log_ms(ends)), y=alt.Y("at:Q", **look.log_ms(ends)))
+    )
+    points = (
+        alt.Chart(look.data(rows))
+        .mark_point(filled=True, size=30, opacity=0.85, color=look.ARM_COLOURS[Arm.CANDIDATE])
+        .encode(
+            x=alt.X("baseline:Q", **look.log_ms(ends, "baseline, ms, log scale")),
+            y=alt.Y("candidate:Q", **look.log_ms(ends, "candidate, ms, log scale")),
+            tooltip=[
+                alt.Tooltip("level:N", title="Percentile"),
+                alt.Tooltip("baseline_text:N", title="Baseline"),
+                alt.Tooltip("candidate_text:N", title="Candidate"),
+            ],
+        )
+    )
+    return look.finished(alt.layer(equal, points))
+
+
+def score_changes(changes: Sequence[Change]) -> look.Layers:
+    """Draw pairs by how much their score changed; equal ones are a bar of their own at 0."""
+    rows = [
+        {
+            "low": change.low if change.low != change.high else -0.012,
+            "high": change.high if change.low != change.high else 0.012,
+            "pairs": change.pairs,
+            "side": _side(change),
+            "text": words.counted(change.pairs, "pair"),
+            "range": _range(change),
+        }
+        for change in changes
+        if change.pairs
+    ]
+    sides = ["candidate lower", "equal", "candidate higher"]
+    colours = [
+        look.OUTCOME_COLOURS[Outcome.FAIL],
+        look.NEUTRAL,
+        look.OUTCOME_COLOURS[Outcome.PASS],
+    ]
+    bars = (
+        alt.Chart(look.data(rows))
+        .mark_bar(stroke="white", strokeWidth=0.5)
+        .encode(
+            x=alt.X(
+                "low:Q",
+                scale=alt.Scale(domain=[-1, 1]),
+                axis=alt.Axis(title="◀ candidate scored lower · higher ▶", tickCount=8),
+            ),
+            x2="high:Q",
+            y=alt.Y(
+                "pairs:Q",
+                scale=alt.Scale(type="symlog"),
+                axis=alt.Axis(title="pairs, log scale", tickCount=5, format="~s"),
+            ),
+            color=alt.Color(
+                "side:N", scale=alt.Scale(domain=sides, range=colours), legend=look.legend()
+            ),
+            tooltip=[
+                alt.Tooltip("range:N", title="Score difference"),
+                alt.Tooltip("text:N", title="Pairs"),
+            ],
+        )
+    )
+    return look.finished(alt.layer(bars))
+
+
+def _side(change: Change) -> str:
+    if change.low == change.high:
+        return "equal"
+    return "candidate lower" if change.high <= 0 else "candidate higher"
+
+
+def _range(change: Change) -> str:
+    if change.low == change.high:
+        return "none"
+    return f"{words.difference(change.low)} to {words.difference(change.high)}"

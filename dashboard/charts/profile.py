@@ -1,0 +1,124 @@
+"""What acceptance depends on: buckets of a number, tokens accepted a step, and time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from dashboard import words
+from dashboard.charts import look
+from evals.acceptance_profile import Bucket, Deployment, Moment, StepCount
+
+_COLOUR = look.SERIES_COLOURS[0]
+
+
+def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Layers:
+    """Draw the acceptance rate of each bucket, as a point over how much was drafted in it."""
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "bucket": words.span_of(bucket.low, bucket.high),
+            "rate": bucket.rate,
+            "text": words.acceptance_rate(bucket.rate),
+            "length": words.acceptance_length(bucket.length),
+            "counts": words.draft_counts(bucket.accepted_tokens, bucket.draft_tokens, bucket.steps),
+            "n": words.counted(bucket.generations, "generation"),
+        }
+        for bucket in buckets
+        if bucket.rate is not None
+    ]
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X(
+            "bucket:N",
+            sort=[row["bucket"] for row in rows],
+            axis=alt.Axis(title=title, labelAngle=0, labelOverlap=True),
+        ),
+        y=alt.Y(
+            "rate:Q",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(title="accepted ÷ proposed", format="%", tickCount=5),
+        ),
+        tooltip=[
+            alt.Tooltip("bucket:N", title=title),
+            alt.Tooltip("text:N", title="Acceptance rate"),
+            alt.Tooltip("length:N", title="Acceptance length"),
+            alt.Tooltip("counts:N", title="Counts"),
+            alt.Tooltip("n:N", title="n"),
+        ],
+    )
+    bars = base.mark_bar(color=_COLOUR, opacity=0.75, width={"band": 0.6})
+    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text="text:N")
+    return look.finished(alt.layer(bars, texts))
+
+
+def per_step(steps: Sequence[StepCount]) -> look.Layers:
+    """Draw how many verify steps accepted 0, 1, 2 … draft tokens."""
+    rows = [{"accepted": s.accepted, "steps": s.steps, "text": words.count(s.steps)} for s in steps]
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X("accepted:O", axis=alt.Axis(title="draft tokens accepted in a step", labelAngle=0)),
+        y=alt.Y("steps:Q", axis=alt.Axis(title="verify steps", tickCount=5, format="~s")),
+        tooltip=[
+            alt.Tooltip("accepted:O", title="Accepted"),
+            alt.Tooltip("text:N", title="Verify steps"),
+        ],
+    )
+    bars = base.mark_bar(color=_COLOUR, opacity=0.75)
+    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text="text:N")
+    return look.finished(alt.layer(bars, texts))
+
+
+def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> look.Layers:
+    """Draw the acceptance rate over time, and a line where another fingerprint begins."""
+    rows = [
+        {
+            "at": moment.start_unix_s * 1_000,
+            "rate": moment.rate,
+            "text": words.acceptance_rate(moment.rate),
+            "length": words.acceptance_length(moment.length),
+            "n": words.counted(moment.draft_tokens, "draft token"),
+        }
+        for moment in moments
+        if moment.rate is not None
+    ]
+    base = alt.Chart(look.data(rows)).encode(
+        x=alt.X("at:T", axis=alt.Axis(title="your time", labelOverlap=True)),
+        y=alt.Y(
+            "rate:Q",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(title="accepted ÷ proposed", format="%", tickCount=5),
+        ),
+        tooltip=[
+            alt.Tooltip("at:T", title="From", format="%d %b %H:%M"),
+            alt.Tooltip("text:N", title="Acceptance rate"),
+            alt.Tooltip("length:N", title="Acceptance length"),
+            alt.Tooltip("n:N", title="n"),
+        ],
+    )
+    line = base.mark_line(color=_COLOUR, strokeWidth=2)
+    points = base.mark_point(color=_COLOUR, filled=True, size=45, opacity=1)
+    return look.finished(alt.layer(line, points, *_changes(deployments)))
+
+
+def _changes(deployments: Sequence[Deployment]) -> list[alt.Chart]:
+    """Return a dashed line and a label for each fingerprint after the first."""
+    rows: list[dict[str, Any]] = [  # Any: a JSON value
+        {
+            "at": deployment.first_start_unix_ns // 1_000_000,
+            "label": f"⚑ {deployment.fingerprint[:10]}",
+            "n": words.counted(deployment.generations, "generation"),
+        }
+        for deployment in deployments[1:]
+    ]
+    if not rows:
+        return []
+    base = alt.Chart(look.data(rows)).encode(
+        x="at:T",
+        tooltip=[
+            alt.Tooltip("label:N", title="Fingerprint changed to"),
+            alt.Tooltip("n:N", title="n"),
+        ],
+    )
+    rule = base.mark_rule(color=look.SERIES_COLOURS[1], strokeDash=[5, 3], strokeWidth=2)
+    label = base.mark_text(align="left", dx=5, fontSize=11, color=look.SERIES_COLOURS[1]).encode(
+        y=alt.value(10), text="label:N"
+    )
+    return [rule, label]

@@ -1,0 +1,177 @@
+"""The pair explorer: a filtered list, and the two answers to one prompt side by side.
+
+Everything here was written by models or by strangers: it is shown as plain text, never as markup.
+"""
+
+from http import HTTPStatus
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from collector.client import Client, ClientError
+from collector.contract import Pair, RolloutOverview
+from dashboard import address, markup, pair_list, reading, rollout_choice, states, words
+from dashboard.pair_list import Filter, PairLine
+from dashboard.sections import pair_view
+from dashboard.source import Source
+
+READ_MOST = 300_000
+"""Pairs that are read as columns, to filter and order them all; beyond it they come by prompt."""
+
+
+class _Key(NamedTuple):
+    prompt_id: str
+    repeat: int
+
+
+def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
+    """Draw the list beside the pair that the address names."""
+    overview = rollout_choice.choose(client, source, "pairs")
+    if overview is None:
+        return
+    st.html(markup.title("Pairs", overview.rollout))
+    if not (overview.baseline_generations and overview.candidate_generations):
+        states.one_arm(overview)
+    cohort = address.narrow(
+        "Cohort", "cohort", overview.cohorts, of=overview.rollout, every="All cohorts"
+    )
+    filters = st.container(horizontal=True)
+    with st.container(key="pair-columns"):
+        beside, place = st.columns([1, 4])
+    with beside:
+        key = _list(client, source, overview, cohort, filters)
+    with place:
+        if key is None:
+            st.html(markup.note("No pair here: choose another filter."))
+        else:
+            _show_pair(client, overview.rollout, key, zone)
+
+
+def _list(
+    client: Client,
+    source: Source,
+    overview: RolloutOverview,
+    cohort: str | None,
+    filters: DeltaGenerator,
+) -> _Key | None:
+    if overview.pairs > READ_MOST:
+        return _by_prompt(client, overview, cohort)
+    rollout = overview.rollout
+    table = reading.pairs(client, reading.stamp(source.address, overview))
+    with filters:
+        kind = address.choose(
+            "Show", "show", list(pair_list.KINDS), of=rollout, titles=list(pair_list.KINDS.values())
+        )
+        metric = address.narrow("Metric", "by", pair_list.metrics(table), of=rollout, every="Any")
+        text = address.typed("Prompt id contains", "find", of=rollout)
+    wanted = Filter(cohort, kind, metric, text)
+    page = _page()
+    found = pair_list.find(table, wanted, page)
+    regressed = words.count(pair_list.regressions(table, wanted))
+    st.html(
+        markup.note(
+            f"{words.counted(found.pairs, 'pair')}, regressions first: in {regressed} the "
+            "candidate scored lower."
+        )
+    )
+    if not found.lines:
+        return None
+    key = _choose(found.lines, f"{rollout} {wanted} {page}")
+    _turn(found, page)
+    return key
+
+
+def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> _Key | None:
+    st.html(
+        markup.note(
+            f"{words.counted(overview.pairs, 'pair')}: too many to order them all by regression, "
+            "so they come by prompt id. Narrow them by cohort, or turn the pages."
+        )
+    )
+    after = address.asked("after")
+    found = client.pairs(overview.rollout, cohort=cohort, limit=pair_list.PAGE, after=after)
+    if not found.pairs:
+        return None
+    key = _choose(
+        tuple(map(pair_list.line_of, found.pairs)), f"{overview.rollout} {cohort} {after}"
+    )
+    columns = st.columns(2)
+    columns[0].button("First page", on_click=_go, args=("after", None), disabled=after is None)
+    columns[1].button("Next", on_click=_go, args=("after", found.next), disabled=found.next is None)
+    return key
+
+
+def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
+    """Draw the list; a pair that the address names and the list has not stays chosen."""
+    keys = [_Key(line.prompt_id, line.repeat) for line in lines]
+    asked = _asked()
+    chosen: int | None = st.radio(
+        "Pair",
+        options=range(len(lines)),
+        index=keys.index(asked) if asked in keys else None if asked else 0,
+        format_func=lambda i: markup.label(lines[i].label),
+        key=f"pair {key}",
+    )
+    picked = asked if chosen is None else keys[chosen]
+    if picked is None:
+        return keys[0]
+    if picked != asked:
+        st.query_params.update({"prompt": picked.prompt_id, "repeat": str(picked.repeat)})
+    return picked
+
+
+def _asked() -> _Key | None:
+    prompt_id, repeat = address.asked("prompt"), address.asked("repeat")
+    if prompt_id is None or repeat is None or not repeat.isdecimal():
+        return None
+    return _Key(prompt_id, int(repeat))
+
+
+def _page() -> int:
+    page = address.asked("page")
+    return int(page) - 1 if page is not None and page.isdecimal() and int(page) > 0 else 0
+
+
+def _turn(found: pair_list.Found, page: int) -> None:
+    last = found.first + len(found.lines)
+    st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
+    columns = st.columns(2)
+    columns[0].button(
+        "◀ Previous", on_click=_go, args=("page", str(page)), disabled=not page, width="stretch"
+    )
+    columns[1].button(
+        "Next ▶",
+        on_click=_go,
+        args=("page", str(page + 2)),
+        disabled=last >= found.pairs,
+        width="stretch",
+    )
+
+
+def _go(name: str, value: str | None) -> None:
+    """Turn to another page, where another pair is the first."""
+    for chosen in ("prompt", "repeat"):
+        st.query_params.pop(chosen, None)
+    address.keep(name, value, default="1" if name == "page" else None)
+
+
+def _show_pair(client: Client, rollout: str, key: _Key, zone: ZoneInfo | None) -> None:
+    pair, withheld = _fetch(client, rollout, key)
+    if pair is None:
+        st.html(markup.note("This pair is no longer in the collector: choose another."))
+        return
+    if withheld:
+        states.without_content()
+    pair_view.show(client, pair, zone, withheld=withheld)
+
+
+def _fetch(client: Client, rollout: str, key: _Key) -> tuple[Pair | None, bool]:
+    """Return the pair, and whether the key may not read its text."""
+    try:
+        return client.pair(rollout, key.prompt_id, key.repeat, content=True), False
+    except ClientError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+    return client.pair(rollout, key.prompt_id, key.repeat), True

@@ -1,0 +1,105 @@
+"""What is too much to read anew for every click: kept for a while, for all viewers."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import RolloutOverview
+from evals import advice as advices
+from evals import distributions
+from evals.advice.records import Advice
+from evals.feedback_counts import FeedbackCount, by_arm
+
+SAMPLE = 50_000
+"""Generations that distributions are drawn from: the newest ones."""
+_COLUMNS = (
+    "trace_id",
+    "span_id",
+    "arm",
+    "cohort",
+    "start_unix_ns",
+    "end_unix_ns",
+    "error_type",
+    "input_tokens",
+    "output_tokens",
+    "ttft_s",
+    "tpot_s",
+    "concurrency",
+    "dims",
+    "retries",
+    "fallback",
+    "fingerprint",
+    "spec_steps",
+    "spec_draft_tokens",
+    "spec_accepted_tokens",
+    "spec_accepted_tokens_per_pos",
+    "spec_acceptance_histogram",
+    "quality",
+)
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a rollout's data from another, for caches."""
+
+    address: str
+    rollout: str
+    generations: int
+    last_end_unix_ns: int
+
+
+def stamp(address: str, overview: RolloutOverview) -> Stamp:
+    """Return the stamp of what the collector holds of a rollout now."""
+    generations = overview.baseline_generations + overview.candidate_generations
+    return Stamp(address, overview.rollout, generations, overview.last_end_unix_ns)
+
+
+@st.cache_resource(ttl=60, show_spinner="Reading the newest generations …", max_entries=4)
+def newest(_client: Client, at: Stamp) -> pa.Table:
+    """Return at most `SAMPLE` generations, the newest first, numbers only."""
+    with _client.generation_batches(at.rollout, newest=True) as reader:
+        schema = pa.schema([field for field in reader.schema if field.name in _COLUMNS])
+        batches = list(_first(reader, SAMPLE))
+    return pa.Table.from_batches(batches, schema)
+
+
+def newest_of(client: Client, at: Stamp, cohort: str | None) -> pa.Table:
+    """Return those of the newest generations that are of the cohort; `None` is all of them."""
+    return distributions.narrowed(newest(client, at), distributions.Slice(cohort))
+
+
+@st.cache_resource(ttl=60, show_spinner="Reading the pairs …", max_entries=4)
+def pairs(_client: Client, at: Stamp) -> pa.Table:
+    """Return every pair of a rollout, numbers only."""
+    return _client.pairs_table(at.rollout).combine_chunks()
+
+
+@st.cache_data(ttl=600, show_spinner="Working out the advice …", max_entries=8)
+def advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
+    """Return what `draftgate advise` says of a rollout."""
+    beside = {name: advices.load(_client, name) for name in others}
+    return advices.advise(at.rollout, advices.load(_client, at.rollout), beside)
+
+
+@st.cache_data(ttl=60, show_spinner="Reading the feedback …", max_entries=8)
+def feedback(_client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
+    """Return what people did about the newest generations."""
+    return by_arm(_client.feedback(at.rollout), newest(_client, at))
+
+
+def forget() -> None:
+    """Read everything anew the next time."""
+    for kept in (newest, pairs, advice, feedback):
+        kept.clear()
+
+
+def _first(reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
+    left = most
+    for batch in reader:
+        columns = [name for name in batch.schema.names if name in _COLUMNS]
+        yield batch.select(columns).slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return

@@ -1,0 +1,137 @@
+"""What `draftgate advise` says: speed-ups predicted and observed, by k and by load."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import RolloutOverview
+from dashboard import address, charts, markup, reading, words
+from dashboard.markup import Cell, Column
+from dashboard.source import Source
+from evals.advice.records import Action, Advice, ScopeAdvice
+
+READ_UNASKED = 5_000
+"""Pairs of a rollout that are advised on without being asked."""
+_ACTIONS = {
+    Action.KEEP: "✓ keep",
+    Action.CHANGE_K: "↔ change k",
+    Action.DISABLE: "✕ disable",
+    Action.UNKNOWN: "? not enough evidence",
+}
+_COLUMNS = (
+    Column("Cohort", "and load"),
+    Column("Advice"),
+    Column("Observed", "speed-up of a token", number=True),
+    Column("Predicted", "by acceptance and cost", number=True),
+    Column("k", "now → best", number=True),
+    Column("Break-even", "tokens a step", number=True),
+    Column("Wasted drafts", number=True),
+    Column("n", "pairs", number=True),
+    Column("Why"),
+)
+
+
+def show(client: Client, source: Source, overview: RolloutOverview, cohort: str | None) -> None:
+    """Draw the advice, once it is asked for where the rollout is large."""
+    if overview.pairs > READ_UNASKED and not address.ticked(
+        f"Work out the advice: read all {words.counted(overview.pairs, 'pair')}",
+        "advice",
+        of=overview.rollout,
+    ):
+        return
+    found = reading.advice(
+        client, reading.stamp(source.address, overview), _others(client, overview)
+    )
+    scopes = [s for s in found.scopes if cohort is None or s.cohort == cohort]
+    if not scopes:
+        st.html(markup.note("No pair here that both arms answered."))
+        return
+    _show_charts(scopes, found)
+    st.html(
+        markup.table("Advice, as of “draftgate advise”", _COLUMNS, map(_row, scopes), fit="cards")
+    )
+    with_gaps = [scope for scope in scopes if scope.missing]
+    if with_gaps:
+        st.html(markup.note("What is missing to say more:"))
+        st.html(markup.bullets(f"{_name(s)}: {'; '.join(s.missing)}" for s in with_gaps))
+
+
+def _others(client: Client, overview: RolloutOverview) -> tuple[str, ...]:
+    """Return the rollouts of the same routes at another k that the viewer adds."""
+    names = [o.rollout for o in client.rollouts() if o.rollout != overview.rollout]
+    if not names:
+        return ()
+    asked = [name for name in st.query_params.get_all("with") if name in names]
+    chosen: list[int] = st.multiselect(
+        "With rollouts of the same routes at another k",
+        options=range(len(names)),
+        default=[names.index(name) for name in asked],
+        format_func=lambda i: names[i],
+        key=f"with {overview.rollout}",
+    )
+    picked = [names[i] for i in chosen]
+    if picked:
+        st.query_params["with"] = picked
+    else:
+        st.query_params.pop("with", None)
+    return tuple(picked)
+
+
+def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
+    whole = [scope for scope in scopes if scope.load is None]
+    loads = [scope for scope in scopes if scope.load is not None and scope.tpot_speedup]
+    swept = next((s for s in whole if any(f.tpot_speedup for f in s.by_k)), None)
+    with st.container(key="charts-advice"):
+        columns = st.columns(2)
+    with columns[0]:
+        st.html(markup.heading("Speed-up of a token: predicted and observed"))
+        if any(scope.tpot_speedup or scope.predicted_tpot_speedup for scope in whole):
+            st.altair_chart(charts.predicted_observed(whole), alt="Speed-up by cohort")
+        else:
+            st.html(markup.note("Too little to compare: no speed-up was observed or predicted."))
+    with columns[1]:
+        st.html(markup.heading("By requests in flight"))
+        if loads:
+            st.altair_chart(charts.by_load(loads), alt="Speed-up by requests in flight")
+        else:
+            st.html(markup.note("One load alone was recorded: nothing to draw by load."))
+    if swept is None:
+        st.html(
+            markup.note(
+                "k-sweep: a rollout at another k is needed, to split the cost of a step. "
+                "Choose it above, or record one."
+            )
+        )
+        return
+    st.html(markup.heading(f"k-sweep: {_name(swept)}; {_ACTIONS[swept.action]}"))
+    st.altair_chart(charts.k_sweep(swept), alt="Forecast speed-up by k")
+    n = words.counted(swept.pairs, "pair")
+    seed = f"bootstrap of {found.bootstrap_draws} draws, seed {found.bootstrap_seed}"
+    st.html(markup.note(f"n = {n}; limits one-sided 95 %, {seed}."))
+
+
+def _row(scope: ScopeAdvice) -> list[Cell]:
+    wasted = scope.wasted
+    predicted = scope.predicted_tpot_speedup
+    best = words.ABSENT if scope.best_k is None else str(scope.best_k)
+    return [
+        Cell(_name(scope)),
+        Cell(_ACTIONS[scope.action]),
+        markup.numeric(words.speedup(scope.tpot_speedup)),
+        markup.numeric(words.ratio(predicted), predicted),
+        markup.numeric(f"{words.ABSENT if scope.k is None else scope.k} → {best}"),
+        markup.numeric(words.tokens_a_step(scope.break_even_tokens_a_step)),
+        markup.numeric(
+            words.ABSENT
+            if wasted is None
+            else words.share(wasted.wasted_tokens, wasted.draft_tokens)
+        ),
+        markup.numeric(words.count(scope.pairs), scope.pairs),
+        Cell(scope.reason),
+    ]
+
+
+def _name(scope: ScopeAdvice) -> str:
+    name = words.scope(scope.cohort)
+    return name if scope.load is None else f"{name}, {words.span_of(*scope.load)} in flight"

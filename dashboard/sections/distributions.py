@@ -1,0 +1,104 @@
+"""Whole distributions: cumulative shares, quantiles against quantiles, and score changes."""
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import Arm, RolloutOverview
+from dashboard import address, charts, markup, reading, words
+from dashboard.sections.traffic import WINDOWS, window_start_s
+from dashboard.source import Source
+from evals import distributions
+
+_METRICS = {
+    "ttft_s": "TTFT: time to first token",
+    "tpot_s": "TPOT: time per output token",
+    "e2e_s": "End to end",
+}
+READ_UNASKED = 20_000
+"""Pairs of a rollout that are read without being asked for."""
+
+
+def show(client: Client, source: Source, overview: RolloutOverview, cohort: str | None) -> None:
+    """Draw the latency metric and the slice that the address names."""
+    at = reading.stamp(source.address, overview)
+    table = reading.newest(client, at)
+    with st.container(horizontal=True):
+        metric = address.choose(
+            "Latency", "metric", list(_METRICS), of=overview.rollout, titles=list(_METRICS.values())
+        )
+        dims = _choose_dims(distributions.dimensions(table), overview.rollout)
+    window = address.asked("window") or "all"
+    start_s = window_start_s(window if window in WINDOWS else "all", overview)
+    wanted = distributions.Slice(
+        cohort,
+        dims,
+        None if start_s is None else start_s * 10**9,
+    )
+    curves = distributions.curves(distributions.narrowed(table, wanted), metric)
+    st.html(markup.note(_sample(table.num_rows, at.generations)))
+    if not curves:
+        st.html(markup.note("Nothing was measured of it here."))
+    else:
+        _show_curves(curves, _METRICS[metric])
+    _show_changes(client, at, overview, cohort)
+
+
+def _choose_dims(dimensions: dict[str, tuple[str, ...]], rollout: str) -> dict[str, str]:
+    chosen = {}
+    for name, values in dimensions.items():
+        value = address.narrow(f"Dimension {markup.label(name)}", f"dim.{name}", values, of=rollout)
+        if value is not None:
+            chosen[name] = value
+    return chosen
+
+
+def _sample(rows: int, generations: int) -> str:
+    of = "all of them" if rows >= generations else f"the newest of {words.count(generations)}"
+    return (
+        f"Of {words.counted(rows, 'generation')}, {of}: answers that succeeded in the chosen "
+        f"cohort, dimension and window. Quantiles are {distributions.EXACT}."
+    )
+
+
+def _show_curves(curves: tuple[distributions.Curve, ...], title: str) -> None:
+    counted = ", ".join(f"{curve.arm.value} n = {words.count(curve.n)}" for curve in curves)
+    with st.container(key="charts-distributions"):
+        left, right = st.columns(2)
+    with left:
+        st.html(markup.heading(f"{title}: share of generations that took at most so long"))
+        st.altair_chart(charts.cumulative(curves), alt=f"{title}: cumulative share by arm")
+        st.html(markup.note(counted))
+    with right:
+        st.html(markup.heading("Quantile against quantile: below the line the candidate is faster"))
+        if {curve.arm for curve in curves} == set(Arm):
+            st.altair_chart(charts.quantiles(curves), alt=f"{title}: quantile against quantile")
+            st.html(markup.note(counted))
+        else:
+            st.html(markup.note("One arm alone has no counterpart to be drawn against."))
+
+
+def _show_changes(
+    client: Client, at: reading.Stamp, overview: RolloutOverview, cohort: str | None
+) -> None:
+    if overview.pairs > READ_UNASKED and not address.ticked(
+        f"Score changes: read all {words.counted(overview.pairs, 'pair')}",
+        "changes",
+        of=overview.rollout,
+    ):
+        return
+    table = reading.pairs(client, at)
+    metrics = distributions.metrics_of(table)
+    if not metrics:
+        st.html(markup.note("No metric has scores: there are no score changes to draw."))
+        return
+    metric = address.choose(
+        "Score", "score", metrics, of=overview.rollout, titles=[words.metric(m) for m in metrics]
+    )
+    changes = distributions.score_changes(table, metric, cohort)
+    if not changes:
+        st.html(markup.note(f"No pair here has a score of {words.metric(metric)} on both sides."))
+        return
+    n = sum(change.pairs for change in changes)
+    st.html(markup.heading(f"{words.metric(metric)}: score of the candidate − of the baseline"))
+    st.altair_chart(charts.score_changes(changes), alt="Score differences, pairs by size")
+    st.html(markup.note(f"n = {words.counted(n, 'pair')} with a score on both sides."))

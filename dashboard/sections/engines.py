@@ -1,0 +1,64 @@
+"""What the engines say of themselves: cache, queue, GPU utilisation, memory."""
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import EngineSample
+from dashboard import charts, markup, words
+
+QUARTER_NS = 15 * 60 * 1_000_000_000
+METRICS: Mapping[str, tuple[str, ...]] = {
+    "KV cache in use": (
+        "vllm:kv_cache_usage_perc",
+        "vllm:gpu_cache_usage_perc",
+        "sglang:token_usage",
+        "llamacpp:kv_cache_usage_ratio",
+    ),
+    "Requests running": (
+        "vllm:num_requests_running",
+        "sglang:num_running_reqs",
+        "llamacpp:requests_processing",
+        "tgi_batch_current_size",
+    ),
+    "Requests waiting": (
+        "vllm:num_requests_waiting",
+        "sglang:num_queue_reqs",
+        "llamacpp:requests_deferred",
+        "tgi_queue_size",
+    ),
+    "GPU utilisation": ("DCGM_FI_DEV_GPU_UTIL",),
+    "GPU memory in use": ("DCGM_FI_DEV_FB_USED",),
+}
+"""What is drawn, and under which names engines report it."""
+
+
+def show(client: Client, now_unix_ns: int) -> None:
+    """Draw the last quarter of an hour of each that anybody reports."""
+    found = {title: _samples(client, names, now_unix_ns) for title, names in METRICS.items()}
+    drawn = {title: samples for title, samples in found.items() if samples}
+    if not drawn:
+        st.html(
+            markup.note(
+                "No engine reported its cache, queue or GPU in the last 15 minutes. Send its "
+                "metrics over OTLP: an OpenTelemetry Collector with a prometheus receiver does."
+            )
+        )
+        return
+    with st.container(key="charts-engines"):
+        columns = st.columns(len(drawn))
+    for column, (title, samples) in zip(columns, drawn.items(), strict=True):
+        with column:
+            st.html(markup.heading(title))
+            st.altair_chart(charts.engine_samples(samples), alt=f"{title} over time")
+            unit = f", unit {samples[0].unit}" if samples[0].unit else ""
+            st.html(markup.note(f"{samples[0].metric}{unit}; n = {words.count(len(samples))}"))
+
+
+def _samples(client: Client, names: Sequence[str], now_unix_ns: int) -> list[EngineSample]:
+    for name in names:
+        found = list(client.samples(name, since_unix_ns=now_unix_ns - QUARTER_NS))
+        if found:
+            return found
+    return []

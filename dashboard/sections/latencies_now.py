@@ -1,0 +1,44 @@
+"""Latencies and traffic of the last hour, minute by minute."""
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import TimeBucket
+from dashboard import address, charts, markup, words
+
+HOUR_S = 3_600
+_METRICS = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "End to end"}
+
+
+def show(client: Client, rollout: str, now_unix_ns: int) -> None:
+    """Draw p50 and p95 of both arms, and how many requests each of them got."""
+    metric = address.choose(
+        "Latency", "metric", list(_METRICS), of=rollout, titles=list(_METRICS.values())
+    )
+    now_s = now_unix_ns // 1_000_000_000
+    buckets = client.timeseries(rollout, step="minute", start=now_s - HOUR_S)
+    if not buckets:
+        st.html(markup.note("Nothing of this rollout began in the last hour."))
+        return
+    cohorts = sorted({b.summary.cohort for b in buckets if b.summary.cohort is not None})
+    cohort = address.narrow("Cohort", "cohort", cohorts, of=rollout) if cohorts else None
+    if cohort is None and cohorts:
+        # Percentiles of several cohorts cannot be put together: each is drawn by itself.
+        st.html(markup.note("A cohort a line; choose one to see p50 beside p95."))
+    shown = [b for b in buckets if cohort is None or b.summary.cohort == cohort]
+    left, right = st.columns(2)
+    with left:
+        st.html(markup.heading(f"{_METRICS[metric]} by minute"))
+        st.altair_chart(
+            charts.latency_over_time(shown, metric, both=cohort is not None),
+            alt=f"{_METRICS[metric]} by minute and arm",
+        )
+        st.html(markup.note(f"Percentiles of a sketch, within 1 %. {_counted(shown)}"))
+    with right:
+        st.html(markup.heading("Requests by minute: what the router sends where"))
+        st.altair_chart(charts.requests_over_time(shown), alt="Requests by minute and arm")
+        st.html(markup.note(_counted(shown)))
+
+
+def _counted(buckets: list[TimeBucket]) -> str:
+    return f"n = {words.counted(sum(b.summary.generations for b in buckets), 'generation')}."

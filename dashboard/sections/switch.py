@@ -1,0 +1,103 @@
+"""The off-switch: its state, how to turn it, and who turned it when."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client, ClientError
+from collector.contract import Switch, SwitchState
+from dashboard import markup, sign_in, words
+from dashboard.markup import Cell, Column
+from dashboard.source import KEY_VARIABLE, Source
+
+_COLUMNS = (
+    Column("When"),
+    Column("Set to"),
+    Column("By"),
+    Column("Reason"),
+)
+_WHAT_HAPPENS = {
+    Switch.OFF: (
+        "Every router that follows this collector sends all requests of {rollout} to the baseline "
+        "from now on, and the candidate answers nobody. Requests that it is answering are finished."
+    ),
+    Switch.ON: (
+        "Every router that follows this collector may send requests of {rollout} to the candidate "
+        "again, by its own shares. Where a watch is running, harm that it sees sets this off again."
+    ),
+}
+_VERBS = {Switch.OFF: "Turn the candidate off", Switch.ON: "Let the candidate answer again"}
+_LONGEST = 1_800
+
+
+def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) -> None:
+    """Draw the state, the button that turns it, and the audit log."""
+    log = client.switch(rollout)
+    is_off = bool(log) and log[0].state is Switch.OFF
+    st.html(markup.switch_state(off=is_off, said=_said(log, zone)))
+    wanted = Switch.ON if is_off else Switch.OFF
+    if st.button(
+        f"{_VERBS[wanted]} …",
+        icon=":material/power_settings_new:",
+    ):
+        _confirm(client, source, rollout, wanted)
+    with st.expander(f"Audit log: {words.counted(len(log), 'event')}", expanded=bool(log)):
+        if log:
+            rows = [_row(event, zone) for event in log]
+            st.html(markup.table("Newest first; never changed", _COLUMNS, rows, fit="cards"))
+        else:
+            st.html(markup.note("Nobody ever set this switch."))
+
+
+@st.dialog("Turn the switch", width="medium")
+def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> None:
+    st.html(markup.panel(_VERBS[wanted], [_WHAT_HAPPENS[wanted].format(rollout=f"“{rollout}”")]))
+    reason = st.text_area(
+        "Reason, for the audit log", max_chars=_LONGEST, placeholder="What was seen, and where"
+    ).strip()
+    sure = st.checkbox(f"Yes: set the switch of {markup.label(rollout)} to {wanted.value}")
+    if not st.button(_VERBS[wanted]):
+        return
+    if not (reason and sure):
+        st.html(markup.note("✕ Say why, and tick that you mean it: both are needed."))
+        return
+    name = sign_in.who()
+    said = reason if name is None else f"{reason} ({name}, on the dashboard)"
+    try:
+        client.set_switch(rollout, wanted, reason=said)
+    except ClientError as error:
+        _refused(source, error)
+        return
+    st.rerun()
+
+
+def _refused(source: Source, error: ClientError) -> None:
+    if error.status not in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
+        raise error
+    st.html(
+        markup.panel(
+            "Not set: this dashboard's key may not turn switches",
+            [f"The key in {KEY_VARIABLE} lacks the scope admin. Nothing was changed.", str(error)],
+            ["draftgate keys create dashboard --scope read --scope content --scope admin"],
+        )
+    )
+    st.html(markup.note(f"Asked: {source.address}"))
+
+
+def _said(log: Sequence[SwitchState], zone: ZoneInfo | None) -> str:
+    if not log:
+        return "Nobody ever set it, so the candidate may answer."
+    event = log[0]
+    return f"Set by {event.who}, {words.moment(event.time_unix_ns, zone)}: {event.reason}"
+
+
+def _row(event: SwitchState, zone: ZoneInfo | None) -> list[Cell]:
+    word = "■ off" if event.state is Switch.OFF else "● on"
+    return [
+        Cell(words.moment(event.time_unix_ns, zone)),
+        Cell(word),
+        Cell(event.who),
+        Cell(event.reason),
+    ]

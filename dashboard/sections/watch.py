@@ -1,0 +1,132 @@
+"""What `draftgate watch` sees while traffic flows: e-values, looks, and what it did."""
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import StoredWatch, Watch, WatchCell, WatchLook
+from dashboard import charts, markup, words
+from dashboard.markup import Cell, Column
+
+_COLUMNS = (
+    Column("Cell", "cohort, metric"),
+    Column("So far", "and the cell's role"),
+    Column("Estimate", number=True),
+    Column("Limits", "valid at every moment", number=True),
+    Column("Margin", number=True),
+    Column("e-value for a pass", "highest; needed", number=True),
+    Column("e-value for a fail", "highest; needed", number=True),
+    Column("Next look", "pairs", number=True),
+    Column("n", "pairs", number=True),
+    Column("In words"),
+)
+_LOOKS = (
+    Column("Cell"),
+    Column("Look at", "pairs", number=True),
+    Column("Level spent", number=True),
+    Column("Outcome"),
+    Column("Estimate", number=True),
+    Column("In words"),
+)
+
+
+def show(client: Client, rollout: str, zone: ZoneInfo | None) -> None:
+    """Draw each watch of the rollout, or say how to start one."""
+    watches = client.watches(rollout)
+    if not watches:
+        st.html(
+            markup.panel(
+                "Nobody watches this rollout",
+                ["A watch judges pairs as they arrive, and switches off where it sees harm:"],
+                [f"draftgate watch {words.argument(rollout)}"],
+            )
+        )
+        return
+    for stored in watches:
+        _show_watch(stored, zone)
+
+
+def _show_watch(stored: StoredWatch, zone: ZoneInfo | None) -> None:
+    watch = stored.watch
+    st.html(markup.banner(watch.outcome, watch.summary, _about(stored, zone)))
+    if watch.reasons:
+        st.html(markup.bullets(watch.reasons))
+    running = [cell for cell in watch.cells if cell.path.n and cell.path.log_e_pass]
+    if running:
+        st.html(markup.heading("Evidence as it grew: a line that reaches 1 decides its cell"))
+        st.altair_chart(charts.evidence(running), alt="E-values over pairs, by cell")
+        n = words.counted(watch.pairs, "pair")
+        st.html(markup.note(f"log e ÷ the log e that decides, for a pass and for a fail; n = {n}."))
+    st.html(markup.table("Cells", _COLUMNS, map(_row, watch.cells), fit="cards"))
+    _show_looks(watch)
+    if watch.actions:
+        st.html(markup.heading("What the watch did"))
+        st.html(
+            markup.bullets(
+                f"{words.moment(action.time_unix_ns, zone)}, after "
+                f"{words.counted(action.pairs, 'pair')}: {action.reason}"
+                for action in watch.actions
+            )
+        )
+
+
+def _about(stored: StoredWatch, zone: ZoneInfo | None) -> str:
+    watch = stored.watch
+    updated = words.moment(stored.updated_unix_ns, zone)
+    return f"Policy {watch.policy_name}, {words.counted(watch.pairs, 'pair')}, as of {updated}."
+
+
+def _show_looks(watch: Watch) -> None:
+    looks = [(cell, look) for cell in watch.cells for look in cell.looks]
+    if looks:
+        rows = [_look(cell, look) for cell, look in looks]
+        st.html(markup.table("Looks, declared before the first pair", _LOOKS, rows, fit="cards"))
+
+
+def _name(cell: WatchCell) -> str:
+    return f"{words.scope(cell.cohort)} · {words.measure(cell.metric, cell.stat)}"
+
+
+def unit(cell: WatchCell) -> str:
+    """Return the unit of a cell's numbers, as of a finding's."""
+    return "ratio" if cell.stat.endswith("_ratio") else "difference"
+
+
+def _row(cell: WatchCell) -> Sequence[Cell]:
+    of = unit(cell)
+    side = "≤" if cell.bound == "max" else "≥"
+    ends = words.between(cell.lower, cell.upper, of)
+    return [
+        Cell(_name(cell)),
+        Cell(markup.stacked(markup.outcome(cell.outcome), words.ROLE_WORDS[cell.role])),
+        markup.numeric(words.in_unit(cell.estimate, of), cell.estimate),
+        markup.numeric(ends),
+        markup.numeric(f"{side} {words.in_unit(cell.margin, of)}", cell.margin),
+        markup.numeric(
+            words.evidence(
+                None if cell.passing is None else cell.passing.highest_log_e, cell.log_e_to_pass
+            )
+        ),
+        markup.numeric(
+            words.evidence(
+                None if cell.failing is None else cell.failing.highest_log_e, cell.log_e_to_fail
+            )
+        ),
+        markup.numeric(words.count(cell.next_look), cell.next_look),
+        markup.numeric(words.count(cell.n), cell.n),
+        Cell(cell.message),
+    ]
+
+
+def _look(cell: WatchCell, look: WatchLook) -> Sequence[Cell]:
+    outcome = "not yet" if look.outcome is None else markup.outcome(look.outcome)
+    return [
+        Cell(_name(cell)),
+        markup.numeric(words.count(look.pairs), look.pairs),
+        markup.numeric(f"{look.alpha:g}", look.alpha),
+        Cell(outcome),
+        markup.numeric(words.in_unit(look.estimate, unit(cell)), look.estimate),
+        Cell(look.message or ""),
+    ]

@@ -1,0 +1,60 @@
+"""A verdict as one HTML file that opens without a server and asks for nothing from elsewhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from collector.contract import Finding, StoredVerdict
+from dashboard import markup, static_forest, words
+from dashboard.markup import Html
+from dashboard.sections import acceptance, findings, latency, quality
+from dashboard.sections.cohorts import worst_of_cohorts
+from dashboard.sections.verdict_banner import facts, headline
+
+_STYLE = Path(__file__).with_name("style.css")
+
+
+def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
+    """Return the report: verdict, cohorts, forest plot and every table of evidence."""
+    verdict = stored.verdict
+    shown = findings.worst_first(verdict.findings)
+    ratios = {(f.cohort, f.metric, f.stat): f for f in shown}
+    parts: list[str] = [
+        markup.title(verdict.rollout, f"Decided {words.moment(stored.posted_unix_ns, zone)}"),
+        markup.banner(verdict.outcome, headline(verdict), verdict.summary),
+        markup.bullets(verdict.reasons),
+        _cohorts(shown),
+        *_forests(shown),
+        markup.table("All findings", findings.COLUMNS, map(findings.row, shown), fit="cards"),
+        markup.table(
+            "Latency, exact percentiles (R-7)",
+            latency.columns(),
+            [latency.row(item, ratios) for item in verdict.latency],
+        ),
+        markup.table(
+            "Acceptance and its counts", acceptance.COLUMNS, map(acceptance.row, verdict.acceptance)
+        ),
+        markup.table(
+            "Scores, over pairs scored on both sides",
+            quality.COLUMNS,
+            map(quality.row, verdict.quality),
+        ),
+        markup.facts(facts(stored, zone)),
+    ]
+    return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
+
+
+def _cohorts(shown: Sequence[Finding]) -> Html:
+    return markup.chips(
+        (worst.outcome, markup.stacked(f"{words.OUTCOME_ICONS[worst.outcome]} {cohort}", "worst"))
+        for cohort, worst in worst_of_cohorts(shown).items()
+    )
+
+
+def _forests(shown: Sequence[Finding]) -> list[Html]:
+    made = []
+    for unit, title in findings.PANELS:
+        drawn = [finding for finding in shown if finding.unit == unit]
+        if drawn:
+            made += [markup.heading(title), static_forest.drawing(drawn, unit)]
+    return made

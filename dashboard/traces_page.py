@@ -1,0 +1,158 @@
+"""Whole traces: what an agent did, step by step, and how each step's cohort fares."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client, ClientError
+from collector.contract import Finding, Generation, RolloutOverview, Verdict
+from dashboard import address, charts, markup, rollout_choice, words
+from dashboard.markup import Cell, Column
+from dashboard.sections.findings import worst_first
+from dashboard.source import Source
+from dashboard.trace_steps import Step, steps
+
+RECENT = 200
+"""Newest generations whose traces are listed."""
+_STEPS = (
+    Column("Step"),
+    Column("Arm"),
+    Column("Cohort"),
+    Column("Duration", number=True),
+    Column("TTFT", number=True),
+    Column("Tokens", "output", number=True),
+    Column("Acceptance", number=True),
+    Column("Error"),
+)
+_DELTAS = (
+    Column("Step's cohort", "metric"),
+    Column("Outcome", "and the cell's role"),
+    Column("Candidate against baseline", number=True),
+    Column("Limits", "one-sided", number=True),
+    Column("Margin", number=True),
+    Column("n", "pairs", number=True),
+)
+
+
+def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
+    """Draw the trace that the address names, or one of the newest."""
+    overview = rollout_choice.choose(client, source, "traces")
+    if overview is None:
+        return
+    st.html(markup.title("Traces", overview.rollout))
+    newest = client.newest(RECENT, overview.rollout)
+    with st.container(key="trace-columns"):
+        beside, place = st.columns([1, 4])
+    with beside:
+        trace_id = _choose(newest, overview.rollout, zone)
+    with place:
+        _show_trace(client, overview, trace_id)
+
+
+def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
+    """Draw the newest traces, those of several generations first, and a field for any other."""
+    typed = address.typed("Trace id", "trace", of=rollout, placeholder="32 hexadecimal digits")
+    by_trace: dict[str, list[Generation]] = {}
+    for generation in newest:
+        by_trace.setdefault(generation.trace_id, []).append(generation)
+    ids = sorted(by_trace, key=lambda trace_id: -len(by_trace[trace_id]))[:15]
+    if not ids:
+        return typed or None
+    chosen: int | None = st.radio(
+        "Newest traces, the longest first",
+        options=range(len(ids)),
+        index=ids.index(typed) if typed in ids else None if typed else 0,
+        format_func=lambda i: markup.label(_line(ids[i], by_trace[ids[i]], zone)),
+        key=f"traces {rollout} {typed}",
+    )
+    if chosen is None or ids[chosen] == typed:
+        return typed or ids[0]
+    if typed:
+        st.query_params["trace"] = ids[chosen]
+        st.session_state.pop(f"trace {rollout}", None)
+        st.rerun()
+    return ids[chosen]
+
+
+def _line(trace_id: str, of: Sequence[Generation], zone: ZoneInfo | None) -> str:
+    first = min(generation.start_unix_ns for generation in of)
+    arms = sorted({generation.arm.value for generation in of if generation.arm is not None})
+    counted = words.counted(len(of), "generation")
+    return f"{trace_id[:12]}… · {counted} · {', '.join(arms)} · {words.moment(first, zone)}"
+
+
+def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None) -> None:
+    if trace_id is None:
+        st.html(markup.note("No trace yet: none of this rollout's generations is stored."))
+        return
+    try:
+        spans = client.trace(trace_id)
+    except ClientError as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY):
+            raise
+        st.html(
+            markup.panel(
+                "No such trace",
+                ["The collector holds no span of it: a trace id is 32 hexadecimal digits."],
+            )
+        )
+        return
+    found = steps(spans)
+    st.html(markup.heading(f"Trace {trace_id}: {words.counted(len(found), 'step')}"))
+    st.altair_chart(charts.waterfall(found), alt="Waterfall of the trace's steps")
+    rows = [_row(place, step) for place, step in enumerate(found, start=1)]
+    st.html(markup.table("Steps", _STEPS, rows, fit="cards"))
+    stored = next(iter(client.verdicts(overview.rollout, limit=1)), None)
+    _show_deltas(None if stored is None else stored.verdict, found)
+
+
+def _show_deltas(verdict: Verdict | None, found: Sequence[Step]) -> None:
+    cohorts = {s.generation.cohort for s in found if s.generation and s.generation.cohort}
+    findings = () if verdict is None else verdict.findings
+    deltas = [f for f in worst_first(findings) if f.cohort in cohorts]
+    if not deltas:
+        st.html(markup.note("No verdict has findings on these steps' cohorts yet."))
+        return
+    st.html(markup.table("How the steps' cohorts fare", _DELTAS, map(_delta, deltas), fit="cards"))
+
+
+def _row(place: int, step: Step) -> list[Cell]:
+    generation = step.generation
+    error = "✕ failed" if step.failed else ""
+    name = Cell(f"{place}. {step.name}")
+    duration = step.end_s - step.start_s
+    if generation is None:
+        blank = markup.numeric("")
+        times = markup.numeric(words.milliseconds(duration), duration)
+        return [name, Cell("–"), Cell("–"), times, blank, blank, blank, Cell(error)]
+    spec = generation.speculation
+    accepted = (
+        "did not speculate"
+        if spec is None
+        else words.draft_counts(spec.accepted_tokens, spec.draft_tokens, spec.steps)
+    )
+    return [
+        name,
+        Cell("–" if generation.arm is None else generation.arm.value),
+        Cell(generation.cohort or words.ABSENT),
+        markup.numeric(words.milliseconds(duration), duration),
+        markup.numeric(words.milliseconds(generation.ttft_s), generation.ttft_s),
+        markup.numeric(words.count(generation.output_tokens), generation.output_tokens),
+        markup.numeric(accepted),
+        Cell(generation.error_type or error),
+    ]
+
+
+def _delta(finding: Finding) -> list[Cell]:
+    unit = finding.unit
+    what = words.measure(finding.metric, finding.stat)
+    return [
+        Cell(markup.stacked(words.scope(finding.cohort), what)),
+        Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),
+        markup.numeric(words.in_unit(finding.estimate, unit), finding.estimate),
+        markup.numeric(words.limits(finding)),
+        markup.numeric(words.margin(finding), finding.margin),
+        markup.numeric(words.count(finding.n), finding.n),
+    ]

@@ -1,0 +1,167 @@
+"""Verdicts and policy: the history, what changed, each cell explained, and files to keep."""
+
+from collections.abc import Sequence
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import Finding, RolloutOverview, StoredVerdict
+from dashboard import address, markup, rollout_choice, states, verdict_changes, words
+from dashboard.markup import Cell, Column
+from dashboard.sections import verdict_files
+from dashboard.sections.findings import worst_first
+from dashboard.source import Source
+from dashboard.verdict_changes import Changed
+
+HISTORY = 50
+_HASH = 12
+_HISTORY = (
+    Column("Decided"),
+    Column("Verdict"),
+    Column("Pairs", number=True),
+    Column("Policy", "and its SHA-256"),
+    Column("Data SHA-256"),
+    Column("Verdict id"),
+)
+_CHANGES = (
+    Column("Finding", "cohort, metric"),
+    Column("Outcome", "before → after"),
+    Column("Estimate", "before → after", number=True),
+    Column("Limits", "before", number=True),
+    Column("Limits", "after", number=True),
+    Column("n", "before → after", number=True),
+)
+_CELLS = (
+    Column("Cell", "cohort, metric"),
+    Column("Role"),
+    Column("In words"),
+    Column("Method", "and its confidence"),
+)
+
+
+def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
+    """Draw the verdicts of the rollout that the address names."""
+    overview = rollout_choice.choose(client, source, "verdicts")
+    if overview is None:
+        return
+    st.html(markup.title("Verdicts and policy", overview.rollout))
+    history = client.verdicts(overview.rollout, limit=HISTORY)
+    if not history:
+        states.undecided(overview)
+        return
+    rows = [_row(stored, zone) for stored in history]
+    st.html(markup.table("Newest first", _HISTORY, rows, fit="cards"))
+    chosen = _choose("Verdict", "verdict", history, overview, zone)
+    st.subheader("Files", anchor="files")
+    verdict_files.show(client, chosen, zone)
+    st.subheader("What changed", anchor="changes")
+    _show_changes(chosen, history, overview, zone)
+    st.subheader("The policy, cell by cell", anchor="policy")
+    _show_policy(chosen)
+
+
+def _choose(
+    label: str,
+    name: str,
+    history: Sequence[StoredVerdict],
+    overview: RolloutOverview,
+    zone: ZoneInfo | None,
+) -> StoredVerdict:
+    by_id = {stored.id: stored for stored in history}
+    titles = [_title(stored, zone) for stored in history]
+    return by_id[address.choose(label, name, list(by_id), of=overview.rollout, titles=titles)]
+
+
+def _title(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
+    outcome = words.outcome(stored.verdict.outcome)
+    return f"{outcome} · {words.moment(stored.posted_unix_ns, zone)}"
+
+
+def _row(stored: StoredVerdict, zone: ZoneInfo | None) -> list[Cell]:
+    verdict = stored.verdict
+    policy = markup.stacked(verdict.policy_name, markup.shortened(verdict.policy_hash, _HASH))
+    return [
+        Cell(words.moment(stored.posted_unix_ns, zone)),
+        Cell(markup.stacked(markup.outcome(verdict.outcome), verdict.summary)),
+        markup.numeric(words.count(verdict.pairs), verdict.pairs),
+        Cell(policy),
+        Cell(markup.shortened(verdict.data_hash, _HASH)),
+        Cell(markup.shortened(stored.id, _HASH)),
+    ]
+
+
+def _show_changes(
+    chosen: StoredVerdict,
+    history: Sequence[StoredVerdict],
+    overview: RolloutOverview,
+    zone: ZoneInfo | None,
+) -> None:
+    others = [stored for stored in history if stored.id != chosen.id]
+    if not others:
+        st.html(markup.note("There is one verdict: nothing to compare it with."))
+        return
+    earlier = [s for s in others if s.posted_unix_ns <= chosen.posted_unix_ns]
+    later = [s for s in others if s.posted_unix_ns > chosen.posted_unix_ns]
+    before = _choose("Compared with", "before", [*earlier, *later], overview, zone)
+    for said in verdict_changes.about(before.verdict, chosen.verdict):
+        st.html(markup.note(said))
+    changed = verdict_changes.changes(before.verdict, chosen.verdict)
+    if not changed:
+        st.html(markup.note("No finding differs."))
+        return
+    caption = f"{words.counted(len(changed), 'finding')} differ, changed outcomes first"
+    st.html(markup.table(caption, _CHANGES, map(_change, changed), fit="cards"))
+
+
+def _change(change: Changed) -> list[Cell]:
+    before, after = change.before, change.after
+    either = after or before
+    unit = "ratio" if either is None else either.unit
+    estimates = [None if f is None else f.estimate for f in (before, after)]
+    return [
+        Cell(markup.stacked(change.what, words.compared(unit))),
+        Cell(markup.joined((_outcome(before), "→", _outcome(after)))),
+        markup.numeric(" → ".join(words.in_unit(value, unit) for value in estimates)),
+        markup.numeric("not there" if before is None else words.limits(before)),
+        markup.numeric("not there" if after is None else words.limits(after)),
+        markup.numeric(
+            " → ".join(words.count(None if f is None else f.n) for f in (before, after))
+        ),
+    ]
+
+
+def _outcome(finding: Finding | None) -> str:
+    return "not there" if finding is None else markup.outcome(finding.outcome)
+
+
+def _show_policy(stored: StoredVerdict) -> None:
+    verdict = stored.verdict
+    st.html(
+        markup.facts(
+            [
+                ("Policy", verdict.policy_name),
+                ("SHA-256", markup.shortened(verdict.policy_hash, _HASH)),
+                *((name, version) for name, version in sorted(verdict.versions.items())),
+            ]
+        )
+    )
+    st.html(
+        markup.note(
+            "The release passes where every cell that must pass does and none that must not fail "
+            "does. A limit is one-sided: a cell passes where the limit on its bad side is within "
+            "the margin, fails where the other one is beyond it, and is else inconclusive."
+        )
+    )
+    rows = [_cell(finding) for finding in worst_first(verdict.findings)]
+    st.html(markup.table("Cells of this verdict", _CELLS, rows, fit="cards"))
+
+
+def _cell(finding: Finding) -> list[Cell]:
+    about = f"{finding.method}, {words.confidence(finding)}"
+    return [
+        Cell(words.cell(finding)),
+        Cell(words.ROLE_WORDS[finding.role]),
+        Cell(words.hypothesis(finding)),
+        Cell(about),
+    ]

@@ -1,0 +1,174 @@
+"""The pages of pairs, traces, acceptance and verdicts, run by Streamlit's own test harness."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from dashboard_seed.agent import TRACE
+from dashboard_seed.generations import FATES
+from dashboard_seed.verdicts import verdict
+from page_running import rollout, shown
+from streamlit.testing.v1 import AppTest
+
+from collector.client import Client
+from dashboard import source
+
+FAILED = "support-k8-relaxed"
+
+
+@pytest.fixture(autouse=True)
+def closed_clients() -> Iterator[None]:
+    """Close what the pages opened."""
+    yield
+    source.client.clear()
+
+
+def pairs(monkeypatch: pytest.MonkeyPatch, database: str, **query: str) -> AppTest:
+    """Return the pairs' page of the failed rollout, run once."""
+    return rollout(monkeypatch, database, module="pairs", rollout=FAILED, **query)
+
+
+def test_the_worst_pairs_come_first(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """Regressions lead the list, a page at a time."""
+    app = pairs(monkeypatch, seeded_database)
+    options = app.radio[0].options
+    assert len(options) == 15
+    assert options[0].replace("\\", "") == (
+        "chat-002 · repeat 0 · chat · ▼ task completion 1.000 → 0.250"
+    )
+    assert "240 pairs, regressions first: in 36 the candidate scored lower." in shown(app)
+    assert "1–15 of 240" in shown(app)
+
+
+@pytest.mark.parametrize(
+    ("query", "counted"),
+    [
+        ({"show": "regressed"}, "36 pairs"),
+        ({"show": "improved"}, "0 pairs"),
+        ({"show": "trouble"}, "3 pairs"),
+        ({"show": "regressed", "cohort": "rag"}, "6 pairs"),
+        ({"show": "regressed", "by": "groundedness"}, "6 pairs"),
+        ({"find": "JSON-00"}, "20 pairs"),
+        ({"cohort": "summary", "find": "rag"}, "0 pairs"),
+    ],
+)
+def test_each_filter_leaves_its_pairs(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str, query: dict[str, str], counted: str
+) -> None:
+    """Cohort, kind, metric and text narrow the list alone and together."""
+    assert f"{counted}, regressions first" in shown(pairs(monkeypatch, seeded_database, **query))
+
+
+def test_failed_and_missing_sides_are_named(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Trouble is told apart."""
+    app = pairs(monkeypatch, seeded_database, show="trouble")
+    assert [option.replace("\\", "") for option in app.radio[0].options] == [
+        "chat-011 · repeat 0 · chat · candidate failed",
+        "chat-011 · repeat 1 · chat · candidate failed",
+        "code-019 · repeat 1 · code · candidate missing",
+    ]
+
+
+def test_a_page_that_the_address_names(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """The second page goes on where the first ends; one beyond the end is the last."""
+    assert "16–30 of 240" in shown(pairs(monkeypatch, seeded_database, page="2"))
+
+
+def test_a_pair_shows_both_sides(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """Prompt, answers, scores and measurements stand together, each as it was recorded."""
+    app = pairs(monkeypatch, seeded_database, prompt="rag-002", repeat="0")
+    text = shown(app)
+    for part in (
+        "Prompt system You are a desk. user Question 2 on rag?",
+        "The answers share their first 15 characters, then part at ▶.",
+        "<script>alert(1)</script>",
+        "groundedness lexical 1 1.000 groundedness of an <i>answer</i> 0.250",
+        "Draft tokens did not speculate 56 of 128 draft tokens accepted, in 32 verify steps",
+    ):
+        assert part in text
+    assert [expander.label for expander in app.expander] == ["Context: 2 passages", "Reference"]
+
+
+def test_the_support_of_each_part_can_be_marked(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Where a score has spans, supported and unsupported parts carry a sign."""
+    app = pairs(monkeypatch, seeded_database, prompt="rag-002", repeat="0", mark="support")
+    text = shown(app)
+    assert "✓ Refunds take 5 days" in text
+    assert "✕ <script>alert(1)" in text
+
+
+def test_a_side_that_is_missing_says_so(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """The other side is shown alone."""
+    text = shown(pairs(monkeypatch, seeded_database, prompt="code-019", repeat="1"))
+    assert "The candidate never arrived." in text
+    assert "def total(prices):" in text
+
+
+def test_contract_violations_are_named_on_the_pair(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """A span whose counts break the contract says which law."""
+    text = shown(pairs(monkeypatch, seeded_database, prompt="chat-005", repeat="0"))
+    assert "Contract kept broken: counts:accepted_exceeds_draft" in text
+
+
+def test_raw_spans_are_shown_on_demand(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Both sides' spans stand there as JSON, text as text."""
+    text = shown(pairs(monkeypatch, seeded_database, prompt="rag-002", repeat="0", spans="1"))
+    assert '"draftgate.prompt.id": "rag-002"' in text
+
+
+def test_an_agents_trace_is_a_tree_with_its_arms(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Every step stands in its place, and its cohort's findings below."""
+    text = shown(
+        rollout(monkeypatch, seeded_database, module="traces", rollout=FAILED, trace=TRACE)
+    )
+    steps = text[text.index("Steps") :]
+    assert re.findall(r"\b\d\. ([a-z]+)", steps) == [
+        "agent",
+        "plan",
+        "chat",
+        "retrieve",
+        "tool",
+        "chat",
+    ]
+    assert "3. chat desk-1b candidate chat 850.0 ms 61.00 ms 64 44 of 80 draft tokens" in steps
+    assert "rag task completion ✕ Fail must not fail −0.1500" in steps
+
+
+def test_acceptance_is_split_by_what_it_depends_on(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Every plot says its n, and another fingerprint is called a drift."""
+    text = shown(rollout(monkeypatch, seeded_database, module="acceptance", rollout=FAILED))
+    assert "n = 238 generations of the candidate." in text
+    assert "⚑ 2 fingerprints of target, draft, engine and flags" in text
+    assert "Advice, as of “draftgate advise”" in text
+
+
+def test_two_verdicts_are_compared_cell_by_cell(
+    monkeypatch: pytest.MonkeyPatch, undecided_database: str
+) -> None:
+    """What differs is listed with both values; a changed outcome comes first."""
+    failed = replace(verdict(FATES[1]), rollout="support-k4", policy_hash="0" * 64)
+    with Client.local(undecided_database) as client:
+        client.post_verdict(verdict(FATES[0]))
+        client.post_verdict(failed)
+    text = shown(rollout(monkeypatch, undecided_database, module="verdicts", rollout="support-k4"))
+    assert "The verdict went from ✓ Pass to ✕ Fail." in text
+    assert "The policy is not the same" in text
+    changes = text[text.index("findings differ") :]
+    assert changes.index("✓ Pass → ✕ Fail") < changes.index("end to end geometric mean")
