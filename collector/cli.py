@@ -10,6 +10,7 @@ import typer
 from collector import db_cli, export_cli, exposure, keys_cli, logs, server
 from collector.command_line import Database, one_line_errors, open_store, seconds_of
 from collector.logs import LogFormat, LogLevel
+from collector.otlp import native
 from collector.settings import Settings, of_options, policy_of
 
 app = typer.Typer(no_args_is_help=True, help="The collector: OTLP in, SQL behind.")
@@ -97,6 +98,7 @@ def serve(  # noqa: PLR0913  # one parameter an option
             if settings.require_keys:
                 exposure.check_keys(store, settings.host)
     _warn_if_exposed(settings)
+    _note_if_not_compiled()
     logs.configure(settings.log_format, settings.log_level)
     server.run(settings, listeners, lambda: _announce(listeners, settings))
 
@@ -114,6 +116,15 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
     content = "kept, redacted" if settings.capture_content else "dropped, numbers alone are kept"
     typer.echo(f"Prompts and answers: {content}")
     sys.stdout.flush()  # whoever waits for the address may read from a pipe
+
+
+def _note_if_not_compiled() -> None:
+    if not native.is_compiled():
+        typer.echo(
+            "note: the reader of spans is not compiled here, and takes five times as long to read "
+            "them; install a C compiler, then Draftgate again",
+            err=True,
+        )
 
 
 def _warn_if_exposed(settings: Settings) -> None:

@@ -1,12 +1,16 @@
 """The compiled reader of trace bodies against the long way, protobuf's and Python's."""
 
+import dataclasses
 import gc
 import shutil
 import sys
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from otlp_bodies import export_request
 
+from collector.client import Client
 from collector.contract import Content, Span, Speculation, encode
 from collector.errors import OtlpError
 from collector.otlp import native, wire
@@ -26,6 +31,7 @@ from tests.collector.test_fuzz_otlp import GenerationOf, attribute_maps, span_li
 pytestmark = pytest.mark.skipif(
     not native.is_compiled() and shutil.which("cc") is None, reason="no C compiler to build it with"
 )
+ROOT = Path(__file__).parents[2]
 MANY = settings(
     deadline=None,
     max_examples=150,
@@ -256,3 +262,24 @@ def test_keys_are_forgotten_in_time(generation_of: GenerationOf) -> None:
         native.read(export_request([encode(generation_of(1, dims=dims))]).SerializeToString())
     assert native._readers is not None
     assert native._readers.reader.known() < 4096 + 200
+
+
+def test_without_it_the_collector_says_so_and_stores_the_same(
+    serve: Callable[..., Any], database_url: str, generation_of: GenerationOf, tmp_path: Path
+) -> None:
+    """A collector that was installed without a compiler is slower, and no different."""
+    hide = "import sys; sys.modules['collector.otlp._span_reader'] = None\n"
+    (tmp_path / "sitecustomize.py").write_text(hide)
+    server = serve(database_url, env={"PYTHONPATH": f"{tmp_path}:{ROOT}"})
+    sent = generation_of(1, dims={"a": "b"})
+    with Client(server.url) as client:
+        httpx.post(
+            f"{server.url}/v1/traces",
+            content=export_request([encode(sent)]).SerializeToString(),
+            headers={"Content-Type": "application/x-protobuf"},
+        ).raise_for_status()
+        (stored,) = client.generations(sent.rollout or "")
+    server.process.terminate()
+    _, errors = server.process.communicate(timeout=20)
+    assert dataclasses.replace(stored, content=sent.content) == sent
+    assert "the reader of spans is not compiled here" in errors
