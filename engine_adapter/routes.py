@@ -56,6 +56,8 @@ class HttpRoute(Section):
     """The name that the server knows the model by."""
     metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     """Its Prometheus metrics; absent, where the engine usually serves them."""
+    gpu_metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    """A DCGM exporter on the machine that serves it."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """The environment variable that holds the key; the key itself never stands in the file."""
     headers: dict[str, str] = {}
