@@ -1,17 +1,19 @@
 """Run a rollout file's experiment from start to delivery."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
 from collector.contract import Arm, Generation
 from engine_adapter import generator_lag, journal, runner, traces, workload
+from engine_adapter.engine_samples import EngineSampler, Source
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.generator_lag import Lag, LoopWatch
 from engine_adapter.journal import Journal
 from engine_adapter.rollout_file import Rollout
+from engine_adapter.routes import HttpRoute
 from engine_adapter.schedule import Turn, turns
 from engine_adapter.telemetry import SpanSender
 
@@ -27,6 +29,8 @@ class RunCounts(NamedTuple):
     """How much later than due requests were sent; measured in open loops."""
     loop_lag: Lag = generator_lag.summary(())
     """How long what was due in this process waited for it."""
+    engine_samples: int = 0
+    """Gauges of the engines' own metrics."""
 
 
 class Step(NamedTuple):
@@ -99,6 +103,12 @@ class _Replay:
                 opened.push_async_callback(engines[arm].close)
             sender.check()
             self._progress(Step(None, self._resumed, self._total))
+            sampler = EngineSampler(
+                await _sources(rollout, engines),
+                rollout=rollout.rollout,
+                collector_url=rollout.collector.url,
+            )
+            await opened.enter_async_context(sampler)
             watch = await opened.enter_async_context(LoopWatch())
             experiment = runner.Experiment(
                 rollout=rollout.rollout,
@@ -119,6 +129,7 @@ class _Replay:
             self._resumed,
             generator_lag.summary(self._lags_s),
             generator_lag.summary(watch.lags_s),
+            sampler.tally.sent,
         )
 
     def _count(self, generation: Generation) -> None:
@@ -127,6 +138,18 @@ class _Replay:
         if generation.client_lag_s is not None:
             self._lags_s.append(generation.client_lag_s)
         self._progress(Step(generation, self._resumed + self._made, self._total))
+
+
+async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Source]:
+    """Return the pages of metrics that the routes have."""
+    found = []
+    for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
+        url = (await engines[arm].probe()).metrics_url
+        if url is not None:
+            found.append(Source(arm, url, engines[arm].info.provider))
+        if isinstance(route, HttpRoute) and route.gpu_metrics_url is not None:
+            found.append(Source(arm, route.gpu_metrics_url, "dcgm"))
+    return found
 
 
 def _show_nothing(_step: Step) -> None:

@@ -56,11 +56,16 @@ class HttpRoute(Section):
     """The name that the server knows the model by."""
     metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     """Its Prometheus metrics; absent, where the engine usually serves them."""
+    gpu_metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
+    """A DCGM exporter on the machine that serves it."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     """The environment variable that holds the key; the key itself never stands in the file."""
     headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}  # Any: JSON that the engine understands
     """Keys added to every request's body."""
+    start: Annotated[str, Field(min_length=1)] | None = None
+    """The command that serves it, for `draftgate sweep`: {port} and {k} are filled in."""
+    start_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """For a whole answer."""
     first_byte_timeout_s: Annotated[float, Field(gt=0)] = 120.0
@@ -75,6 +80,8 @@ class HttpRoute(Section):
                     f"`headers` holds {name!r}; put the key into an environment variable and its "
                     "name into `api_key_env`"
                 )
+        if self.start is not None and ("{port}" in self.start) != ("{port}" in self.url):
+            raise ValueError("`start` and `url` hold {port} both, or neither")
         for key in ("messages", "stream"):
             if key in self.extra_body:
                 raise ValueError(f"`extra_body` holds {key!r}, which each request sets itself")

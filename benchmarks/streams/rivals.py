@@ -72,7 +72,10 @@ def _install(environment: Path, package: str) -> str:
     if not python.exists():
         print(f"installing {package} into {environment}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)  # noqa: S603
-        _run([str(python), "-m", "pip", "install", "--quiet", package], environment)
+        # Their trees are large: pip took over 15 minutes to resolve one, uv seconds.
+        _run([str(python), "-m", "pip", "install", "--quiet", "uv"], environment)
+        uv = str(environment / "bin" / "uv")
+        _run([uv, "pip", "install", "--quiet", "--python", str(python), package], environment)
     code = f"from importlib.metadata import version; print(version({package!r}))"
     return _run([str(python), "-c", code], environment).strip()
 
@@ -104,10 +107,13 @@ def _children_cpu_s() -> float:
 
 def _guidellm(url: str, streams: int, requests: int, folder: Path) -> list[str]:
     return [
-        *("guidellm", "benchmark", "run", "--target", url.removesuffix("/v1"), "--model", "m"),
-        *("--profile", "concurrent", "--rate", str(streams), "--max-requests", str(requests)),
-        *("--data", "prompt_tokens=16,output_tokens=100", "--processor", str(_TOKENIZER)),
-        *("--output-dir", str(folder), "--outputs", "json", "--disable-console-interactive"),
+        *("guidellm", "run", "--backend"),
+        f"kind=openai_http,target={url.removesuffix('/v1')},model=m",
+        *("--profile", f"kind=concurrent,streams={streams}"),
+        *("--constraint", f"kind=max_requests,count={requests}"),
+        *("--data", "kind=synthetic_text,prompt_tokens=16,output_tokens=100"),
+        *("--tokenizer", f"kind=hf_auto,model={_TOKENIZER}"),
+        *("--output", f"kind=json,path={folder / 'report.json'}", "--disable-console"),
     ]
 
 
@@ -125,7 +131,7 @@ def _aiperf(url: str, streams: int, requests: int, folder: Path) -> list[str]:
     return [
         *("aiperf", "profile", "--model", "m", "--url", url.removesuffix("/v1")),
         *("--endpoint-type", "chat", "--streaming", "--concurrency", str(streams)),
-        *("--request-count", str(requests), "--tokenizer", str(_TOKENIZER)),
+        *("--request-count", str(requests), "--tokenizer", "builtin"),
         *("--synthetic-input-tokens-mean", "16", "--output-tokens-mean", "100"),
         *("--artifact-dir", str(folder), "--ui", "none"),
     ]

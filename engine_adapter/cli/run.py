@@ -57,7 +57,7 @@ def run(
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
-        with closing(notes), _terminated_as_interrupted():
+        with closing(notes), terminated_as_interrupted():
             counts = replay_with_progress(rollout, errors, notes=notes)
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
@@ -70,7 +70,7 @@ def run(
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """Let SIGTERM do what Ctrl-C does: send what was answered, then end."""
     before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:

@@ -38,7 +38,7 @@ def rollout(random_pair: dict[str, Path], tmp_path: Path) -> dict[str, object]:
 def run(folder: Path, content: dict[str, object], *options: str) -> tuple[int, str, str]:
     path = folder / "rollout.yaml"
     path.write_text(yaml.safe_dump(content))
-    result = CliRunner().invoke(app, [str(path), *options])
+    result = CliRunner().invoke(app, ["run", str(path), *options])
     return result.exit_code, result.stdout, result.stderr.strip()
 
 
@@ -58,6 +58,7 @@ def test_every_generation_is_stored_with_its_counts(
             "failed": 0,
             "resumed": 0,
             "send_lag": nothing,
+            "engine_samples": 0,
         }
         with Client(url) as client:
             (overview,) = client.rollouts()

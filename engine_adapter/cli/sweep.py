@@ -1,0 +1,133 @@
+"""`draftgate sweep`: one rollout for each draft length and load."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from engine_adapter import rollout_file, sweep_table
+from engine_adapter import sweep as sweeps
+from engine_adapter.cli.run import terminated_as_interrupted
+from engine_adapter.errors import AdapterError
+from engine_adapter.replay import RunCounts, Step
+from engine_adapter.rollout_file import CollectorAddress, Rollout
+from engine_adapter.sweep import Configuration, Plan
+from engine_adapter.sweep_table import Row
+
+
+def sweep(  # an option each
+    file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
+    k: Annotated[str, typer.Option(help="Draft tokens a step, as 0,2,4; 0 is an A/A control.")],
+    concurrency: Annotated[str, typer.Option(help="Requests in flight, as 1,4,16.")] = "1",
+    url: Annotated[
+        list[str] | None, typer.Option(help="A candidate served already, as 4=http://host:8000/v1.")
+    ] = None,
+    collector: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to send to; wins over the file's."
+        ),
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Run a rollout for every k and concurrency, each stored under a name of its own.
+
+    Stopped, it goes on where it was when it is run again.
+
+    Example: draftgate sweep rollout.yaml --k 0,1,2,4,8 --concurrency 1,4
+    """
+    errors = Console(stderr=True)
+    try:
+        rollout = rollout_file.read(file)
+        if collector is not None:
+            address = CollectorAddress(url=collector)
+            rollout = rollout.model_copy(update={"collector": address})
+        plan = Plan(
+            _numbers(k, "--k", least=0), _numbers(concurrency, "--concurrency", least=1), _urls(url)
+        )
+        with terminated_as_interrupted():
+            rows = _rows(file, rollout, plan, errors)
+    except AdapterError as exc:
+        errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(2) from exc
+    except KeyboardInterrupt as exc:
+        errors.print("stopped; what was answered is stored; the same command goes on")
+        raise typer.Exit(130) from exc
+    if as_json:
+        typer.echo(json.dumps([row._asdict() for row in rows]))
+    else:
+        _print(rows)
+
+
+def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Row]:
+    made: list[Configuration] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("sweep", total=None)
+
+        def show(configuration: Configuration, step: Step) -> None:
+            text = f"{rollout.rollout} {configuration.label}"
+            bar.update(task, completed=step.done, total=step.total, description=text)
+
+        def done(configuration: Configuration, _counts: RunCounts) -> None:
+            made.append(configuration)
+
+        sweeps.run(file, rollout, plan, show=show, done=done)
+    return [sweep_table.row(configuration, rollout.collector.url) for configuration in made]
+
+
+def _numbers(text: str, option: str, *, least: int) -> list[int]:
+    if not re.fullmatch(r"\d{1,4}(,\d{1,4})*", text):
+        raise typer.BadParameter(f"{text!r}; wanted numbers such as 1,4,16", param_hint=option)
+    numbers = list(dict.fromkeys(int(part) for part in text.split(",")))
+    if min(numbers) < least:
+        raise typer.BadParameter(f"{text!r}; wanted numbers from {least} on", param_hint=option)
+    return numbers
+
+
+def _urls(given: list[str] | None) -> dict[int, str]:
+    urls = {}
+    for text in given or ():
+        number, _, url = text.partition("=")
+        if not number.isdigit() or not re.match(r"https?://[^/\s]+", url):
+            raise typer.BadParameter(f"{text!r}; wanted K=http://…", param_hint="--url")
+        urls[int(number)] = url
+    return urls
+
+
+def _print(rows: list[Row]) -> None:
+    table = Table("rollout", "k", "in flight", "speed-up", "TTFT", "acceptance", "tokens a step")
+    for row in rows:
+        table.add_row(
+            row.rollout,
+            str(row.k),
+            str(row.concurrency),
+            _shown(row.speed_up, "×"),
+            _shown(row.ttft_ratio, "×"),
+            _shown(row.acceptance_rate, ""),
+            _shown(row.acceptance_length, ""),
+        )
+    console = Console(soft_wrap=True)
+    console.print(table)
+    failed = sum(row.failed for row in rows)
+    if failed:
+        console.print(f"{failed} requests failed")
+    speculative = [row.rollout for row in rows if row.k]
+    if len(speculative) > 1:
+        others = " ".join(f"--with {name}" for name in speculative[1:])
+        console.print(f"Next: draftgate advise {speculative[0]} {others}", markup=False)
+
+
+def _shown(value: float | None, unit: str) -> str:
+    return "–" if value is None else f"{value:.2f}{unit}"

@@ -1,0 +1,102 @@
+"""An engine's server, started by the command of its route, and stopped at the end."""
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from engine_adapter.errors import EngineSetupError
+from engine_adapter.routes import HttpRoute
+
+_ASK_EVERY_S = 0.25
+_LOADING = (
+    httpx.codes.BAD_GATEWAY,
+    httpx.codes.SERVICE_UNAVAILABLE,
+    httpx.codes.GATEWAY_TIMEOUT,
+)
+_STOPS_WITHIN_S = 15.0
+
+
+@contextlib.contextmanager
+def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
+    """Serve a route by its `start` command; yield it with the URL at which it answers.
+
+    `{port}` becomes a free port and `{k}` the draft tokens. What the command prints goes to the
+    log. Raises `EngineSetupError` where it ends, or does not answer within `start_timeout_s`.
+    """
+    if route.start is None:
+        yield route
+        return
+    port = str(_free_port())
+    command = [_filled(part, port, k) for part in shlex.split(route.start)]
+    filled = route.model_copy(update={"url": _filled(route.url, port, k), "start": None})
+    with log.open("wb") as output:
+        try:
+            # A group of its own: engines leave workers behind when the parent alone is stopped.
+            process = subprocess.Popen(  # noqa: S603  # the user's own command, without a shell
+                command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as exc:
+            raise EngineSetupError(
+                f"start: {command[0]!r} cannot be run: {exc.strerror}; give its whole path"
+            ) from exc
+        try:
+            _await_answer(process, filled, route.start_timeout_s, log)
+            yield filled
+        finally:
+            _stop(process)
+
+
+def _filled(text: str, port: str, k: int) -> str:
+    # Not str.format: a command may hold braces of its own, such as JSON.
+    return text.replace("{port}", port).replace("{k}", str(k))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_answer(
+    process: "subprocess.Popen[bytes]", route: HttpRoute, within_s: float, log: Path
+) -> None:
+    deadline_s = time.monotonic() + within_s
+    while time.monotonic() < deadline_s:
+        if process.poll() is not None:
+            raise EngineSetupError(
+                f"start: the server ended with exit code {process.returncode}: {_last_line(log)}; "
+                f"see {log}"
+            )
+        with contextlib.suppress(httpx.HTTPError):
+            # While it loads, an engine refuses connections or answers 503.
+            answer = httpx.get(f"{route.url.rstrip('/')}/models", trust_env=False, timeout=5)
+            if answer.status_code not in _LOADING:
+                return
+        time.sleep(_ASK_EVERY_S)
+    raise EngineSetupError(
+        f"start: nothing answers at {route.url}/models within {within_s:g} s; see {log}, or raise "
+        "`start_timeout_s`"
+    )
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_STOPS_WITHIN_S)
+            return

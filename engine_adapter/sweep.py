@@ -1,0 +1,132 @@
+"""One rollout for each draft length and load, under a name of its own."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from engine_adapter import journal
+from engine_adapter.engines import EngineOpener
+from engine_adapter.errors import RolloutFileError
+from engine_adapter.replay import RunCounts, Step, replay
+from engine_adapter.rollout_file import Rollout
+from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+from engine_adapter.server_process import serving
+
+
+class Configuration(NamedTuple):
+    """One rollout of a sweep."""
+
+    k: int
+    concurrency: int
+    rollout: Rollout
+
+    @property
+    def label(self) -> str:
+        """What tells it from the others."""
+        return f"k{self.k}-c{self.concurrency}"
+
+
+class Plan(NamedTuple):
+    """What a sweep varies."""
+
+    ks: Sequence[int]
+    concurrencies: Sequence[int]
+    urls: Mapping[int, str]
+    """Candidates that are served already, by k."""
+
+
+Show = Callable[[Configuration, Step], None]
+Done = Callable[[Configuration, RunCounts], None]
+
+
+def run(file: Path, rollout: Rollout, plan: Plan, *, show: Show, done: Done) -> None:
+    """Run every configuration, or what is left of it; raises `AdapterError`.
+
+    The baseline is served once, the candidate once for each k. With k = 0 the candidate is the
+    baseline's own route: an A/A control.
+    """
+    opener = EngineOpener()
+    if rollout.load.is_open:
+        raise RolloutFileError(
+            f"{file}: load.mode: a sweep varies the concurrency of a closed loop, and mode is "
+            f"{rollout.load.mode}"
+        )
+    for k in plan.ks:  # before anything is started
+        _candidate(rollout, k, plan.urls)
+    with _served(rollout.baseline, 0, _log(file, "baseline")) as baseline:
+        for k in plan.ks:
+            route = baseline if k == 0 else _candidate(rollout, k, plan.urls)
+            with _served(route, k, _log(file, f"k{k}")) as candidate:
+                for concurrency in plan.concurrencies:
+                    made = _configured(rollout, k, concurrency, baseline, candidate)
+                    _run_one(file, made, opener, show, done)
+
+
+def _configured(
+    rollout: Rollout, k: int, concurrency: int, baseline: Route, candidate: Route
+) -> Configuration:
+    update = {
+        "rollout": f"{rollout.rollout}-k{k}-c{concurrency}",
+        "baseline": baseline,
+        "candidate": candidate,
+        "load": rollout.load.model_copy(update={"concurrency": concurrency}),
+    }
+    return Configuration(k, concurrency, rollout.model_copy(update=update))
+
+
+def _run_one(file: Path, made: Configuration, opener: EngineOpener, show: Show, done: Done) -> None:
+    beside = file.with_name(f"{file.name}.{made.label}")
+    notes = journal.open_beside(beside, _without_ports(made.rollout), fresh=False)
+    with contextlib.closing(notes):
+        counts = replay(
+            made.rollout, opener=opener, notes=notes, progress=lambda step: show(made, step)
+        )
+    done(made, counts)
+
+
+def _without_ports(rollout: Rollout) -> Rollout:
+    """Return what stays the same when a server is started again, at another port."""
+
+    def plain(route: Route) -> Route:
+        if isinstance(route, HttpRoute):
+            return route.model_copy(update={"url": "http://started"})
+        return route
+
+    return rollout.model_copy(
+        update={"baseline": plain(rollout.baseline), "candidate": plain(rollout.candidate)}
+    )
+
+
+def _candidate(rollout: Rollout, k: int, urls: Mapping[int, str]) -> Route:
+    """Return the candidate with k draft tokens a step; raises `RolloutFileError`."""
+    route = rollout.candidate
+    if k == 0:
+        return rollout.baseline
+    if isinstance(route, TransformersRoute):
+        lookup = route.prompt_lookup_num_tokens is not None
+        if not lookup and route.draft_model is None:
+            raise RolloutFileError("candidate: a sweep needs a `draft_model`, or prompt lookup")
+        key = "prompt_lookup_num_tokens" if lookup else "num_speculative_tokens"
+        return route.model_copy(update={key: k})
+    if k in urls:
+        return route.model_copy(update={"url": urls[k], "start": None})
+    if route.start is None or "{k}" not in route.start:
+        raise RolloutFileError(
+            f"candidate: nothing serves k = {k}; give a command with {{k}} and {{port}} under "
+            f"`start:`, or --url {k}=http://…"
+        )
+    return route
+
+
+@contextlib.contextmanager
+def _served(route: Route, k: int, log: Path) -> Iterator[Route]:
+    if isinstance(route, HttpRoute):
+        with serving(route, k=k, log=log) as served:
+            yield served
+    else:
+        yield route
+
+
+def _log(file: Path, what: str) -> Path:
+    return file.with_name(f"{file.name}.{what}.log")

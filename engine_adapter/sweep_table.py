@@ -1,0 +1,96 @@
+"""What a sweep's rollouts came to, as the collector sums them up over HTTP."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import httpx
+
+from engine_adapter.collector_access import CollectorAccess
+from engine_adapter.errors import TelemetryError
+from engine_adapter.sweep import Configuration
+
+_SUMS = (
+    "generations",
+    "errors",
+    "output_tokens",
+    "e2e_s_sum",
+    "e2e_s_count",
+    "ttft_s_sum",
+    "ttft_s_count",
+    "spec_steps",
+    "spec_draft_tokens",
+    "spec_accepted_tokens",
+)
+
+
+class Row(NamedTuple):
+    """One configuration; `None` where nobody measured it."""
+
+    rollout: str
+    k: int
+    concurrency: int
+    generations: int
+    failed: int
+    speed_up: float | None
+    """The baseline's mean end-to-end time over the candidate's."""
+    ttft_ratio: float | None
+    """The candidate's mean time to first token over the baseline's."""
+    acceptance_rate: float | None
+    """Accepted over proposed draft tokens."""
+    acceptance_length: float | None
+    """Tokens a verify step, the bonus token included."""
+
+
+def row(configuration: Configuration, collector_url: str) -> Row:
+    """Return a stored configuration's row; raises `TelemetryError`."""
+    name = configuration.rollout.rollout
+    baseline, candidate = _arms(collector_url, name)
+    slow, fast = _mean(baseline, "e2e_s"), _mean(candidate, "e2e_s")
+    first, last = _mean(baseline, "ttft_s"), _mean(candidate, "ttft_s")
+    accepted, steps = candidate.get("spec_accepted_tokens"), candidate.get("spec_steps")
+    return Row(
+        rollout=name,
+        k=configuration.k,
+        concurrency=configuration.concurrency,
+        generations=int((baseline["generations"] or 0) + (candidate["generations"] or 0)),
+        failed=int((baseline["errors"] or 0) + (candidate["errors"] or 0)),
+        speed_up=_ratio(slow, fast),
+        ttft_ratio=_ratio(last, first),
+        acceptance_rate=_ratio(accepted, candidate.get("spec_draft_tokens")),
+        acceptance_length=None if accepted is None or not steps else 1 + accepted / steps,
+    )
+
+
+Sums = Mapping[str, float | None]
+
+
+def _arms(collector_url: str, rollout: str) -> tuple[Sums, Sums]:
+    access = CollectorAccess.from_environment()
+    url = f"{collector_url.rstrip('/')}/api/v1/rollouts/{quote(rollout, safe='')}/summary"
+    try:
+        answer = httpx.get(url, headers=access.headers, verify=access.tls(), timeout=60)
+        answer.raise_for_status()
+        summaries = answer.json()["summary"]
+    except (httpx.HTTPError, ValueError, KeyError) as exc:
+        raise TelemetryError(
+            f"{url}: the sweep is stored, and its summary cannot be read: {exc}"
+        ) from exc
+    return _summed(summaries, "baseline"), _summed(summaries, "candidate")
+
+
+def _summed(summaries: Sequence[Mapping[str, Any]], arm: str) -> Sums:  # Any: the API's JSON
+    """Return an arm's sums over its cohorts; what no cohort measured is `None`."""
+    cohorts = [summary for summary in summaries if summary["arm"] == arm]
+    return {
+        name: sum(found) if (found := [c[name] for c in cohorts if c[name] is not None]) else None
+        for name in _SUMS
+    }
+
+
+def _mean(sums: Sums, metric: str) -> float | None:
+    return _ratio(sums[f"{metric}_sum"], sums[f"{metric}_count"])
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole

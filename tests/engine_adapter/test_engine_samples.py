@@ -1,0 +1,83 @@
+"""What engines say of their own load while a run lasts, from their pages into the collector."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from scripted_server import Reply, Route, Step
+from scripted_server import running as serving
+
+from collector.client import Client
+from collector.contract import Arm
+from demo.collector_process import running
+from engine_adapter.engine_samples import EngineSampler, Source, Tally, exported
+
+PAGE = """# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="m"} 3.0
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25
+# TYPE vllm:generation_tokens counter
+vllm:generation_tokens_total{engine="0",model_name="m"} 900.0
+"""
+
+
+def page(text: str) -> Route:
+    reply = Reply([Step.of(text.encode())], headers={"content-type": "text/plain"})
+    return Route(reply, path="/metrics")
+
+
+def sampled(url: str, collector_url: str, *, at_least: int) -> Tally:
+    """Sample a page until so many scrapes were sent or failed."""
+
+    async def sample() -> Tally:
+        source = Source(Arm.CANDIDATE, url, "vllm")
+        sampler = EngineSampler([source], rollout="r", collector_url=collector_url, every_s=0.01)
+        deadline = time.monotonic() + 60
+        async with sampler:
+            while sum(sampler.tally) < at_least and time.monotonic() < deadline:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        return sampler.tally
+
+    return asyncio.run(sample())
+
+
+def test_gauges_become_samples_of_the_rollout_and_arm(tmp_path: Path) -> None:
+    """Stored with engine, instance, labels, rollout and arm; counters are not asked for."""
+    with serving(page(PAGE)) as server, running(tmp_path / "d.db", tmp_path / "log") as url:
+        tally = sampled(f"{server.root}/metrics", url, at_least=4)
+        assert tally.sent >= 4
+        assert tally.failed == 0
+        with Client(url) as client:
+            found = list(client.samples("vllm:kv_cache_usage_perc"))
+    first = found[0]
+    assert (first.value, first.service_name, first.instance) == (
+        0.25,
+        "vllm",
+        server.root.removeprefix("http://"),
+    )
+    assert first.attributes == {
+        "engine": "0",
+        "model_name": "m",
+        "draftgate.rollout": "r",
+        "draftgate.arm": "candidate",
+    }
+
+
+def test_a_page_that_fails_is_counted_and_ends_nothing(tmp_path: Path) -> None:
+    """No server, a page that is no metrics, a collector that is gone: each a failed scrape."""
+    with (
+        running(tmp_path / "d.db", tmp_path / "log") as url,
+        serving(page("no {metrics")) as server,
+    ):
+        assert sampled("http://127.0.0.1:1/metrics", url, at_least=2).sent == 0
+        assert sampled(f"{server.root}/metrics", url, at_least=2).sent == 0
+    with serving(page(PAGE)) as server:
+        tally = sampled(f"{server.root}/metrics", "http://127.0.0.1:1", at_least=2)
+    assert (tally.sent, tally.failed >= 2) == (0, True)
+
+
+def test_a_page_that_is_none_is_refused() -> None:
+    """What is not the text format is an error of the scrape."""
+    with pytest.raises(ValueError, match=r".+"):
+        exported("no {metrics", Source(Arm.BASELINE, "http://a/metrics", "vllm"), "r", 1)

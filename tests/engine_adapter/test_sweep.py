@@ -1,0 +1,122 @@
+"""`draftgate sweep`: real runs of several configurations, in process and by a command."""
+
+import json
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from collector.client import Client
+from demo.collector_process import running
+from draftgate import app
+
+SERVER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import fake_openai
+from http.server import ThreadingHTTPServer
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), fake_openai.Handler).serve_forever()
+"""
+
+
+def sweep(folder: Path, document: dict[str, object], *options: str) -> tuple[int, str, str]:
+    (folder / "prompts.jsonl").write_text(
+        "\n".join(
+            json.dumps({"id": f"p{i}", "cohort": "c", "prompt": "the order was shipped on monday"})
+            for i in range(3)
+        )
+    )
+    path = folder / "rollout.yaml"
+    whole = {"rollout": "s", "workload": "prompts.jsonl", "load": {"warmup": 0}} | document
+    path.write_text(yaml.safe_dump(whole))
+    result = CliRunner().invoke(app, ["sweep", str(path), *options])
+    return result.exit_code, result.stdout, " ".join(result.stderr.split())
+
+
+def test_each_configuration_is_a_rollout_that_the_advisor_reads(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """Every k and concurrency is stored under its name; run again, nothing is asked again."""
+    target = {"engine": "transformers", "model": str(random_pair["target"])}
+    document: dict[str, object] = {
+        "baseline": target,
+        "candidate": target | {"draft_model": str(random_pair["draft"])},
+        "sampling": {"max_tokens": 8},
+    }
+    options = ["--k", "0,2,3", "--concurrency", "1,2", "--json"]
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        code, printed, error = sweep(tmp_path, document, *options, "--collector", url)
+        assert code == 0, error
+        rows = json.loads(printed)
+        assert [(row["rollout"], row["k"], row["concurrency"]) for row in rows] == [
+            (f"s-k{k}-c{c}", k, c) for k in (0, 2, 3) for c in (1, 2)
+        ]
+        assert {row["generations"] for row in rows} == {6}
+        assert {row["acceptance_rate"] is None for row in rows if row["k"] == 0} == {True}
+        assert all(0 <= row["acceptance_rate"] <= 1 for row in rows if row["k"])
+        with Client(url) as client:
+            for row in rows:
+                for pair in client.pairs(row["rollout"]).pairs:
+                    assert pair.candidate is not None
+                    spec = pair.candidate.speculation
+                    assert (spec.num_speculative_tokens if spec else 0) == row["k"]
+        assert json.loads(sweep(tmp_path, document, *options, "--collector", url)[1]) == rows
+        advised = CliRunner().invoke(
+            app, ["advise", "s-k2-c1", "--with", "s-k3-c1", "--collector", url]
+        )
+        assert advised.exit_code == 0
+
+
+def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> None:
+    """The baseline once, the candidate once for each k, each at a port of its own; none stays."""
+    script = tmp_path / "serve.py"
+    script.write_text(SERVER)
+    command = f"{sys.executable} {script} {Path(__file__).parent.parent} {{port}}"
+    route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
+    document: dict[str, object] = {
+        "baseline": route | {"start": command},
+        "candidate": route | {"start": f"{command} {{k}}"},
+    }
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        code, printed, error = sweep(tmp_path, document, "--k", "2,4", "--collector", url, "--json")
+    assert code == 0, error
+    assert [row["generations"] for row in json.loads(printed)] == [6, 6]
+    commands = [p.info["cmdline"] or [] for p in psutil.process_iter(["cmdline"])]
+    assert [command for command in commands if str(script) in command] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("no-such-program {port} {k}", "'no-such-program' cannot be run: No such file"),
+        (
+            f"{sys.executable} -c \"raise SystemExit('CUDA out of memory {{k}} {{port}}')\"",
+            "ended with exit code 1: CUDA out of memory 2",
+        ),
+        ("serve {port}", "nothing serves k = 2; give a command with {k}"),
+    ],
+)
+def test_a_server_that_does_not_come_up_is_told(tmp_path: Path, command: str, message: str) -> None:
+    """The message holds what the server printed last, and where the rest is."""
+    plain = {"engine": "transformers", "model": "m"}
+    route = {
+        "engine": "openai",
+        "model": "m",
+        "url": "http://127.0.0.1:{port}/v1",
+        "start": command,
+    }
+    code, _, error = sweep(tmp_path, {"baseline": plain, "candidate": route}, "--k", "2")
+    assert (code, message in error) == (2, True), error
+
+
+@pytest.mark.parametrize(
+    "options", [["--k", "2,x"], ["--k", "1", "--concurrency", "0"], ["--k", "1", "--url", "a"]]
+)
+def test_bad_numbers_are_told(tmp_path: Path, options: list[str]) -> None:
+    """Exit code 2, with what was wanted."""
+    plain = {"engine": "transformers", "model": "m"}
+    code, _, error = sweep(tmp_path, {"baseline": plain, "candidate": plain}, *options)
+    assert (code, "wanted" in error) == (2, True), error
