@@ -1,6 +1,8 @@
 """llama.cpp itself, over the demo's pair: its body, its stream, its metrics and our steps agree."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,16 @@ import gguf_model
 import httpx
 import llamacpp_server
 import pytest
-from twenty_prompts import MAX_TOKENS, MODELS, Answers, requests
+import yaml
+from twenty_prompts import MAX_TOKENS, MODELS, ROOT, Answers, requests
 
-from engine_adapter.engines import EngineOpener
-from engine_adapter.engines.answer import SpeculationSetup
-from engine_adapter.engines.llamacpp import COUNTERS, LlamaCppReader
+from collector.client import Client
+from collector.contract import Arm, Speculation
+from demo.collector_process import running
+from engine_adapter.engines import Completion, EngineOpener, Request
+from engine_adapter.engines.answer import Piece, SpeculationSetup
+from engine_adapter.engines.json_fields import JsonObject
+from engine_adapter.engines.llamacpp import COUNTERS, LlamaCppEngine, LlamaCppReader
 from engine_adapter.engines.scrape import Scrape, counts_between
 from engine_adapter.routes import HttpRoute, TransformersRoute
 
@@ -34,8 +41,9 @@ class Served:
 
     def __init__(self, root: str) -> None:
         self.root = root
+        self.route = HttpRoute(engine="llamacpp", url=f"{root}/v1", model="served")
         before = self.scrape()
-        self.answers = Answers(HttpRoute(engine="llamacpp", url=f"{root}/v1", model="served"))
+        self.answers = Answers(self.route)
         self.counted = counts_between(before, self.scrape(), COUNTERS)
 
     def scrape(self) -> Scrape:
@@ -113,8 +121,7 @@ def counts_of_questions(served: Served) -> tuple[int, int, int]:
     before = served.scrape()
 
     async def open_and_close() -> None:
-        route = HttpRoute(engine="llamacpp", url=f"{served.root}/v1", model="served")
-        await (await EngineOpener().open(route)).close()
+        await (await EngineOpener().open(served.route)).close()
 
     asyncio.run(open_and_close())
     counts = counts_between(before, served.scrape(), COUNTERS)
@@ -180,3 +187,112 @@ def test_transformers_drafts_before_the_first_token_and_so_counts_otherwise(
         assert ours.output_tokens is not None
         # No token of a prefill; no bonus in the last step where its last draft ended the text.
         assert said.steps + said.accepted_tokens - ours.output_tokens in (0, 1)
+
+
+class MuteReader(LlamaCppReader):
+    """Reads as if the server said nothing of drafts in its answers."""
+
+    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+        """Take the document without its timings."""
+        return super().observe({**document, "timings": None}, piece)
+
+
+class MuteEngine(LlamaCppEngine):
+    """Has nothing but `/metrics` to count by."""
+
+    reader = MuteReader
+
+
+def test_differences_of_scrapes_are_what_the_answers_say(drafted: Served) -> None:
+    """One request at a time on a quiet server: the same counts, from `/metrics` alone."""
+    found = asyncio.run(scraped(drafted.route))
+    for theirs, completion in zip(found, drafted.answers.completions, strict=False):
+        said = completion.speculation
+        assert theirs is not None
+        assert said is not None
+        assert theirs.source == "scrape"
+        assert theirs.accepted_tokens_per_pos == said.accepted_tokens_per_pos
+        assert (theirs.steps, theirs.draft_tokens, theirs.accepted_tokens) == (
+            said.steps,
+            said.draft_tokens,
+            said.accepted_tokens,
+        )
+
+
+def test_two_requests_at_once_have_no_difference_of_their_own(drafted: Served) -> None:
+    """What ran together stays uncounted, and the next one alone is counted again."""
+
+    async def ask() -> list[Speculation | None]:
+        engine = await MuteEngine.open(drafted.route)
+        first, second, third = requests()[:3]
+        try:
+            together = await asyncio.gather(last(engine, first), last(engine, second))
+            await last(engine, third)
+            return [*together, await last(engine, third)]
+        finally:
+            await engine.close()
+
+    one, other, alone = asyncio.run(ask())
+    assert (one and one.accepted_tokens, other and other.accepted_tokens) == (None, None)
+    assert alone is not None
+    assert alone.source == "scrape"
+
+
+async def scraped(route: HttpRoute) -> list[Speculation | None]:
+    """Return the counts of five prompts, one after another."""
+    engine = await MuteEngine.open(route)
+    try:
+        return [await last(engine, request) for request in requests()[:5]]
+    finally:
+        await engine.close()
+
+
+async def last(engine: LlamaCppEngine, request: Request) -> Speculation | None:
+    """Return what an answer's completion says of its speculation."""
+    items = [item async for item in engine.generate(request)]
+    assert isinstance(items[-1], Completion)
+    return items[-1].speculation
+
+
+def test_a_run_over_two_servers_is_told_apart_in_the_collector(
+    plain: Served, drafted: Served, tmp_path: Path
+) -> None:
+    """`draftgate run` as a user has it: both arms stored, counts on the candidate alone."""
+    with running(tmp_path / "runs.db", tmp_path / "log") as url:
+        experiment = {
+            "rollout": "llamacpp-k4",
+            "workload": str(ROOT / "demo" / "workload.jsonl"),
+            "baseline": plain.route.model_dump(mode="json"),
+            "candidate": drafted.route.model_dump(mode="json"),
+            "load": {"max_prompts": 8, "warmup": 1},
+            "sampling": {"max_tokens": MAX_TOKENS},
+        }
+        file = tmp_path / "rollout.yaml"
+        file.write_text(yaml.safe_dump(experiment))
+        done = subprocess.run(
+            [sys.executable, "-m", "draftgate", "run", str(file), "--collector", url, "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        with Client(url) as client:
+            stored = list(client.generations("llamacpp-k4"))
+    arms = {arm: [one for one in stored if one.arm is arm] for arm in Arm}
+    assert [len(arms[arm]) for arm in Arm] == [8, 8]
+    assert [one.quality for one in stored] == [()] * 16
+    assert {one.provider for one in stored} == {"llama_cpp"}
+    assert [one.speculation for one in arms[Arm.BASELINE]] == [None] * 8
+    counted = [one.speculation for one in arms[Arm.CANDIDATE]]
+    told = [one.speculation for one in drafted.answers.completions[:8]]
+    assert sums(counted) == sums(told)
+
+
+def sums(counted: list[Speculation | None]) -> list[int]:
+    """Return all steps, drafted and accepted tokens."""
+    found = [one for one in counted if one is not None]
+    return [
+        sum(one.steps or 0 for one in found),
+        sum(one.draft_tokens or 0 for one in found),
+        sum(one.accepted_tokens or 0 for one in found),
+    ]
