@@ -65,7 +65,7 @@ def test_the_sections_are_hashed_where_they_stand() -> None:
 )
 def test_what_cannot_be_meant_is_refused(section: str, words: str) -> None:
     """With file, key and what was wanted."""
-    with pytest.raises(PolicyError, match="^p[.]yaml: ") as caught:
+    with pytest.raises(PolicyError, match=r"^p\.yaml: ") as caught:
         parsed(section)
     assert words in str(caught.value)
 
