@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -45,7 +46,7 @@ class Bets:
         """Return the state after more differences in [−1, 1], in any order."""
         if not (np.abs(differences) <= 1).all():
             raise ValueError("wanted differences in [-1, 1]")
-        gains = np.log1p(np.outer(self._stakes(), differences - self.limit)).sum(axis=1)
+        gains = np.log1p(np.outer(_stakes(self.limit), differences - self.limit)).sum(axis=1)
         return self._of(np.asarray(self.log_wealth) + gains, self.n + len(differences))
 
     def merged(self, other: Self) -> Self:
@@ -58,23 +59,26 @@ class Bets:
     @property
     def log_e(self) -> float:
         """The logarithm of E, which itself may exceed any float."""
-        return float(logsumexp(self.log_wealth)) - math.log(BETS)
+        # With scipy's logsumexp this took two fifths of a watch's time.
+        return float(np.logaddexp.reduce(self.log_wealth)) - math.log(BETS)
 
     def decides(self, alpha: float) -> bool:
         """Say whether E has reached 1/α."""
         return self.log_e >= -math.log(alpha)
 
-    def _stakes(self) -> NDArray[np.float64]:
-        if not -1 < self.limit < 1:
-            raise ValueError(f"wanted a limit between -1 and 1, got {self.limit}")
-        return np.geomspace(0.01, 0.95, BETS) / (1 + self.limit)
-
     def _of(self, log_wealth: NDArray[np.float64], n: int) -> Self:
         return type(self)(self.limit, tuple(float(x) for x in log_wealth), n)
 
 
+@lru_cache(maxsize=256)
+def _stakes(limit: float) -> NDArray[np.float64]:
+    """Return the bettors' λ; nobody changes them."""
+    if not -1 < limit < 1:
+        raise ValueError(f"wanted a limit between -1 and 1, got {limit}")
+    return np.geomspace(0.01, 0.95, BETS) / (1 + limit)
+
+
 def log_e_path(differences: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     """Return log E after each difference in turn; the last entry is `Bets.log_e`."""
-    stakes = Bets(limit)._stakes()  # noqa: SLF001  # one definition of the grid
-    wealth = np.log1p(np.outer(stakes, differences - limit)).cumsum(axis=1)
+    wealth = np.log1p(np.outer(_stakes(limit), differences - limit)).cumsum(axis=1)
     return np.asarray(logsumexp(wealth, axis=0)) - math.log(BETS)

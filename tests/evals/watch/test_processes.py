@@ -18,7 +18,7 @@ from collector.contract import Switch, Watch
 from tests.evals.watch.conftest import RULES, Traffic
 
 ROOT = Path(__file__).parents[3]
-WITHIN_S = 90.0
+WITHIN_S = 200.0
 
 
 def until(done: Callable[[], Any], what: str) -> Any:
@@ -67,6 +67,7 @@ def pairs(client: Client) -> int:
     return 0 if found is None else found.pairs
 
 
+@pytest.mark.timeout(900)
 def test_killed_doubled_and_cut_off(tmp_path: Path, policy_file: Path) -> None:
     """SIGKILL, two at once, and a collector that goes away: every pair counts once, off once."""
     port = free_port()
