@@ -38,11 +38,10 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         "Cohort", "cohort", overview.cohorts, of=overview.rollout, every="All cohorts"
     )
     filters = st.container(horizontal=True)
-    with st.container(key="pair-columns"):
-        beside, place = st.columns([1, 4])
-    with beside:
+    beside, place = st.columns([1, 4])
+    with beside, st.container(key="beside"):
         key = _list(client, source, overview, cohort, filters)
-    with place:
+    with place, st.container(key="place"):
         if key is None:
             st.html(markup.note("No pair here: choose another filter."))
         else:

@@ -43,11 +43,10 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         return
     st.html(markup.title("Traces", overview.rollout))
     newest = client.newest(RECENT, overview.rollout)
-    with st.container(key="trace-columns"):
-        beside, place = st.columns([1, 4])
-    with beside:
+    beside, place = st.columns([1, 4])
+    with beside, st.container(key="beside"):
         trace_id = _choose(newest, overview.rollout, zone)
-    with place:
+    with place, st.container(key="place"):
         _show_trace(client, overview, trace_id)
 
 

@@ -37,10 +37,10 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Layers:
     )
     # Beyond the middle a label would leave the chart, so it moves into the bar.
     outside = base.transform_filter("datum.rate <= 0.6").mark_text(
-        align="left", dx=6, fontSize=12, color=look.NEUTRAL
+        align="left", dx=6, fontSize=12, color=look.NEUTRAL, aria=False
     )
     inside = base.transform_filter("datum.rate > 0.6").mark_text(
-        align="right", dx=-6, fontSize=12, color="#FFFFFF"
+        align="right", dx=-6, fontSize=12, color="#FFFFFF", aria=False
     )
     bars = base.mark_bar(color="#1F77AD", height=18)
     chart = alt.layer(bars, outside.encode(text="text:N"), inside.encode(text="text:N"))

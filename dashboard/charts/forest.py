@@ -121,6 +121,7 @@ def _layers(
     edges: tuple[float, float],
     unit: str,
 ) -> Iterator[alt.Chart]:
+    # A layer that a filter leaves empty has no description: whoever listens is told of the others.
     base = alt.Chart(look.data(rows))
     x = _axis(edges, unit)
     y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None)
@@ -155,15 +156,15 @@ def _layers(
     for limit, end, arrow, align, dx in _OPEN_ENDS:
         open_end = with_estimate.transform_filter(f"datum.{limit} === null")
         at = alt.X(f"{end}:Q", **x)
-        yield open_end.mark_point(shape=arrow, filled=True, size=90, opacity=1).encode(
+        yield open_end.mark_point(shape=arrow, filled=True, size=90, opacity=1, aria=False).encode(
             x=at, color=colour
         )
         yield open_end.mark_text(
-            align=align, dx=dx, dy=-10, fontSize=10, color=look.NEUTRAL
+            align=align, dx=dx, dy=-10, fontSize=10, color=look.NEUTRAL, aria=False
         ).encode(x=at, text="no_limit:N")
     yield (
         base.transform_filter("datum.estimate === null")
-        .mark_text(fontSize=11, color=look.NEUTRAL)
+        .mark_text(fontSize=11, color=look.NEUTRAL, aria=False)
         .encode(x=alt.X("reference:Q", **x), y=y, text="no_estimate:N", tooltip=tooltip)
     )
     yield base.mark_tick(thickness=2.5, size=13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(

@@ -38,7 +38,7 @@ def evidence(cells: Sequence[WatchCell]) -> look.Layers:
     )
     line = base.mark_line(strokeWidth=2).encode(color=colour, strokeDash=dash)
     points = base.mark_point(filled=True, size=40, opacity=1).encode(
-        color=colour, shape=look.series_shape("cell", names)
+        color=colour, shape=_cell_shape(names)
     )
     one = alt.Chart(look.data([{"at": 1.0, "label": "decides"}])).encode(y="at:Q")
     rule = one.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
@@ -130,6 +130,19 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Layers:
     line = base.mark_line(strokeWidth=1.8)
     points = base.mark_point(filled=True, size=25).encode(shape=look.series_shape("series", names))
     return look.finished(alt.layer(line, points), rows=5)
+
+
+def _cell_shape(names: Sequence[str]) -> alt.Shape:
+    """Return a shape a cell, its legend in a colour that is seen on white and on black."""
+    legend = alt.Legend(
+        orient="top",
+        title=None,
+        labelLimit=300,
+        symbolFillColor=look.NEUTRAL,
+        symbolStrokeColor=look.NEUTRAL,
+    )
+    scale = alt.Scale(domain=list(names), range=look.cycled(look.SERIES_SHAPES, len(names)))
+    return alt.Shape("cell:N", scale=scale, legend=legend)
 
 
 def _path(cell: WatchCell) -> Iterator[dict[str, Any]]:  # Any: a JSON value

@@ -27,8 +27,26 @@ OUTCOME_SHAPES = {
     Outcome.INCONCLUSIVE: "triangle-up",
 }
 ARM_COLOURS = {Arm.BASELINE: "#8A8A8A", Arm.CANDIDATE: "#2F8DC9"}
-SERIES_COLOURS = ("#2F8DC9", "#D55E00", "#009E73", "#CC79A7", "#C98A00", "#56B4E9")
-SERIES_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+SERIES_COLOURS = (
+    "#2F8DC9",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#C98A00",
+    "#56B4E9",
+    "#8C6BB1",
+    "#8A8A8A",
+)
+SERIES_SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-left",
+    "triangle-right",
+)
 NEUTRAL = "#8A8A8A"
 STEP = 27
 """Height of a row, pixels."""
@@ -51,8 +69,8 @@ def outcome_scale() -> tuple[list[str], list[str], list[str]]:
 
 
 def legend() -> alt.Legend:
-    """Return a legend in a row above the chart."""
-    return alt.Legend(orient="top", title=None, offset=4, symbolSize=90)
+    """Return a legend above the chart, of several rows where there are many series."""
+    return alt.Legend(orient="top", title=None, offset=4, symbolSize=90, labelLimit=300, columns=4)
 
 
 _TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2, 3, 5, 7)]

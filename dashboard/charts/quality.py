@@ -59,7 +59,11 @@ def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Layers:
             legend=look.legend(),
         )
     )
-    left = base.transform_filter("datum.at < 0").mark_text(align="right", dx=-5, color=look.NEUTRAL)
-    right = base.transform_filter("datum.at > 0").mark_text(align="left", dx=5, color=look.NEUTRAL)
+    left = base.transform_filter("datum.at < 0").mark_text(
+        align="right", dx=-5, color=look.NEUTRAL, aria=False
+    )
+    right = base.transform_filter("datum.at > 0").mark_text(
+        align="left", dx=5, color=look.NEUTRAL, aria=False
+    )
     texts = [mark.encode(text="text:N") for mark in (left, right)]
     return look.finished(alt.layer(bars, *texts), rows=len(labels))

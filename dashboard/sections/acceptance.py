@@ -33,7 +33,8 @@ def show(acceptance: Sequence[Acceptance]) -> None:
             st.html(markup.heading("By draft position"))
             _show_positions(acceptance)
     if acceptance:
-        st.html(markup.table("Acceptance and its counts", COLUMNS, map(row, acceptance)))
+        rows = map(row, acceptance)
+        st.html(markup.table("Acceptance and its counts", COLUMNS, rows, fit="cards"))
 
 
 def _show_positions(acceptance: Sequence[Acceptance]) -> None:

@@ -68,7 +68,7 @@ def test_a_key_shows_what_its_scopes_allow(
             go(page, f"{url}/pairs{address}")
             expect(page.get_by_role("heading", name="Answers are not shown")).to_be_visible()
             expect(page.get_by_text("Question 1 on rag?")).to_have_count(0)
-            expect(page.get_by_text("Draft tokens")).to_be_visible()
+            expect(page.get_by_role("rowheader", name="Draft tokens")).to_be_visible()
             go(page, f"{url}/live?rollout=support-k4&refresh=off")
             page.get_by_role("button", name="Turn the candidate off …").click()
             dialog = page.get_by_role("dialog")

@@ -203,7 +203,7 @@ def test_the_report_opens_without_a_server(page: Page, site: Site, tmp_path: Pat
     page.set_content(text)
     expect(page.get_by_role("heading", name=FAILED)).to_be_visible()
     expect(page.locator("svg.dg-forest")).to_have_count(2)
-    expect(page.locator("table", has_text="All findings").locator("tbody tr")).to_have_count(22)
+    expect(page.locator("table", has_text="All findings").locator("tbody tr")).to_have_count(19)
 
 
 def test_the_keyboard_reaches_a_rollout(page: Page, site: Site) -> None:
