@@ -2,8 +2,8 @@
 
 import typer
 
-from evals.cli import advise, evaluate, gate
+from evals.cli import advise, evaluate, gate, import_
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-for _verb in (evaluate, gate, advise):
+for _verb in (evaluate, gate, advise, import_):
     app.add_typer(_verb.app)
