@@ -7,6 +7,8 @@ EvalsError
 ├── BundleError     a bundle cannot be written, or is not one
 ├── WriteError      a verdict cannot be written to a file
 ├── RescoringError  the model that is to rescore answers cannot be loaded
+├── EvaluatorError  an evaluator that is asked for is not there, or is none
+├── ImportFileError a file is not of the format that it should be: names file, line and key
 └── SourceError     the collector holds nothing to judge under that name
 """
 
@@ -41,3 +43,11 @@ class RescoringError(EvalsError):
 
 class WriteError(EvalsError):
     """A verdict that cannot be written where it was asked for."""
+
+
+class EvaluatorError(EvalsError):
+    """An evaluator that cannot be used."""
+
+
+class ImportFileError(EvalsError):
+    """A file that cannot be made a workload."""

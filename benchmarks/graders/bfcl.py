@@ -1,6 +1,5 @@
 """Tool calls against the official AST checker of the Berkeley Function Calling Leaderboard."""
 
-import copy
 import importlib
 import json
 import sys
@@ -106,18 +105,22 @@ def _mutants(arguments: dict[str, Any], truth: Any) -> Iterator[tuple[dict[str, 
         if "" not in truth[key]:
             yield rest, "argument left out"
         yield rest | {key: [{"other": "type"}]}, "other type"
-        changed = copy.deepcopy(value)
-        if isinstance(value, bool):
-            if not any(option is (not value) for option in truth[key]):
-                yield rest | {key: not value}, "other value"
-        elif isinstance(value, int | float):
-            yield rest | {key: value + 987_654}, "other value"
-        elif isinstance(value, str):
-            yield rest | {key: value + "qx"}, "other value"
-        elif isinstance(value, list):
-            yield rest | {key: [*changed, *(changed[:1] or ["qx"])]}, "longer list"
-        elif isinstance(value, dict):
-            yield rest | {key: changed | {"qx": 1}}, "other value"
+        if (changed := _other(value)) not in truth[key]:
+            kind = "longer list" if isinstance(value, list) else "other value"
+            yield rest | {key: changed}, kind
+
+
+def _other(value: Any) -> Any:
+    """Return a value of the same type that is not this one."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 987_654
+    if isinstance(value, str):
+        return value + "qx"
+    if isinstance(value, list):
+        return [*value, *(value[:1] or ["qx"])]
+    return value | {"qx": 1} if isinstance(value, dict) else value
 
 
 def _official(wheel: Path) -> Any:

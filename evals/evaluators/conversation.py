@@ -56,6 +56,16 @@ def history(generation: Generation) -> Iterator[Call | Response]:
                 yield Response(by_id.get(part.id or ""), part.result)
 
 
+def asked_text(generation: Generation) -> str:
+    """Return the text of the messages that went in, each after its role."""
+    content = generation.content
+    lines = []
+    for message in _messages(content.input_messages if content else None):
+        texts = [p.get("content") for p in _dicts(message.get("parts")) if p.get("type") == "text"]
+        lines.append(f"{message.get('role')}: {' '.join(t for t in texts if isinstance(t, str))}")
+    return "\n".join(lines)
+
+
 def calls_in_text(text: str) -> tuple[Call, ...]:
     """Return the calls that a text is, and nothing else beside them."""
     try:
@@ -74,19 +84,23 @@ class _RawResponse:
 
 
 def _parts(messages: str | None) -> Iterator[Call | _RawResponse]:
-    try:
-        listed = json.loads(messages) if messages else []
-    except (ValueError, RecursionError):
-        return
-    for message in listed if isinstance(listed, list) else []:
-        parts = message.get("parts") if isinstance(message, dict) else None
-        for part in parts if isinstance(parts, list) else []:
-            if not isinstance(part, dict):
-                continue
+    for message in _messages(messages):
+        for part in _dicts(message.get("parts")):
             if part.get("type") == "tool_call" and (call := _json_call(part)):
                 yield call
             elif part.get("type") == "tool_call_response":
                 yield _RawResponse(part.get("id"), part.get("response", part.get("result")))
+
+
+def _messages(text: str | None) -> list[dict[str, Any]]:  # Any: JSON values
+    try:
+        return _dicts(json.loads(text)) if text else []
+    except (ValueError, RecursionError):
+        return []
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:  # Any: JSON values
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _json_call(item: object) -> Call | None:

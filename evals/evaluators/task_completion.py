@@ -30,7 +30,9 @@ from evals.evaluators.reference import (
 from evals.evaluators.rules import agent, json_values, text, tool_calls
 from evals.evaluators.rules.outcome import Found
 
-_NEEDS_JUDGE = "the reference is a rubric, which needs a judge: `draftgate evaluate --judge`"
+_NEEDS_JUDGE = (
+    "the reference is a rubric, which needs a judge: `draftgate evaluate --evaluator judge-task`"
+)
 
 _Rule = Callable[[Generation, str, Reference], Found]
 
