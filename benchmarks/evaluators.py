@@ -132,6 +132,7 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=200, help="a row of the gate's power")
     parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
+    parser.add_argument("--out-of-fold", type=Path, help="what the training kept: not fitted again")
     parser.add_argument("--seed", type=int, default=20261121)
     args = parser.parse_args()
     document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
@@ -139,7 +140,7 @@ def main() -> None:
         name = file.name.removesuffix(".jsonl.gz")
         if args.only and name not in args.only:
             continue
-        found = judged(file)
+        found = judged(file, args.out_of_fold)
         document["accuracy"].append(accuracy(found))
         print(json.dumps(document["accuracy"][-1]), flush=True)
         if "ragtruth" in name:

@@ -47,16 +47,12 @@ class Passages:
                 self.positions[word].append(place)
         self.row.append(-1)
         self.places.append(None)
-        self.pairs = frozenset(pairwise(self.row))
-        self.triples = frozenset(zip(self.row, self.row[1:], self.row[2:], strict=False))
-        self.between = {
-            (a, c): place
-            for place, (a, b, c) in enumerate(
-                zip(self.row, self.row[1:], self.row[2:], strict=False), start=1
-            )
-            if a >= 0 and b >= 0 and c >= 0
-        }
-        self.after = {(a, b): place for place, (a, b) in enumerate(pairwise(self.row), start=2)}
+        triples = list(zip(self.row, self.row[1:], self.row[2:], strict=False))
+        # A gap has the number of an absent word: what spans one is no neighbourhood.
+        self.pairs = frozenset(pair for pair in pairwise(self.row) if min(pair) >= 0)
+        self.triples = frozenset(triple for triple in triples if min(triple) >= 0)
+        self.between = {(a, c): p for p, (a, b, c) in enumerate(triples, 1) if min(a, b, c) >= 0}
+        self.after = {(a, b): p for p, (a, b, _) in enumerate(triples, 2) if min(a, b) >= 0}
         content = [self.row[p] for p, t in enumerate(self.places) if t and t.form.is_content]
         self.content_pairs = frozenset(pairwise(content))
         self._windows, self._begins, self._window_count = self._windows_by_word()

@@ -60,10 +60,13 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class OutOfFold:
-    """Raw log-odds of each answer by a model that saw nothing of its group."""
+    """Log-odds of each answer by a model that saw nothing of its group."""
 
-    answers: Floats
+    raw: Floats
+    """Of the forests alone."""
+    checked: Floats
     corrupted: Floats
+    """Of the corrupted answers, with the checks."""
 
 
 def rarity(documents: Iterable[str]) -> Rarity:
@@ -92,21 +95,19 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     return Model(invention, contradiction, words, _UNCALIBRATED)
 
 
-def cross_fit(corpus: Corpus, words: Rarity, *, checked: bool) -> OutOfFold:
-    """Judge every answer by a model fitted without its group, with or without the checks."""
+def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
+    """Judge every answer by a model fitted without its group."""
     groups = np.array([item.group for item in corpus.answers])
-    answers = np.zeros(len(corpus.answers))
+    raw, checked = np.zeros(len(groups)), np.zeros(len(groups))
     made = np.zeros(len(corpus.corrupted))
     folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED)
     for _, test in folds.split(groups, groups=groups):
-        held = frozenset(groups[test].tolist())
-        tested, tested_corrupted = corpus.of_groups(held)
-        model = fit(corpus, words, ~tested, ~tested_corrupted)
-        judge = model.checked if checked else model.raw
-        answers[tested] = _worst(judge, corpus.sentences, tested)[tested]
-        parts = corpus.corrupted_sentences, tested_corrupted
-        made[tested_corrupted] = _worst(judge, *parts)[tested_corrupted]
-    return OutOfFold(answers, made)
+        tested, of_tested = corpus.of_groups(frozenset(groups[test].tolist()))
+        model = fit(corpus, words, ~tested, ~of_tested)
+        raw[tested] = _worst(model.raw, corpus.sentences, tested)[tested]
+        checked[tested] = _worst(model.checked, corpus.sentences, tested)[tested]
+        made[of_tested] = _worst(model.checked, corpus.corrupted_sentences, of_tested)[of_tested]
+    return OutOfFold(raw, checked, made)
 
 
 def _worst(judge: Callable[[Floats], Floats], data: Sentences, chosen: Bools) -> Floats:
