@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check lint format bench browser postgres clients clients clean help
+.PHONY: demo test test-slow check lint format bench browser postgres clients sandbox clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -47,6 +47,9 @@ browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 
 postgres:  ## Install PostgreSQL for the tests that start one of their own (Debian and Ubuntu)
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || (apt-get update && apt-get install -y --no-install-recommends postgresql)
+
+sandbox:  ## Install bubblewrap, in which a model's code runs (Debian and Ubuntu)
+	command -v bwrap >/dev/null || (apt-get update && apt-get install -y --no-install-recommends bubblewrap)
 
 clients: $(READY)  ## Install the instrumentations that the tests use as clients
 	$(BIN)/python tests/client_environments.py

@@ -24,6 +24,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from evals import policy, report, source
 from evals.errors import EvalsError
+from evals.evaluation.evaluate import evaluate_rollout
 
 app = typer.Typer()
 
@@ -99,7 +100,7 @@ def _judge_all(
             started_s = time.monotonic()
             rollout = rollout_file.read(candidate.write(folder, url))
             replay_with_progress(rollout, console, opener=opener)
-            source.evaluate_rollout(client, candidate.rollout)
+            evaluate_rollout(client, candidate.rollout)
             verdict = source.judge(client, candidate.rollout, rules)
             client.post_verdict(verdict)
             document = report.to_json(verdict) + "\n"

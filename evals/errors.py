@@ -5,6 +5,8 @@ EvalsError
 ├── EvidenceError   the pairs' table is not one the gate can read
 ├── AdviceError     the router's rules cannot be written
 ├── BundleError     a bundle cannot be written, or is not one
+├── EvaluatorError  an evaluator that is asked for is not there, or is none
+├── ImportFileError a file is not of the format that it should be: names file, line and key
 └── SourceError     the collector holds nothing to judge under that name
 """
 
@@ -31,3 +33,11 @@ class BundleError(EvalsError):
 
 class AdviceError(EvalsError):
     """Advice that cannot be given or written."""
+
+
+class EvaluatorError(EvalsError):
+    """An evaluator that cannot be used."""
+
+
+class ImportFileError(EvalsError):
+    """A file that cannot be made a workload."""

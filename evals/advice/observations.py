@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from collector.client import Client
 from collector.contract import Generation, Speculation, counts_usable
-from evals.source import require
+from evals.rollouts import require
 
 _PAGE = 1000
 

@@ -1,21 +1,44 @@
 """`draftgate evaluate`: score what has no score yet."""
 
 import sys
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from collector.client import Client
 from evals.cli.options import Collector, Database, Rollout, open_client, usable
-from evals.source import EvaluationCounts, evaluate_rollout
+from evals.evaluation.evaluate import EvaluationCounts, evaluate_rollout, follow_rollout
+from evals.evaluation.scoring import Choice
+from evals.rollouts import require
 
 app = typer.Typer()
 
+_INTERRUPTED = 130
+
 
 @app.command()
-def evaluate(
+def evaluate(  # one parameter an option
     rollout: Rollout,
+    evaluator: Annotated[
+        list[str] | None,
+        typer.Option(help="Evaluator to use, given repeatedly for several; all shipped ones."),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that score; 1 scores in this one.")
+    ] = 1,
+    *,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on scoring what arrives, until Ctrl-C.")
+    ] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
@@ -23,16 +46,40 @@ def evaluate(
 
     Example: draftgate evaluate support-k4 --collector http://localhost:4318
     """
+    choice = Choice(names=tuple(evaluator) if evaluator else None)
     with usable(), open_client(collector, database) as client:
-        counts = _evaluate_with_bar(client, rollout)
+        try:
+            if follow:
+                _follow(client, rollout, choice, workers)
+            counts = _evaluate_with_bar(client, rollout, choice, workers)
+        except KeyboardInterrupt:
+            typer.echo(f"{rollout}: stopped; what was scored is posted", err=True)
+            raise typer.Exit(0 if follow else _INTERRUPTED) from None
         captures = client.about().captures_content if collector else None
-    typer.echo(
-        f"{rollout}: {counts.generations} answers, {counts.scored} scores posted, "
+    typer.echo(f"{rollout}: {_words(counts)}")
+    if counts.without_text:
+        typer.echo(f"note: {_why_no_text(counts, captures=captures)}", err=True)
+
+
+def _words(counts: EvaluationCounts) -> str:
+    return (
+        f"{counts.generations} answers, {counts.scored} scores posted, "
         f"{counts.unscored} could not be judged, {counts.kept} already scored, "
         f"{counts.failed} answers had failed"
     )
-    if counts.without_text:
-        typer.echo(f"note: {_why_no_text(counts, captures=captures)}", err=True)
+
+
+def _follow(client: Client, rollout: str, choice: Choice, workers: int) -> None:
+    """Report each pass on a line, until interrupted."""
+    require(client, rollout)
+    typer.echo(f"{rollout}: following; Ctrl-C ends it", err=True)
+    follow_rollout(
+        client,
+        rollout,
+        lambda counts: typer.echo(f"{rollout}: {_words(counts)}"),
+        choice=choice,
+        workers=workers,
+    )
 
 
 def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
@@ -50,17 +97,24 @@ def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
     )
 
 
-def _evaluate_with_bar(client: Client, rollout: str) -> EvaluationCounts:
+def _evaluate_with_bar(
+    client: Client, rollout: str, choice: Choice, workers: int
+) -> EvaluationCounts:
     bar = Progress(
         TextColumn("scoring"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
     )
     with bar:
         task = bar.add_task("scoring", total=None)
         return evaluate_rollout(
-            client, rollout, lambda done, total: bar.update(task, completed=done, total=total)
+            client,
+            rollout,
+            lambda done, total: bar.update(task, completed=done, total=total),
+            choice=choice,
+            workers=workers,
         )

@@ -1,16 +1,26 @@
 """What an evaluator is, and what it may say of a generation."""
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
 from typing import Protocol
 
-from collector.contract import Generation, Score
+from collector.contract import Generation, Score, ScoredSpan
 
 
-class Evaluator(Protocol):
-    """Scores one metric of one generation.
+class Need(StrEnum):
+    """What a generation must carry for an evaluator to apply."""
 
-    Deterministic: the same generation always has the same score under one `version`. An evaluator
-    owns whatever it opens and releases it in `close`, which may be called twice.
-    """
+    CONTEXT = "context"
+    REFERENCE = "reference"
+    SCHEMA = "schema"
+    TOOLS = "tools"
+    BASELINE = "baseline"
+    """The baseline's answer to the same prompt: see `PairEvaluator`."""
+
+
+class Signed(Protocol):
+    """What signs a score."""
 
     @property
     def name(self) -> str:
@@ -24,6 +34,21 @@ class Evaluator(Protocol):
     def metric(self) -> str:
         """The metric it scores."""
 
+    @property
+    def needs(self) -> AbstractSet[Need]:
+        """What it cannot do without; it says nothing of a generation that lacks any."""
+
+    def close(self) -> None:
+        """Release what was opened; may be called twice."""
+
+
+class Evaluator(Signed, Protocol):
+    """Scores one metric of one generation.
+
+    Deterministic: the same generation always has the same score under one `version`. An evaluator
+    owns whatever it opens and releases it in `close`.
+    """
+
     def score(self, generation: Generation) -> Score | None:
         """Return the score of an answer that arrived.
 
@@ -32,17 +57,26 @@ class Evaluator(Protocol):
         a model or a workload wrote.
         """
 
-    def close(self) -> None:
-        """Release what was opened."""
+
+class PairEvaluator(Signed, Protocol):
+    """Scores a candidate's answer against the baseline's to the same prompt and repeat."""
+
+    def score_pair(self, candidate: Generation, baseline: Generation) -> Score | None:
+        """Return the candidate's score, under the rules of `Evaluator.score`."""
+
+
+AnyEvaluator = Evaluator | PairEvaluator
 
 
 def scored(
-    evaluator: Evaluator,
+    evaluator: Signed,
     generation: Generation,
     value: float,
     *,
     label: str | None = None,
     explanation: str | None = None,
+    spans: Sequence[ScoredSpan] | None = None,
+    cost_usd: float | None = None,
 ) -> Score:
     """Return a score with a value."""
     return Score(
@@ -54,10 +88,14 @@ def scored(
         value=value,
         label=label,
         explanation=explanation,
+        spans=None if spans is None else tuple(spans),
+        cost_usd=cost_usd,
     )
 
 
-def unscored(evaluator: Evaluator, generation: Generation, reason: str) -> Score:
+def unscored(
+    evaluator: Signed, generation: Generation, reason: str, *, cost_usd: float | None = None
+) -> Score:
     """Return a score without a value, with the reason why there is none."""
     return Score(
         trace_id=generation.trace_id,
@@ -66,4 +104,5 @@ def unscored(evaluator: Evaluator, generation: Generation, reason: str) -> Score
         evaluator=evaluator.name,
         version=evaluator.version,
         unscored_reason=reason,
+        cost_usd=cost_usd,
     )

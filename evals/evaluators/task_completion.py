@@ -1,133 +1,145 @@
-"""Whether the answer is the right one: exact text, JSON values, or code that passes its tests."""
+"""Whether the answer is the right one, by the rule that its reference names."""
 
-import math
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import ClassVar
 
 from collector.contract import Generation, Score
-from evals.evaluators.answers import NOT_RECORDED, NotJsonError, answer_text, json_value
-from evals.evaluators.base import scored, unscored
-from evals.evaluators.code_tests import CodeRunner, Refused, program_of
+from evals.evaluators.answers import NOT_RECORDED, answer_text
+from evals.evaluators.base import Need, scored, unscored
+from evals.evaluators.code import sandbox
+from evals.evaluators.code.program import Refused, Runner, program_of, stdio_tests
+from evals.evaluators.code.restricted import RestrictedRunner
+from evals.evaluators.conversation import answered_calls, history
 from evals.evaluators.reference import (
+    Actions,
     CodeTests,
+    EndState,
     ExactText,
+    JsonParts,
     JsonValue,
+    Number,
+    QaAnswers,
+    Reference,
+    Rubric,
+    StdioCases,
+    ToolCalls,
     UnusableReferenceError,
     parse,
 )
+from evals.evaluators.rules import agent, json_values, text, tool_calls
+from evals.evaluators.rules.outcome import Found
 
-_TOLERANCE = 1e-9
+_NEEDS_JUDGE = (
+    "the reference is a rubric, which needs a judge: `draftgate evaluate --evaluator judge-task`"
+)
+
+_Rule = Callable[[Generation, str, Reference], Found]
 
 
 class TaskCompletion:
-    """1 where the answer is what its reference says, else 0.
+    """How far the answer is what its reference says: 1 or 0, and between them for `f1` alone.
 
-    Applies where a generation carries a reference. Owns the process that runs code, which it
-    starts at the first program.
+    The label names the rule that decided, and what it found: `tests: correct`, `qa exact: wrong`.
+    Applies where a generation carries a reference. Owns what runs code, which it starts at the
+    first program.
     """
 
     name = "reference"
-    version = "1"
     metric = "task_completion"
+    needs: ClassVar[AbstractSet[Need]] = frozenset({Need.REFERENCE})
 
-    def __init__(self, runner: CodeRunner | None = None) -> None:
-        self._runner = runner or CodeRunner()
+    def __init__(self, runner: Runner | None = None) -> None:
+        """Without a runner, code runs in a sandbox, else in the restricted language."""
+        self._runner = runner
+
+    @property
+    def version(self) -> str:
+        """Other where there is no sandbox: more answers stay unscored, and are scored where one is.
+
+        Whether there is one is tried out at the first asking.
+        """
+        return "2" if sandbox.why_not() is None else "2+restricted"
 
     def score(self, generation: Generation) -> Score | None:
         """Compare the answer with its reference."""
-        text = generation.content.reference if generation.content else None
-        if text is None:
+        reference_text = generation.content.reference if generation.content else None
+        if reference_text is None:
             return None
         if (answer := answer_text(generation)) is None:
             return unscored(self, generation, NOT_RECORDED)
         try:
-            reference = parse(text)
+            reference = parse(reference_text)
+            found = self._found(generation, answer, reference)
         except UnusableReferenceError as exc:
             return unscored(self, generation, str(exc))
-        if isinstance(reference, CodeTests):
-            return self._run(generation, reference, answer)
-        problem = _text_problem if isinstance(reference, ExactText) else _json_problem
-        found = problem(answer, reference)  # type: ignore[arg-type]  # chosen by its type above
-        return self._verdict(generation, found)
+        if isinstance(found, Refused):
+            return unscored(self, generation, found.reason)
+        kind = rule_of(reference)
+        right = "correct" if found.value == 1.0 else "wrong" if found.value == 0.0 else "partly"
+        label = f"{kind}: {right}"
+        return scored(self, generation, found.value, label=label, explanation=found.problem)
 
     def close(self) -> None:
-        """End the process that runs code."""
-        self._runner.close()
+        """End what runs code."""
+        if self._runner is not None:
+            self._runner.close()
 
-    def _run(self, generation: Generation, reference: CodeTests, answer: str) -> Score:
-        result = self._runner.run(program_of(reference, answer), reference.tests)
-        if isinstance(result, Refused):
-            return unscored(self, generation, result.reason)
-        return self._verdict(generation, result.problem)
+    def _found(self, generation: Generation, answer: str, reference: Reference) -> Found | Refused:
+        if isinstance(reference, Rubric):
+            return Refused(_NEEDS_JUDGE)
+        if isinstance(reference, CodeTests):
+            return self._run(program_of(reference, answer), reference.tests)
+        if isinstance(reference, StdioCases):
+            return self._run("", stdio_tests(reference, answer))
+        return _RULES[type(reference)](generation, answer, reference)
 
-    def _verdict(self, generation: Generation, problem: str | None) -> Score:
-        if problem is None:
-            return scored(self, generation, 1.0, label="correct")
-        return scored(self, generation, 0.0, label="wrong", explanation=problem)
-
-
-def _text_problem(answer: str, reference: ExactText) -> str | None:
-    """Return where the texts part, white space aside; `None` where they are equal."""
-    got, wanted = answer.split(), reference.text.split()
-    if got == wanted:
-        return None
-    same = next((i for i, (g, w) in enumerate(zip(got, wanted, strict=False)) if g != w), None)
-    at = min(len(got), len(wanted)) if same is None else same
-    return f"word {at + 1}: wanted {_word(wanted, at)}, got {_word(got, at)}"
+    def _run(self, program: str, tests: str) -> Found | Refused:
+        if self._runner is None:
+            fallback = sandbox.why_not() is not None
+            self._runner = RestrictedRunner() if fallback else sandbox.SandboxRunner()
+        result = self._runner.run(program, tests)
+        return result if isinstance(result, Refused) else Found.of(result.problem)
 
 
-def _word(words: list[str], at: int) -> str:
-    return repr(words[at][:60]) if at < len(words) else "the end"
+def rule_of(reference: Reference) -> str:
+    """Name the rule that judges by this reference."""
+    if isinstance(reference, QaAnswers):
+        return f"qa {reference.match}"
+    if isinstance(reference, Actions):
+        return "action sequence" if reference.sequence else "actions"
+    return _NAMES[type(reference)]
 
 
-def _json_problem(answer: str, reference: JsonValue) -> str | None:
-    try:
-        value = json_value(answer)
-    except NotJsonError as exc:
-        return f"not JSON: {exc}"
-    return difference(value, reference.value)
+_NAMES = {
+    ExactText: "exact text",
+    JsonValue: "JSON value",
+    JsonParts: "JSON parts",
+    CodeTests: "tests",
+    StdioCases: "stdio cases",
+    Number: "number",
+    ToolCalls: "tool calls",
+    EndState: "end state",
+    Rubric: "rubric",
+}
 
-
-def difference(got: object, wanted: object, at: str = "answer") -> str | None:
-    """Return where two JSON values differ, `None` where they are equal.
-
-    Numbers are equal within one part in 10⁹, whether written whole or not; true is not 1; the
-    order of keys does not matter, that of a list does.
-    """
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        return _object_difference(got, wanted, at)
-    if isinstance(wanted, list) and isinstance(got, list):
-        if len(got) != len(wanted):
-            return f"{at}: wanted {len(wanted)} items, got {len(got)}"
-        found = (
-            difference(g, w, f"{at}[{i}]") for i, (g, w) in enumerate(zip(got, wanted, strict=True))
-        )
-        return next((problem for problem in found if problem), None)
-    if _is_number(got) and _is_number(wanted):
-        equal = _close(got, wanted)
-    else:
-        equal = type(got) is type(wanted) and got == wanted
-    return None if equal else f"{at}: wanted {_short(wanted)}, got {_short(got)}"
-
-
-def _object_difference(got: dict[str, object], wanted: dict[str, object], at: str) -> str | None:
-    for key in sorted(got.keys() ^ wanted.keys()):
-        return f"{at}.{key}: {'missing' if key in wanted else 'not wanted'}"
-    found = (difference(got[key], wanted[key], f"{at}.{key}") for key in sorted(wanted))
-    return next((problem for problem in found if problem), None)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _close(got: object, wanted: object) -> bool:
-    if isinstance(got, int) and isinstance(wanted, int):
-        return got == wanted
-    try:
-        return math.isclose(float(got), float(wanted), rel_tol=_TOLERANCE)  # type: ignore[arg-type]
-    except OverflowError:
-        return False
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+# mypy cannot see that a rule gets the kind of reference under which it stands.
+_RULES: dict[type, _Rule] = {
+    ExactText: lambda _, answer, reference: text.exact(answer, reference),  # type: ignore[arg-type]
+    QaAnswers: lambda _, answer, reference: text.qa(answer, reference),  # type: ignore[arg-type]
+    Number: lambda _, answer, reference: text.number(answer, reference),  # type: ignore[arg-type]
+    JsonValue: lambda _, answer, reference: json_values.value(answer, reference),  # type: ignore[arg-type]
+    JsonParts: lambda _, answer, reference: json_values.parts(answer, reference),  # type: ignore[arg-type]
+    ToolCalls: lambda generation, _, reference: tool_calls.calls(
+        answered_calls(generation),
+        reference,  # type: ignore[arg-type]
+    ),
+    Actions: lambda generation, _, reference: agent.actions(
+        history(generation),
+        reference,  # type: ignore[arg-type]
+    ),
+    EndState: lambda generation, _, reference: agent.end_state(
+        history(generation),
+        reference,  # type: ignore[arg-type]
+    ),
+}

@@ -85,7 +85,8 @@ def test_never_raises_for_what_a_model_wrote(evaluator, generation_of, answer) -
 
 def test_one_shipped_evaluator_a_metric() -> None:
     """The shipped set covers each metric once."""
-    assert sorted(e.metric for e in shipped()) == sorted(APPLIES)
+    metrics = sorted(e.metric for e in shipped())
+    assert metrics == sorted([*APPLIES, "format_intact", "parity"])
 
 
 # --- task completion
@@ -133,7 +134,13 @@ def test_one_shipped_evaluator_a_metric() -> None:
         (
             {"kind": "poem"},
             "a rose",
-            (None, "the reference's kind is 'poem'; wanted exact (text), json (value) or tests"),
+            (
+                None,
+                (
+                    "the reference's kind is 'poem'; wanted one of exact, json, tests, stdio, qa, "
+                    "number, tool_calls, actions, end_state, rubric"
+                ),
+            ),
         ),
         (
             {"kind": "tests", "entry_point": "f", "prelude": "", "tests": " "},
@@ -156,7 +163,7 @@ def test_not_json_is_wrong_and_says_so(generation_of) -> None:
     reference = json.dumps({"kind": "json", "value": 1})
     found = TaskCompletion().score(generation_of(answer="one", reference=reference))
     assert found is not None
-    assert (found.value, found.label) == (0.0, "wrong")
+    assert (found.value, found.label) == (0.0, "JSON value: wrong")
     assert found.explanation == "not JSON: Expecting value: line 1 column 1 (char 0)"
 
 

@@ -13,6 +13,7 @@ from collector.contract import Arm, Outcome, Speculation, Verdict, from_document
 from evals import policy, source
 from evals.cli import app
 from evals.errors import SourceError
+from evals.evaluation.evaluate import EvaluationCounts, evaluate_rollout
 from evals.evaluators import TaskCompletion
 from evals.report import to_json
 
@@ -99,25 +100,27 @@ def test_scores_what_is_unscored_once(client, stored) -> None:
     """Every applicable metric of every answer gets a score, and a second run posts none."""
     stored(prompts=5)
     seen = []
-    first = source.evaluate_rollout(client, "k4", lambda done, total: seen.append((done, total)))
-    assert first == source.EvaluationCounts(
-        generations=40, failed=0, scored=60, unscored=0, kept=0, not_applicable=60, without_text=0
+    first = evaluate_rollout(client, "k4", lambda done, total: seen.append((done, total)))
+    assert first == EvaluationCounts(
+        generations=40, failed=0, scored=100, unscored=0, kept=0, not_applicable=80, without_text=0
     )
     assert seen[0] == (1, 40)
     assert seen[-1] == (40, 40)
-    second = source.evaluate_rollout(client, "k4")
-    assert (second.scored, second.kept) == (0, 60)
+    second = evaluate_rollout(client, "k4")
+    assert (second.scored, second.kept) == (0, 100)
     values = {(s.metric, s.value) for s in client.scores("k4")}
-    assert values == {(m, 1.0) for m in ("groundedness", "schema_validity", "task_completion")}
+    assert values == {
+        (m, 1.0) for m in ("format_intact", "groundedness", "schema_validity", "task_completion")
+    }
 
 
 def test_a_new_version_scores_again(client, stored, monkeypatch) -> None:
     """Scores belong to an evaluator's version: another version leaves no gap and no overwrite."""
     stored(prompts=1)
-    source.evaluate_rollout(client, "k4")
-    monkeypatch.setattr(TaskCompletion, "version", "2")
-    again = source.evaluate_rollout(client, "k4")
-    assert (again.scored, again.kept) == (8, 4)
+    evaluate_rollout(client, "k4")
+    monkeypatch.setattr(TaskCompletion, "version", "another")
+    again = evaluate_rollout(client, "k4")
+    assert (again.scored, again.kept) == (8, 12)
     assert len(list(client.scores("k4", metric="task_completion"))) == 16
 
 
@@ -125,14 +128,14 @@ def test_failed_answers_are_left_to_the_gate(client, rollout, otlp_of) -> None:
     """A generation that ended in an error gets no score from any evaluator."""
     failed = [replace(g, error_type="timeout") for g in rollout(prompts=2)]
     client.post_traces(otlp_of(failed), content_type="application/json")
-    counts = source.evaluate_rollout(client, "k4")
+    counts = evaluate_rollout(client, "k4")
     assert (counts.generations, counts.failed, counts.scored) == (16, 16, 0)
 
 
 def test_a_good_rollout_passes_the_demo_policy(client, stored) -> None:
     """160 pairs, faster and as good, pass every cell that the demonstration proves."""
     stored()
-    source.evaluate_rollout(client, "k4")
+    evaluate_rollout(client, "k4")
     verdict = source.judge(client, "k4", policy.shipped("demo"))
     assert verdict.outcome is Outcome.PASS, verdict.reasons
     assert (verdict.pairs, verdict.incomplete_pairs, verdict.failed_pairs) == (160, 0, 0)
@@ -145,7 +148,7 @@ def test_a_good_rollout_passes_the_demo_policy(client, stored) -> None:
 def test_one_spoiled_cohort_fails_the_demo_policy(client, stored, cohort) -> None:
     """A candidate that is wrong in one cohort fails there, whatever the others gain."""
     stored(wrong=cohort)
-    source.evaluate_rollout(client, "k4")
+    evaluate_rollout(client, "k4")
     verdict = source.judge(client, "k4", policy.shipped("demo"))
     assert verdict.outcome is Outcome.FAIL
     failed = {(f.metric, f.cohort) for f in verdict.findings if f.outcome is Outcome.FAIL}
@@ -164,7 +167,7 @@ def test_without_evaluation_nothing_passes(client, stored) -> None:
 def test_an_unknown_rollout_is_named(client, stored) -> None:
     """A name that the collector does not hold is an error that lists what it holds."""
     stored(prompts=1)
-    for call in (source.evaluate_rollout, source.load_evidence):
+    for call in (evaluate_rollout, source.load_evidence):
         with pytest.raises(
             SourceError, match="rollout k5: the collector holds no such rollout; it holds k4"
         ):
@@ -215,7 +218,7 @@ def test_commands_evaluate_and_pass(run, saved, verdicts) -> None:
     evaluated = run("evaluate", "k4")
     assert evaluated.exit_code == 0
     assert evaluated.stdout == (
-        "k4: 320 answers, 480 scores posted, 0 could not be judged, 0 already scored, "
+        "k4: 320 answers, 800 scores posted, 0 could not be judged, 0 already scored, "
         "0 answers had failed\n"
     )
     judged = run("gate", "k4", "--policy", "demo")
@@ -298,7 +301,7 @@ def test_two_clients_of_one_file(tmp_path, rollout, otlp_of) -> None:
     database = f"sqlite:///{tmp_path / 'shared.db'}"
     with Client.local(database, capture_content=True) as one:
         one.post_traces(otlp_of(list(rollout(prompts=2))), content_type="application/json")
-        source.evaluate_rollout(one, "k4")
+        evaluate_rollout(one, "k4")
         first = source.judge(one, "k4", policy.shipped("demo"))
     with Client.local(database, capture_content=True) as other:
         assert source.judge(other, "k4", policy.shipped("demo")) == first

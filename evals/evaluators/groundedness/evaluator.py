@@ -1,10 +1,12 @@
 """The default evaluator of groundedness: local, on the CPU, without a language model."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import ClassVar
 
 from collector.contract import Generation, Score, ScoredSpan
 from evals.evaluators.answers import NOT_RECORDED, answer_text
-from evals.evaluators.base import scored, unscored
+from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.groundedness.judgement import (
     MAX_ANSWER_CHARACTERS,
     MAX_CONTEXT_CHARACTERS,
@@ -35,6 +37,7 @@ class Groundedness:
     name = "sentence-support"
     version = "2"
     metric = "groundedness"
+    needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
     def score(self, generation: Generation) -> Score | None:
         """Score the answer; an empty one claims nothing that could be judged."""
@@ -63,17 +66,17 @@ class Groundedness:
         )
         if all(s.sentence.is_refusal for s in judgement.sentences):
             whole = tuple(replace(span, support=1.0) for span in spans)
-            said = scored(self, generation, 1.0, label="refusal", explanation="declines to answer")
-            return replace(said, spans=whole)
+            why = "declines to answer"
+            return scored(self, generation, 1.0, label="refusal", explanation=why, spans=whole)
         unsupported = judgement.probability >= shipped().calibration.threshold
-        made = scored(
+        return scored(
             self,
             generation,
             judgement.value,
             label="unsupported" if unsupported else "supported",
             explanation=_explanation(answer, passages, judgement),
+            spans=spans,
         )
-        return replace(made, spans=spans)
 
 
 def _why_not(texts: tuple[str, ...], answer: str | None) -> str | None:

@@ -1,50 +1,25 @@
-"""Runs a model's program against its tests, in a restricted language and a bounded process."""
+"""Runs a model's program against its tests in a restricted language, where there is no sandbox."""
 
 import ast
 import json
 import os
-import re
 import secrets
 import select
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 
-from evals.evaluators.answers import unfenced
-from evals.evaluators.reference import CodeTests
+from evals.evaluators.code.program import MAX_PROGRAM_CHARS, Ran, Refused, Unparsed, parsed
+from evals.evaluators.code.sandbox import INSTALL
 
 WORKER = Path(__file__).with_name("restricted_worker.py")
 WALL_S = 2.0
-MAX_PROGRAM_CHARS = 100_000
 _GRACE_S = 5.0
 _ENVIRONMENT = {"PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """The program was judged."""
-
-    problem: str | None
-    """What went wrong, `None` where every test passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The program was not judged: it may be right, and needs more than the restricted language."""
-
-    reason: str
-
-
-def program_of(reference: CodeTests, answer: str) -> str:
-    """Return the program under test: prelude and answer, or the answer where it defines all."""
-    code = unfenced(answer)
-    defines = re.search(rf"^def\s+{re.escape(reference.entry_point)}\s*\(", code, re.MULTILINE)
-    return code if defines else reference.prelude + code
-
-
-class CodeRunner:
+class RestrictedRunner:
     """Runs programs one after the other in one child process, which forks for each.
 
     The child is started at the first program, restarted when it stops answering, and ended by
@@ -65,7 +40,7 @@ class CodeRunner:
             if isinstance(found, Ran) and source is tests:
                 return Refused(f"the reference's tests do not parse: {found.problem}")
             if isinstance(found, Refused):
-                return Refused(f"{whose} {found.reason}: needs a full sandbox")
+                return Refused(f"{whose} {found.reason}: needs a sandbox; {INSTALL}")
             if found is not None:
                 return found
         return self._ask(program, tests)
@@ -155,12 +130,9 @@ def _refusal(source: str) -> Ran | Refused | None:
 
     Parses only: nothing is compiled or run in this process.
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as exc:
-        return Ran(f"syntax error in line {exc.lineno}: {exc.msg}")
-    except (ValueError, RecursionError, MemoryError) as exc:
-        return Ran(f"does not parse: {type(exc).__name__}")
+    tree = parsed(source)
+    if isinstance(tree, Unparsed):
+        return Ran(tree.reason)
     for node in ast.walk(tree):
         if (use := _PLAUSIBLE.get(type(node))) is not None:
             return Refused(use)

@@ -1,4 +1,4 @@
-"""Running a model's code: what passes, what fails, what is refused, and that all is contained."""
+"""Running a model's code without a sandbox: what passes, fails and is refused."""
 
 import os
 import subprocess
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from evals.evaluators import TaskCompletion
-from evals.evaluators.code_tests import CodeRunner, Ran, Refused, program_of
+from evals.evaluators.code.program import Ran, Refused, program_of
+from evals.evaluators.code.restricted import RestrictedRunner
+from evals.evaluators.code.sandbox import INSTALL
 from evals.evaluators.reference import CodeTests
 
 TESTS = "assert f(1, 2) == 3\nassert f(2, 2) == 4\n"
@@ -19,8 +21,8 @@ SIMPLE = "def f(a, b):\n    return a + b\n"
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[CodeRunner]:
-    made = CodeRunner()
+def runner() -> Iterator[RestrictedRunner]:
+    made = RestrictedRunner()
     yield made
     made.close()
 
@@ -127,7 +129,9 @@ def test_powers_are_bounded(runner) -> None:
 )  # fmt: skip
 def test_what_a_right_program_may_need_is_refused_not_wrong(runner, program, reason) -> None:
     """Attributes, imports and classes are never run; the answer stays unscored, with the reason."""
-    assert runner.run(program, TESTS) == Refused(f"the program {reason}: needs a full sandbox")
+    assert runner.run(program, TESTS) == Refused(
+        f"the program {reason}: needs a sandbox; {INSTALL}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_unusable_tests_do_not_blame_the_program(runner) -> None:
         "the reference's tests do not parse: syntax error in line 1: '(' was never closed"
     )
     assert runner.run(SIMPLE, "import math\nassert f(1, 2) == 3\n") == Refused(
-        "the reference's test imports a module: needs a full sandbox"
+        f"the reference's test imports a module: needs a sandbox; {INSTALL}"
     )
 
 
@@ -171,8 +175,8 @@ def test_a_program_leaves_nothing_to_the_next(runner) -> None:
 
 
 def test_huge_programs_are_not_read(runner) -> None:
-    """A program of more than 100,000 characters is wrong unread."""
-    assert runner.run("x = 1\n" * 20_000, TESTS) == Ran("longer than 100000 characters")
+    """A program of more than 200,000 characters is wrong unread."""
+    assert runner.run("x = 1\n" * 40_000, TESTS) == Ran("longer than 200000 characters")
 
 
 def test_a_killed_worker_is_replaced(runner) -> None:
@@ -192,7 +196,7 @@ def test_160_programs_take_seconds(runner) -> None:
 
 def test_close_ends_the_worker() -> None:
     """After `close`, twice, no process is left; the next program starts another."""
-    own = CodeRunner()
+    own = RestrictedRunner()
     own.run(SIMPLE, TESTS)
     process = own._process
     own.close()
@@ -205,7 +209,8 @@ def test_close_ends_the_worker() -> None:
 def test_the_worker_sees_nothing_of_our_environment() -> None:
     """Isolated mode and a bare environment: no variable of ours reaches the worker."""
     code = (
-        "from evals.evaluators.code_tests import CodeRunner;r=CodeRunner();r.run('x=1','assert x');"
+        "from evals.evaluators.code.restricted import RestrictedRunner as R;"
+        "r=R();r.run('x=1','assert x');"
         "print(open(f'/proc/{r._process.pid}/environ').read());r.close()"
     )
     root = Path(__file__).resolve().parents[2]
@@ -235,14 +240,14 @@ def test_code_is_scored_through_the_evaluator(generation_of) -> None:
         '{"kind": "tests", "entry_point": "f", "prelude": "def f(a, b):\\n", '
         '"tests": "assert f(1, 2) == 3"}'
     )
-    evaluator = TaskCompletion()
+    evaluator = TaskCompletion(RestrictedRunner())
     scores = [
         evaluator.score(generation_of(answer=answer, reference=reference))
         for answer in ("    return a + b", "    return a", "    return a.real + b")
     ]
     evaluator.close()
     assert [(s.value, s.label, s.unscored_reason) for s in scores] == [
-        (1.0, "correct", None),
-        (0.0, "wrong", None),
-        (None, None, "the program uses attribute access: needs a full sandbox"),
+        (1.0, "tests: correct", None),
+        (0.0, "tests: wrong", None),
+        (None, None, f"the program uses attribute access: needs a sandbox; {INSTALL}"),
     ]

@@ -1,0 +1,1 @@
+"""What `task_graders.py` measures, one file a data set."""

@@ -1,0 +1,1 @@
+"""Scoring what a collector holds and nobody has scored yet."""

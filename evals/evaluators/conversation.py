@@ -1,0 +1,150 @@
+"""The tool calls of a conversation, and what the tools answered."""
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from collector.contract import Generation
+from evals.evaluators.answers import NotJsonError, answer_text, json_value
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call."""
+
+    name: str
+    arguments: Mapping[str, Any]  # Any: JSON values
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a tool answered."""
+
+    call: Call | None
+    """The call, where its id is among those before."""
+    result: object
+
+
+def answered_calls(generation: Generation) -> tuple[Call, ...]:
+    """Return the calls that this answer makes.
+
+    Those are its `tool_call` parts; without any, what its text spells as JSON (`{"name": …,
+    "arguments": …}`, alone or in a list) or as Python calls (`[f(a=1), g()]`). Text that spells
+    none makes none.
+    """
+    content = generation.content
+    messages = content.output_messages if content else None
+    calls = tuple(part for part in _parts(messages) if isinstance(part, Call))
+    return calls or calls_in_text(answer_text(generation) or "")
+
+
+def history(generation: Generation) -> Iterator[Call | Response]:
+    """Yield the whole conversation's calls and responses in order, this answer's last."""
+    if generation.content is None:
+        return
+    by_id: dict[str, Call] = {}
+    for messages in (generation.content.input_messages, generation.content.output_messages):
+        for part in _parts(messages):
+            if isinstance(part, Call):
+                if part.id is not None:
+                    by_id[part.id] = part
+                yield part
+            else:
+                yield Response(by_id.get(part.id or ""), part.result)
+
+
+def asked_text(generation: Generation) -> str:
+    """Return the text of the messages that went in, each after its role."""
+    content = generation.content
+    lines = []
+    for message in _messages(content.input_messages if content else None):
+        texts = [p.get("content") for p in _dicts(message.get("parts")) if p.get("type") == "text"]
+        lines.append(f"{message.get('role')}: {' '.join(t for t in texts if isinstance(t, str))}")
+    return "\n".join(lines)
+
+
+def calls_in_text(text: str) -> tuple[Call, ...]:
+    """Return the calls that a text is, and nothing else beside them."""
+    try:
+        value = json_value(text)
+    except NotJsonError:
+        return _python_calls(text)
+    items = value if isinstance(value, list) else [value]
+    calls = [_json_call(item) for item in items]
+    return tuple(call for call in calls if call) if all(calls) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _RawResponse:
+    id: str | None
+    result: object
+
+
+def _parts(messages: str | None) -> Iterator[Call | _RawResponse]:
+    for message in _messages(messages):
+        for part in _dicts(message.get("parts")):
+            if part.get("type") == "tool_call" and (call := _json_call(part)):
+                yield call
+            elif part.get("type") == "tool_call_response":
+                yield _RawResponse(part.get("id"), part.get("response", part.get("result")))
+
+
+def _messages(text: str | None) -> list[dict[str, Any]]:  # Any: JSON values
+    try:
+        return _dicts(json.loads(text)) if text else []
+    except (ValueError, RecursionError):
+        return []
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:  # Any: JSON values
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _json_call(item: object) -> Call | None:
+    """Read `{"name": …, "arguments": …}`, also inside `{"function": …}` as OpenAI's API has it."""
+    if not isinstance(item, dict):
+        return None
+    inner = item.get("function")
+    called = inner if isinstance(inner, dict) else item
+    name, arguments = called.get("name"), called.get("arguments", called.get("parameters", {}))
+    if isinstance(arguments, str):
+        try:
+            arguments = json_value(arguments) if arguments.strip() else {}
+        except NotJsonError:
+            return None
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return None
+    return Call(name, arguments, item.get("id") if isinstance(item.get("id"), str) else None)
+
+
+def _python_calls(text: str) -> tuple[Call, ...]:
+    source = text.strip().strip("`\n")
+    try:
+        body = ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    nodes = body.elts if isinstance(body, ast.List | ast.Tuple) else [body]
+    calls = [_python_call(node) for node in nodes]
+    return tuple(call for call in calls if call) if all(calls) else ()
+
+
+def _python_call(node: ast.expr) -> Call | None:
+    if not isinstance(node, ast.Call) or node.args or any(k.arg is None for k in node.keywords):
+        return None
+    try:
+        arguments = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return Call(ast.unparse(node.func), {k: _lists(v) for k, v in arguments.items()})
+
+
+def _lists(value: object) -> object:
+    """Return the value with tuples as lists, as JSON has them."""
+    if isinstance(value, list | tuple):
+        return [_lists(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _lists(item) for key, item in value.items()}
+    return value

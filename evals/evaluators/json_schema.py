@@ -1,0 +1,45 @@
+"""Validation against a JSON Schema, whose references never leave it."""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+
+import jsonschema_rs
+
+_MAX_ERRORS = 3
+
+
+class UnusableSchemaError(ValueError):
+    """A schema that is invalid, or that points out of itself."""
+
+
+def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
+    """Return what is wrong with the value, with paths, three at the most.
+
+    The draft is the one that the schema names, else 2020-12. Raises `UnusableSchemaError`.
+    """
+    text = schema if isinstance(schema, str) else json.dumps(schema, sort_keys=True)
+    try:
+        validator = _validator(text)
+    except (ValueError, RecursionError) as exc:  # jsonschema_rs' errors are ValueErrors
+        raise UnusableSchemaError(f"the schema is not usable: {first_line(exc)}") from exc
+    errors = zip(validator.iter_errors(value), range(_MAX_ERRORS), strict=False)
+    return [_words(error) for error, _ in errors]
+
+
+def first_line(error: Exception) -> str:
+    """Return the beginning of an error's message."""
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(json.loads(schema), offline=True)
+
+
+def _words(error: jsonschema_rs.ValidationError) -> str:
+    at = "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
+    )
+    return f"{at.lstrip('.') or 'answer'}: {first_line(error)}"

@@ -1,0 +1,82 @@
+"""Which judge to ask, and how hard; from the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.errors import EvaluatorError
+
+URL = "DRAFTGATE_JUDGE_URL"
+MODEL = "DRAFTGATE_JUDGE_MODEL"
+API_KEY = "DRAFTGATE_JUDGE_API_KEY"
+PRICES = "DRAFTGATE_JUDGE_PRICES"
+RATE = "DRAFTGATE_JUDGE_RATE"
+CACHE = "DRAFTGATE_JUDGE_CACHE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a million tokens cost."""
+
+    input_usd: float
+    output_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """A judge's endpoint and limits."""
+
+    url: str
+    """Of the API, up to `/v1`."""
+    model: str
+    api_key: str | None = None
+    prices: Prices | None = None
+    requests_per_s: float | None = None
+    """Of this process; each of several workers has its own."""
+    cache: Path | None = None
+    timeout_s: float = 120.0
+    attempts: int = 5
+    max_wait_s: float = 60.0
+    """Longest pause between two attempts, whatever the endpoint asks for."""
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> JudgeSettings:
+    """Return the settings that the environment names; raises `EvaluatorError`."""
+    missing = [name for name in (URL, MODEL) if not environment.get(name)]
+    if missing:
+        raise EvaluatorError(
+            f"no judge is set: {' and '.join(missing)} wanted, such as "
+            f"{URL}=http://localhost:8000/v1 and {MODEL}=my-model"
+        )
+    rate, cache = environment.get(RATE), environment.get(CACHE)
+    return JudgeSettings(
+        url=environment[URL].rstrip("/"),
+        model=environment[MODEL],
+        api_key=environment.get(API_KEY) or None,
+        prices=_prices(environment.get(PRICES)),
+        requests_per_s=_positive(RATE, rate) if rate else None,
+        cache=Path(cache) if cache else None,
+    )
+
+
+def _prices(text: str | None) -> Prices | None:
+    if not text:
+        return None
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise EvaluatorError(
+            f"{PRICES}: {text!r}; wanted US dollars a million tokens of input and of output, "
+            "such as 0.15,0.60"
+        )
+    return Prices(input_usd=_positive(PRICES, parts[0]), output_usd=_positive(PRICES, parts[1]))
+
+
+def _positive(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise EvaluatorError(f"{name}: {text!r}; wanted a number that is not below 0")
+    return value

@@ -1,0 +1,68 @@
+"""Whether the candidate says what the baseline says, and where they part."""
+
+from collections.abc import Set as AbstractSet
+from typing import ClassVar
+
+from collector.contract import Generation, Score, ScoredSpan
+from evals.evaluators.answers import NOT_RECORDED, answer_text
+from evals.evaluators.base import Need, scored, unscored
+from evals.evaluators.conversation import answered_calls
+
+_SHOWN = 30
+
+
+class Parity:
+    """1 where the candidate's answer is the baseline's, character by character, else 0.
+
+    Applies to pairs that were both asked for greedily (temperature 0): only there does lossless
+    speculation promise the same text. Tool calls are compared as well. The span is what follows
+    the first divergence; the explanation says how many words were the same before it.
+    """
+
+    name = "parity"
+    version = "1"
+    metric = "parity"
+    needs: ClassVar[AbstractSet[Need]] = frozenset({Need.BASELINE})
+
+    def score_pair(self, candidate: Generation, baseline: Generation) -> Score | None:
+        """Compare the two texts, then the two answers' tool calls."""
+        if candidate.temperature != 0 or baseline.temperature != 0:
+            return None
+        got, wanted = answer_text(candidate), answer_text(baseline)
+        if got is None or wanted is None:
+            lost = NOT_RECORDED if got is None else "the baseline's text was not recorded"
+            return unscored(self, candidate, lost)
+        if got == wanted:
+            return self._of_equal_texts(candidate, baseline)
+        at = first_divergence(got, wanted)
+        same_words = len(got[:at].split())
+        return scored(
+            self,
+            candidate,
+            0.0,
+            label="diverged",
+            explanation=(
+                f"at character {at}, after {same_words} words: "
+                f"{got[at : at + _SHOWN]!r} against {wanted[at : at + _SHOWN]!r}"
+            ),
+            spans=[ScoredSpan(start=at, end=len(got), support=0.0)],
+        )
+
+    def close(self) -> None:
+        """Release nothing."""
+
+    def _of_equal_texts(self, candidate: Generation, baseline: Generation) -> Score:
+        got, wanted = (
+            [(call.name, call.arguments) for call in answered_calls(one)]
+            for one in (candidate, baseline)
+        )
+        if got == wanted:
+            return scored(self, candidate, 1.0, label="identical")
+        words = f"{len(got)} tool calls against {len(wanted)}, or other arguments"
+        return scored(self, candidate, 0.0, label="diverged", explanation=words)
+
+
+def first_divergence(got: str, wanted: str) -> int:
+    """Return the place of the first character that differs, or where the shorter text ends."""
+    pairs = enumerate(zip(got, wanted, strict=False))
+    return next((at for at, (g, w) in pairs if g != w), min(len(got), len(wanted)))

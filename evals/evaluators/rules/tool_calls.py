@@ -1,0 +1,165 @@
+"""The rule for tool calls: the right calls with accepted arguments, in any order.
+
+It judges as the AST check of the Berkeley Function Calling Leaderboard does: types by the tools'
+schemas, a list of accepted values for each argument, optional arguments that may be left out,
+strings compared without case, spaces and the punctuation , . / - _ * ^.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evals.evaluators.conversation import Call
+from evals.evaluators.reference import ToolCalls, WantedCall
+from evals.evaluators.rules.json_values import is_number, short
+from evals.evaluators.rules.outcome import Found
+
+FIELDS = "$fields"
+OPTIONAL = "$optional"
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "float": (int, float),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "tuple": (list,),
+    "dict": (dict,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+JsonObject = Mapping[str, Any]  # Any: JSON values
+
+
+def calls(made: Sequence[Call], reference: ToolCalls) -> Found:
+    """Match the calls made with those wanted, each with one other."""
+    if reference.any_call:
+        return Found.of(None if made else "wanted a tool call, got none")
+    wanted = reference.calls
+    if len(made) != len(wanted):
+        names = ", ".join(call.name for call in made) or "none"
+        return Found(0.0, f"wanted {len(wanted)} tool calls, got {len(made)} ({names})")
+    schemas = {_name(str(tool.get("name"))): tool for tool in map(_function, reference.tools)}
+    problems = [
+        [_problem(call, want, schemas.get(_name(want.name))) for call in made] for want in wanted
+    ]
+    unmet = _unmatched([[problem is None for problem in row] for row in problems])
+    if unmet is None:
+        return Found(1.0)
+    return Found(0.0, _likeliest([problem or "taken by another" for problem in problems[unmet]]))
+
+
+def _function(tool: JsonObject) -> JsonObject:
+    """Return a tool's function, bare or inside `{"type": "function", "function": …}`."""
+    inner = tool.get("function")
+    return inner if isinstance(inner, Mapping) else tool
+
+
+def _likeliest(problems: Sequence[str]) -> str:
+    """Return the problem of the call that came nearest: not one of another name."""
+    named = [problem for problem in problems if not problem.startswith("wanted a call of")]
+    return (named or problems)[0]
+
+
+def _unmatched(fits: Sequence[Sequence[bool]]) -> int | None:
+    """Return a row that no assignment of rows to columns serves, `None` where all are served."""
+    taken: dict[int, int] = {}
+
+    def serve(row: int, tried: set[int]) -> bool:
+        for column, fit in enumerate(fits[row]):
+            if fit and column not in tried:
+                tried.add(column)
+                if column not in taken or serve(taken[column], tried):
+                    taken[column] = row
+                    return True
+        return False
+
+    return next((row for row in range(len(fits)) if not serve(row, set())), None)
+
+
+def _problem(call: Call, wanted: WantedCall, tool: JsonObject | None) -> str | None:
+    """Return why the call is not the wanted one, `None` where it is."""
+    if _name(call.name) != _name(wanted.name):
+        return f"wanted a call of {wanted.name}, got {call.name}"
+    parameters = (tool or {}).get("parameters", {})
+    properties = parameters.get("properties", {})
+    for key in parameters.get("required", ()):
+        if key not in call.arguments:
+            return f"{wanted.name}: {key} is missing"
+    for key, value in call.arguments.items():
+        if key not in wanted.arguments or (tool is not None and key not in properties):
+            return f"{wanted.name}: {key} is not wanted"
+        if problem := _value_problem(value, wanted.arguments[key], properties.get(key, {})):
+            return f"{wanted.name}: {key} is {problem}"
+    missing = wanted.arguments.keys() - call.arguments.keys() - wanted.optional
+    return f"{wanted.name}: {min(missing)} is missing" if missing else None
+
+
+def _value_problem(value: object, accepted: Sequence[object], schema: JsonObject) -> str | None:
+    if not _has_type(value, schema, accepted):
+        return f"{short(value)}, wanted {schema.get('type')}"
+    # A text where another type is wanted is a variable's name, which is spelled in one way.
+    is_variable = isinstance(value, str) and schema.get("type", "string") not in ("string", "any")
+    right = value in accepted if is_variable else any(_equal(value, o) for o in accepted)
+    if not right:
+        return f"{short(value)}, wanted {_options(accepted)}"
+    return None
+
+
+def _name(name: str) -> str:
+    """Return the name as providers accept it, that allow no dot."""
+    return name.replace(".", "_")
+
+
+def _options(accepted: Sequence[object]) -> str:
+    return " or ".join(short(option) for option in accepted[:3])
+
+
+def _has_type(value: object, schema: JsonObject, accepted: Sequence[object]) -> bool:
+    """Say whether a value has its schema's type, or that of an accepted value.
+
+    The latter is a variable's name in place of a value.
+    """
+    if any(type(option) is type(value) for option in accepted) and not isinstance(value, list):
+        return True
+    wanted = schema.get("type")
+    types = _TYPES.get(wanted) if isinstance(wanted, str) else None
+    if types is None:
+        return True
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return False
+    if not isinstance(value, list):
+        return True
+    items = schema.get("items")
+    if not isinstance(items, Mapping):
+        return True
+    inside = [item for option in accepted if isinstance(option, list) for item in option]
+    return all(_has_type(item, items, inside) for item in value)
+
+
+def _equal(value: object, wanted: object) -> bool:
+    if isinstance(wanted, Mapping) and FIELDS in wanted:
+        return isinstance(value, Mapping) and _fields_equal(value, wanted)
+    if isinstance(wanted, Mapping) and isinstance(value, Mapping):
+        return value.keys() == wanted.keys() and all(_equal(value[k], wanted[k]) for k in wanted)
+    if isinstance(wanted, list) and isinstance(value, list):
+        return len(value) == len(wanted) and all(map(_equal, value, wanted))
+    if isinstance(wanted, str) and isinstance(value, str):
+        return _plain(value) == _plain(wanted)
+    if is_number(value) and is_number(wanted):
+        return value == wanted
+    return type(value) is type(wanted) and value == wanted
+
+
+def _fields_equal(value: JsonObject, wanted: JsonObject) -> bool:
+    fields, optional = wanted[FIELDS], wanted.get(OPTIONAL, ())
+    return all(
+        key in fields and any(_equal(item, option) for option in fields[key])
+        for key, item in value.items()
+    ) and all(key in value or key in optional for key in fields)
+
+
+def _plain(text: str) -> str:
+    return _IGNORED.sub("", text).lower().replace("'", '"')

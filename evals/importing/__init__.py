@@ -1,0 +1,1 @@
+"""Public data sets as workloads, one file a family of formats."""
