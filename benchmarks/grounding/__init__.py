@@ -1,0 +1,1 @@
+"""Labelled answers, judged by models that never saw them."""

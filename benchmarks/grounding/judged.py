@@ -1,0 +1,108 @@
+"""Answers of a file with the probability that each is unsupported."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.evaluators.groundedness.judgement import indexed, judge
+from evals.evaluators.groundedness.model import FILE, Model, shipped
+from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
+from evals.evaluators.groundedness.train.examples import corrupted, sentences, worst
+
+Floats = NDArray[np.float64]
+SEED = 20261121
+"""The training's own, so that its corrupted answers are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A file's answers, and grounded ones of them corrupted, by the same unseeing models."""
+
+    name: str
+    how: str
+    """`shipped model`, or `out of fold` where the file trained it."""
+    answers: Sequence[Labelled]
+    probability: Floats
+    corrupted: Sequence[Labelled]
+    corrupted_probability: Floats
+    original: NDArray[np.int64]
+    """The answer that each corrupted one was made of."""
+    cpu_ms: float | None
+    """Processor time an answer from text to judgement, the passages' index included."""
+
+    @property
+    def label(self) -> NDArray[np.int64]:
+        """1 where the answer is unsupported."""
+        return np.array([item.label for item in self.answers])
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files of a folder that hold labelled answers on passages."""
+    return [file for file in sorted(folder.glob("*.jsonl.gz")) if load(file)]
+
+
+def judged(file: Path, kept: Path | None = None) -> Judged:
+    """Judge a file by the shipped model, or out of fold where its answers trained that one.
+
+    `kept` is what the training kept by `--out-of-fold`; without it the folds are fitted again.
+    """
+    answers, model = load(file), shipped()
+    made = corrupted(answers, SEED)
+    numbers = {item.id: at for at, item in enumerate(answers)}
+    original = np.array([numbers[item.id] for item in made])
+    if trained_on(answers):
+        how, raw, raw_made = "out of fold", *_out_of_fold(answers, made, model, kept)
+    else:
+        how, raw, raw_made = "shipped model", _raw(answers, model), _raw(made, model)
+    return Judged(
+        name=file.name.removesuffix(".jsonl.gz"),
+        how=how,
+        answers=answers,
+        probability=model.probability(raw),
+        corrupted=made,
+        corrupted_probability=model.probability(raw_made),
+        original=original,
+        cpu_ms=cpu_ms(answers),
+    )
+
+
+def trained_on(answers: Sequence[Labelled]) -> bool:
+    """Say whether any of the answers trained the shipped model."""
+    with np.load(FILE, allow_pickle=False) as arrays:
+        known = set(arrays["trained"].tolist())
+    return any(fingerprint(item) in known for item in answers)
+
+
+def cpu_ms(answers: Sequence[Labelled], most: int = 400) -> float:
+    """Return the processor time an answer; each run of one context indexes it once."""
+    chosen = answers[:most]
+    indexed.cache_clear()
+    started = time.process_time()
+    for item in chosen:
+        judge(item.answer, indexed((item.context,)))
+    return (time.process_time() - started) / len(chosen) * 1e3
+
+
+def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
+    if not answers:
+        return np.zeros(0)
+    data = sentences(answers, model.rarity)
+    return worst(model.checked(data.rows), data, len(answers))
+
+
+def _out_of_fold(
+    answers: Sequence[Labelled], made: Sequence[Labelled], model: Model, kept: Path | None
+) -> tuple[Floats, Floats]:
+    if kept is not None:
+        with np.load(kept, allow_pickle=False) as arrays:
+            return arrays["checked"], arrays["made"]
+    # scikit-learn is needed here alone: a held-out folder is judged without it.
+    from evals.evaluators.groundedness.train.fit import Corpus, cross_fit  # noqa: PLC0415
+
+    corpus = Corpus(answers, sentences(answers, model.rarity), made, sentences(made, model.rarity))
+    found = cross_fit(corpus, model.rarity)
+    return found.checked, found.corrupted

@@ -1,0 +1,115 @@
+"""The default evaluator of groundedness: local, on the CPU, without a language model."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import ClassVar
+
+from collector.contract import Generation, Score, ScoredSpan
+from evals.evaluators.answers import NOT_RECORDED, answer_text
+from evals.evaluators.base import Need, scored, unscored
+from evals.evaluators.groundedness.judgement import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_CONTEXT_CHARACTERS,
+    Judgement,
+    indexed,
+    judge,
+)
+from evals.evaluators.groundedness.language import why_unreadable
+from evals.evaluators.groundedness.model import shipped
+from evals.evaluators.groundedness.passages import Passages, Span
+
+_MAX_NAMED = 3
+_MAX_QUOTED = 160
+
+
+class Groundedness:
+    """Support of every sentence by the passages, from its words and a small trained model.
+
+    The score is near 1 where all sentences are supported, near 0 where one is not, and 0.5 at the
+    threshold between: a release gate wants it so, see `docs/evaluators.md`. The explanation gives
+    the calibrated probability, the worst sentences with what is wrong in each, and the passage
+    nearest to each; the spans give every sentence's support. An answer that only declines claims
+    nothing and scores 1. English alone.
+
+    Applies where a generation carries passages.
+    """
+
+    name = "sentence-support"
+    version = "2"
+    metric = "groundedness"
+    needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
+
+    def score(self, generation: Generation) -> Score | None:
+        """Score the answer; an empty one claims nothing that could be judged."""
+        texts = generation.content.context if generation.content else None
+        if texts is None:
+            return None
+        answer = answer_text(generation)
+        if (reason := _why_not(texts, answer)) or answer is None:
+            return unscored(self, generation, reason or NOT_RECORDED)
+        passages = indexed(texts)
+        judgement = judge(answer, passages)
+        if passages.is_empty or judgement is None:
+            whose = "the passages have" if passages.is_empty else "the answer has"
+            return unscored(self, generation, f"{whose} no words")
+        return self._score(generation, answer, passages, judgement)
+
+    def close(self) -> None:
+        """Release nothing: indexes are shared and bounded."""
+
+    def _score(
+        self, generation: Generation, answer: str, passages: Passages, judgement: Judgement
+    ) -> Score:
+        spans = tuple(
+            ScoredSpan(start=s.sentence.start, end=s.sentence.end, support=1 - s.probability)
+            for s in judgement.sentences
+        )
+        if all(s.sentence.is_refusal for s in judgement.sentences):
+            whole = tuple(replace(span, support=1.0) for span in spans)
+            why = "declines to answer"
+            return scored(self, generation, 1.0, label="refusal", explanation=why, spans=whole)
+        unsupported = judgement.probability >= shipped().calibration.threshold
+        return scored(
+            self,
+            generation,
+            judgement.value,
+            label="unsupported" if unsupported else "supported",
+            explanation=_explanation(answer, passages, judgement),
+            spans=spans,
+        )
+
+
+def _why_not(texts: tuple[str, ...], answer: str | None) -> str | None:
+    """Say what keeps an answer from being judged, `None` where nothing does."""
+    size = sum(map(len, texts))
+    if not any(text.strip() for text in texts):
+        return "the passages are empty"
+    if answer is None:
+        return NOT_RECORDED
+    if size > MAX_CONTEXT_CHARACTERS:
+        return f"the passages have {size:,} characters, more than {MAX_CONTEXT_CHARACTERS:,}"
+    return why_unreadable(answer[:MAX_ANSWER_CHARACTERS])
+
+
+def _explanation(answer: str, passages: Passages, judgement: Judgement) -> str:
+    """Tell the probability, and the sentences above the threshold with what they lack."""
+    lines = [f"{judgement.probability:.0%} likely to hold something unsupported"]
+    if len(answer) > MAX_ANSWER_CHARACTERS:
+        lines[0] += f"; judged by its first {MAX_ANSWER_CHARACTERS:,} characters"
+    threshold = shipped().calibration.threshold
+    worst = sorted(judgement.sentences, key=lambda s: -s.probability)
+    for found in [s for s in worst if s.probability >= threshold][:_MAX_NAMED]:
+        line = f"{found.reason}: {_shortened(found.sentence.text)!r}"
+        if found.nearest is not None:
+            line += f"; nearest: {_quoted(passages, found.nearest)}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _quoted(passages: Passages, span: Span) -> str:
+    text = passages.texts[span.passage][span.start : span.end]
+    return f"passage {span.passage + 1}, {_shortened(' '.join(text.split()))!r}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 1] + "…"

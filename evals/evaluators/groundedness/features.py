@@ -1,0 +1,254 @@
+"""What is measured of each sentence of an answer against the passages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
+from evals.evaluators.groundedness.sentences import Sentence
+from evals.evaluators.groundedness.splices import KINDS, Splice, splices
+from evals.evaluators.groundedness.tokens import Token
+
+_AROUND = 6
+"""Places beside the nearest window that are compared too."""
+_STOP_WORD_WEIGHT = 0.5
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """How rare words are in English: the inverse document frequency of each stem."""
+
+    known: Mapping[str, float]
+    unknown: float
+
+    def of(self, stem: str) -> float:
+        """Return a stem's weight."""
+        return self.known.get(stem, self.unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence's features, and what they were read from."""
+
+    sentence: Sentence
+    start: int
+    end: int
+    """The passages' places that are nearest to it."""
+    differences: Differences
+    splices: tuple[Splice, ...]
+    absent: tuple[Token, ...]
+    """Content words that no passage holds."""
+    values: Values
+
+
+class _Words:
+    """A sentence's words as the passages know them; −1 is a word that they do not hold."""
+
+    def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
+        known = passages.ids
+        self.tokens = sentence.tokens
+        self.content = [t for t in sentence.tokens if t.form.is_content]
+        self.ids = [known.get(t.form.stem, -1) for t in self.content]
+        self.weights = [rarity.of(t.form.stem) for t in self.content]
+        self.rows = [known.get(t.form.stem, -1) for t in sentence.tokens]
+        self.row_weights = [
+            rarity.of(t.form.stem) if t.form.is_content else _STOP_WORD_WEIGHT
+            for t in sentence.tokens
+        ]
+        self.held = {i: w for i, w in zip(self.ids, self.weights, strict=True) if i >= 0}
+        stems = {t.form.stem: w for t, w in zip(self.content, self.weights, strict=True)}
+        self.distinct = len(stems) or 1
+        self.total = sum(stems.values()) or 1.0
+
+
+def read(
+    text: str, sentences: Sequence[Sentence], passages: Passages, rarity: Rarity
+) -> list[Reading]:
+    """Return each sentence's features, those of the whole answer included."""
+    readings = [_read(text, sentence, passages, rarity) for sentence in sentences]
+    if readings:
+        _add_answer(readings, len(passages.row))
+    return readings
+
+
+def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
+    """Return the features, a row a sentence and a column a name, in the order of the names."""
+    return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
+
+
+def _read(text: str, sentence: Sentence, passages: Passages, rarity: Rarity) -> Reading:
+    words = _Words(sentence, passages, rarity)
+    support = passages.support(list(words.held), list(words.held.values()))
+    best = int(support.argmax())
+    start = max(best * STRIDE - _AROUND, 0)
+    end = min(best * STRIDE + WINDOW + _AROUND, len(passages.places))
+    inside = frozenset(passages.row[start:end])
+    found = differences(words.tokens, text, passages, start, end)
+    everywhere = splices(words.tokens, words.rows, words.row_weights, passages)
+    spliced = tuple(s for s in everywhere if s.instead < 0 or start <= s.instead < end)
+    values = _kind(sentence, words)
+    values |= _absence(words)
+    values["best_support_weighted"] = float(support[best]) / words.total
+    values["best_support"] = sum(i in inside for i in words.held) / words.distinct
+    values |= _specifics(words, inside, passages)
+    values |= _compared(found)
+    values |= _spliced(spliced, words, passages)
+    values |= _runs(words, passages)
+    values |= _attributed(sentence, words, passages)
+    absent = tuple(t for t, i in zip(words.content, words.ids, strict=True) if i < 0)
+    return Reading(sentence, start, end, found, spliced, absent, values)
+
+
+def _kind(sentence: Sentence, words: _Words) -> Values:
+    return {
+        "words": len(words.tokens),
+        "content_words": len(words.content),
+        "negators": sum(t.form.is_negator for t in words.tokens),
+        "refusal": sentence.is_refusal,
+        "about_passages": sentence.is_about_passages,
+        "item": sentence.is_item,
+        "colon": sentence.text.endswith(":"),
+    }
+
+
+def _absence(words: _Words) -> Values:
+    """Measure the words that no passage holds."""
+    triples = list(zip(words.content, words.ids, words.weights, strict=True))
+    absent = {t.form.stem: w for t, i, w in triples if i < 0}
+    plain = [w for t, i, w in triples if i < 0 and not t.is_name]
+    mass, ids = sum(absent.values()), words.ids
+    return {
+        "absent_mass": mass,
+        "absent_share": mass / words.total,
+        "absent_max": max(absent.values(), default=0.0),
+        "absent_words": len(absent),
+        "absent_words_share": len(absent) / words.distinct,
+        "absent_plain_max": max(plain, default=0.0),
+        "absent_between": sum(
+            b < 0 <= a and c >= 0 for a, b, c in zip(ids, ids[1:], ids[2:], strict=False)
+        ),
+    }
+
+
+def _specifics(words: _Words, inside: frozenset[int], passages: Passages) -> Values:
+    """Measure numbers and names: whether they stand in the passages, and in what company."""
+    values: Values = {}
+    for name in ("number", "name"):
+        places = [
+            at
+            for at, token in enumerate(words.content)
+            if (token.form.is_number if name == "number" else token.is_name)
+        ]
+        known = [at for at in places if words.ids[at] >= 0]
+        near = [company(at, words.ids, words.weights, passages) for at in known]
+        values[f"{name}s"] = len(places)
+        values[f"{name}s_absent"] = len(places) - len(known)
+        values[f"{name}s_outside"] = sum(words.ids[at] not in inside for at in known)
+        values[f"{name}_company"] = min(near, default=1.0)
+    return values
+
+
+def _compared(found: Differences) -> Values:
+    return {
+        "numbers_swapped": len(found.numbers_swapped),
+        "names_swapped": len(found.names_swapped),
+        "words_swapped": len(found.words_swapped),
+        "antonyms": len(found.antonyms),
+        "negations_added": len(found.negations_added),
+        "negations_dropped": len(found.negations_dropped),
+        "backwards": found.backwards / max(found.matched - 1, 1),
+        "names_backwards": found.names_backwards,
+    }
+
+
+def _spliced(found: Sequence[Splice], words: _Words, passages: Passages) -> Values:
+    values: Values = {"splices": len(found)}
+    for kind in KINDS:
+        values[f"splice_{kind}"] = max((s.strength for s in found if s.kind == kind), default=0.0)
+    opposed = [
+        s.strength
+        for s in found
+        if (other := passages.places[s.instead] if s.instead >= 0 else None)
+        and other.form.stem in opposites().get(words.tokens[s.at].form.stem, ())
+    ]
+    values["splice_antonym"] = max(opposed, default=0.0)
+    return values
+
+
+def _runs(words: _Words, passages: Passages) -> Values:
+    """Measure how much is copied: neighbouring words that are neighbours in the passages too."""
+    rows = words.rows
+    pairs = [pair in passages.pairs for pair in pairwise(rows)]
+    triples = [t in passages.triples for t in zip(rows, rows[1:], rows[2:], strict=False)]
+    content = [pair in passages.content_pairs for pair in pairwise(words.ids)]
+    longest = run = 0
+    for held in triples:
+        run = run + 1 if held else 0
+        longest = max(longest, run)
+    longest = longest + 2 if longest else 2 * any(pairs)
+    return {
+        "pairs_share": sum(pairs) / max(len(pairs), 1),
+        "triples_share": sum(triples) / max(len(triples), 1),
+        "content_pairs_share": sum(content) / max(len(content), 1),
+        "longest_run": longest,
+        "longest_run_share": longest / max(len(rows), 1),
+    }
+
+
+def _attributed(sentence: Sentence, words: _Words, passages: Passages) -> Values:
+    """Measure the support in the passages that the sentence names."""
+    named = [place for n in sentence.attributed_to if (place := passages.labelled(n))]
+    if not named:
+        return {"attributed": 0.0, "attributed_support": -1.0, "attributed_loss": 0.0}
+    rows = frozenset[int]().union(*(passages.row[start:end] for start, end in named))
+    support = sum(w for i, w in words.held.items() if i in rows) / words.total
+    loss = sum(words.held.values()) / words.total - support
+    return {"attributed": 1.0, "attributed_support": support, "attributed_loss": loss}
+
+
+def _add_answer(readings: Sequence[Reading], passage_words: int) -> None:
+    """Add what the whole answer says of each of its sentences."""
+    shares = [r.values["absent_share"] for r in readings]
+    answer: Values = {
+        "sentences": len(readings),
+        "answer_words": sum(r.values["words"] for r in readings),
+        "answer_absent_share": sum(shares) / len(shares),
+        "answer_absent_max": max(shares),
+        "answer_refusals": sum(r.values["refusal"] for r in readings),
+        "answer_items": sum(r.values["item"] for r in readings),
+        "passage_words": passage_words,
+    }
+    for at, reading in enumerate(readings):
+        reading.values.update(
+            answer,
+            index=at,
+            relative_index=at / max(len(readings) - 1, 1),
+            is_last=at == len(readings) - 1,
+            before_absent_share=shares[at - 1] if at else -1.0,
+            after_absent_share=shares[at + 1] if at + 1 < len(shares) else -1.0,
+        )
+
+
+NAMES = (
+    "words", "content_words", "negators", "refusal", "about_passages", "item", "colon",
+    "absent_mass", "absent_share", "absent_max", "absent_words", "absent_words_share",
+    "absent_plain_max", "absent_between", "best_support_weighted", "best_support",
+    "numbers", "numbers_absent", "numbers_outside", "number_company",
+    "names", "names_absent", "names_outside", "name_company",
+    "numbers_swapped", "names_swapped", "words_swapped", "antonyms", "negations_added",
+    "negations_dropped", "backwards", "names_backwards",
+    "splices", "splice_number", "splice_name", "splice_word", "splice_added_negation",
+    "splice_dropped_negation", "splice_antonym",
+    "pairs_share", "triples_share", "content_pairs_share", "longest_run", "longest_run_share",
+    "attributed", "attributed_support", "attributed_loss",
+    "sentences", "answer_words", "answer_absent_share", "answer_absent_max", "answer_refusals",
+    "answer_items", "passage_words", "index", "relative_index", "is_last",
+    "before_absent_share", "after_absent_share",
+)  # fmt: skip
+"""The model's inputs, in the order of its columns."""

@@ -1,0 +1,127 @@
+"""Passages, indexed once for all answers that rest on them."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.evaluators.groundedness.tokens import Token, tokens_of
+
+STRIDE = 10
+WINDOW = 40
+"""Words of a window; windows overlap, so that each word stands in four."""
+_GAP = WINDOW
+"""Places left between passages, so that no window spans two."""
+_NUMBERED = re.compile(r"^\s*passage\s+(\d{1,2})\s*:", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters of one passage."""
+
+    passage: int
+    start: int
+    end: int
+
+
+class Passages:
+    """The words of all passages in order: where each stands, and which stand together."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = tuple(texts)
+        self.places: list[Token | None] = []
+        self._starts: list[int] = []
+        self._texts_of: list[int] = []
+        self._labels: list[tuple[int, int]] = []
+        for number, text in enumerate(texts, start=1):
+            self._append(number, text)
+        self.ids: dict[str, int] = {}
+        self.row = [-1 if t is None else self._id(t.form.stem) for t in self.places]
+        self.positions: list[list[int]] = [[] for _ in self.ids]
+        for place, word in enumerate(self.row):
+            if word >= 0:
+                self.positions[word].append(place)
+        self.row.append(-1)
+        self.places.append(None)
+        triples = list(zip(self.row, self.row[1:], self.row[2:], strict=False))
+        # A gap has the number of an absent word: what spans one is no neighbourhood.
+        self.pairs = frozenset(pair for pair in pairwise(self.row) if min(pair) >= 0)
+        self.triples = frozenset(triple for triple in triples if min(triple) >= 0)
+        self.between = {(a, c): p for p, (a, b, c) in enumerate(triples, 1) if min(a, b, c) >= 0}
+        self.after = {(a, b): p for p, (a, b, _) in enumerate(triples, 2) if min(a, b) >= 0}
+        content = [self.row[p] for p, t in enumerate(self.places) if t and t.form.is_content]
+        self.content_pairs = frozenset(pairwise(content))
+        self._windows, self._begins, self._window_count = self._windows_by_word()
+
+    def support(self, words: Sequence[int], weights: Sequence[float]) -> NDArray[np.float64]:
+        """Return the weight of the words that each window holds."""
+        begins = self._begins
+        lengths = [begins[word + 1] - begins[word] for word in words]
+        if not words:
+            return np.zeros(self._window_count)
+        where = np.concatenate([self._windows[begins[w] : begins[w + 1]] for w in words])
+        found = np.bincount(where, np.repeat(weights, lengths), minlength=self._window_count)
+        return found.astype(np.float64)
+
+    @property
+    def is_empty(self) -> bool:
+        """Say whether there is no word in them."""
+        return not self.ids
+
+    def span(self, start: int, end: int) -> Span | None:
+        """Return the characters from one place to before another, within one passage."""
+        begin = next((p for p in range(max(start, 0), end) if self.places[p]), None)
+        if begin is None:
+            return None
+        piece = bisect_right(self._starts, begin) - 1
+        until = self._starts[piece + 1] if piece + 1 < len(self._starts) else len(self.places)
+        held = [t for t in self.places[begin : min(end, until)] if t is not None]
+        return Span(self._texts_of[piece], held[0].start, held[-1].end)
+
+    def labelled(self, number: int) -> tuple[int, int] | None:
+        """Return the places of the passage that an answer calls by a number."""
+        for at, (name, start) in enumerate(self._labels):
+            if name == number:
+                later = [s for _, s in self._labels[at + 1 :]]
+                return start, later[0] if later else len(self.places)
+        return None
+
+    def _append(self, number: int, text: str) -> None:
+        """Add a text; one that numbers passages of its own is several passages."""
+        tokens = tokens_of(text)
+        for label, begin, end in _pieces(text, number):
+            if self.places:
+                self.places += [None] * _GAP
+            self._starts.append(len(self.places))
+            self._texts_of.append(number - 1)
+            self._labels.append((label, len(self.places)))
+            self.places += [t for t in tokens if begin <= t.start < end]
+
+    def _id(self, stem: str) -> int:
+        return self.ids.setdefault(stem, len(self.ids))
+
+    def _windows_by_word(self) -> tuple[NDArray[np.int64], list[int], int]:
+        """Return the windows in which each word stands, word by word, and where each begins."""
+        row = np.asarray(self.row, dtype=np.int64)
+        count = max(1, -(-(len(row) - WINDOW) // STRIDE) + 1)
+        place = np.flatnonzero(row >= 0)
+        windows = place[:, None] // STRIDE - np.arange(WINDOW // STRIDE)
+        inside = (windows >= 0) & (windows < count)
+        keys = np.unique((row[place][:, None] * count + windows)[inside])
+        begins = np.searchsorted(keys, np.arange(len(self.ids) + 1) * count)
+        return keys % count, begins.tolist(), count
+
+
+def _pieces(text: str, number: int) -> list[tuple[int, int, int]]:
+    """Return the passages within a text: the number it goes by, its first character, its end."""
+    marks = list(_NUMBERED.finditer(text))
+    if not marks:
+        return [(number, 0, len(text))]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    pieces = [(int(m.group(1)), m.end(), e) for m, e in zip(marks, ends, strict=True)]
+    before = marks[0].start()
+    return [(0, 0, before), *pieces] if text[:before].strip() else pieces

@@ -1,0 +1,138 @@
+"""Copied wording with one word exchanged, put in, or left out."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.tokens import Token
+
+KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
+
+
+class Splice(NamedTuple):
+    """A place where copied words on both sides enclose another word."""
+
+    at: int
+    """The sentence's word."""
+    instead: int
+    """The place of the word that the passages have there, −1 where they have none."""
+    kind: str
+    """One of `KINDS`."""
+    strength: float
+    """Rarity of the copied words around it."""
+
+
+def splices(
+    tokens: Sequence[Token],
+    rows: Sequence[int],
+    weights: Sequence[float],
+    passages: Passages,
+) -> list[Splice]:
+    """Return the splices of a sentence; `rows` are its words as the passages' numbers."""
+    found: list[Splice] = []
+    last = len(rows) - 1
+    for at in range(1, len(rows)):
+        left = rows[at - 1]
+        if left < 0:
+            continue
+        right = rows[at + 1] if at < last else -2
+        splice = (
+            _exchanged(at, rows, weights, tokens, passages)
+            if right >= 0 and (left, rows[at], right) not in passages.triples
+            else None
+        )
+        splice = splice or _dropped(at, rows, weights, passages)
+        splice = splice or _after_the_same(at, rows, weights, tokens, passages)
+        if splice is not None:
+            found.append(splice)
+    return found
+
+
+def _exchanged(
+    at: int,
+    rows: Sequence[int],
+    weights: Sequence[float],
+    tokens: Sequence[Token],
+    passages: Passages,
+) -> Splice | None:
+    left, right = rows[at - 1], rows[at + 1]
+    form = tokens[at].form
+    if form.is_negator:
+        if (left, right) in passages.pairs:
+            return Splice(
+                at, -1, "added_negation", _strength(at - 1, at + 1, rows, weights, passages)
+            )
+        return None
+    place = passages.between.get((left, right))
+    if place is None or not form.is_content:
+        return None
+    other = passages.places[place]
+    if other is None or not other.form.is_content or other.form.stem == form.stem:
+        return None
+    strength = _strength(at - 1, at + 1, rows, weights, passages)
+    return Splice(at, place, _kind(tokens[at], other), strength)
+
+
+def _after_the_same(
+    at: int,
+    rows: Sequence[int],
+    weights: Sequence[float],
+    tokens: Sequence[Token],
+    passages: Passages,
+) -> Splice | None:
+    """Find a number or a name that follows two copied words which another one follows there."""
+    token = tokens[at]
+    if at < 2 or not (token.form.is_number or token.is_name):
+        return None
+    if (rows[at - 2], rows[at - 1], rows[at]) in passages.triples:
+        return None
+    place = passages.after.get((rows[at - 2], rows[at - 1]))
+    other = passages.places[place] if place is not None else None
+    if place is None or other is None or other.form.stem == token.form.stem:
+        return None
+    kind = _kind(token, other)
+    if kind == "word":
+        return None
+    return Splice(at, place, kind, _strength(at - 1, None, rows, weights, passages))
+
+
+def _dropped(
+    at: int, rows: Sequence[int], weights: Sequence[float], passages: Passages
+) -> Splice | None:
+    left, right = rows[at - 1], rows[at]
+    if right < 0 or (left, right) in passages.pairs:
+        return None
+    place = passages.between.get((left, right))
+    other = passages.places[place] if place is not None else None
+    if place is None or other is None or not other.form.is_negator:
+        return None
+    return Splice(at, place, "dropped_negation", _strength(at - 1, at, rows, weights, passages))
+
+
+def _kind(token: Token, other: Token) -> str:
+    if token.form.is_number and other.form.is_number:
+        return "number"
+    return "name" if token.is_name and other.is_name else "word"
+
+
+def _strength(
+    left: int,
+    right: int | None,
+    rows: Sequence[int],
+    weights: Sequence[float],
+    passages: Passages,
+) -> float:
+    """Return the weight of the copied words on both sides, up to three a side."""
+    total = weights[left]
+    for at in range(left, max(left - 2, 0), -1):
+        if (rows[at - 1], rows[at]) not in passages.pairs:
+            break
+        total += weights[at - 1]
+    if right is None:
+        return total
+    total += weights[right]
+    for at in range(right, min(right + 2, len(rows) - 1)):
+        if (rows[at], rows[at + 1]) not in passages.pairs:
+            break
+        total += weights[at + 1]
+    return total

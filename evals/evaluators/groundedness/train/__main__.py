@@ -1,0 +1,97 @@
+"""Train the groundedness model: `python -m evals.evaluators.groundedness.train --data FOLDER`.
+
+The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), and `halueval_qa.jsonl.gz` with
+`halueval_general.jsonl.gz` (English, for word counts alone). Needs scikit-learn.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
+
+from evals.evaluators.groundedness.features import Rarity
+from evals.evaluators.groundedness.model import FILE, Calibration, to_arrays
+from evals.evaluators.groundedness.train.data import fingerprint, load, texts
+from evals.evaluators.groundedness.train.examples import corrupted, sentences
+from evals.evaluators.groundedness.train.fit import (
+    SEED,
+    Bools,
+    Corpus,
+    Floats,
+    OutOfFold,
+    at_base_rate,
+    calibrated,
+    cross_fit,
+    f1,
+    fit,
+    rarity,
+    with_calibration,
+)
+
+COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
+TRAINED = "ragtruth_qa.jsonl.gz"
+
+
+def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
+    """Return the training data of a folder, and the word counts."""
+    words = rarity(chain.from_iterable(texts(folder / name) for name in COUNTED))
+    answers = load(folder / TRAINED)
+    made = corrupted(answers, SEED)
+    return Corpus(answers, sentences(answers, words), made, sentences(made, words)), words
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Fit, calibrate out of fold, write the file, and print what was measured."""
+    parser = argparse.ArgumentParser(prog="python -m evals.evaluators.groundedness.train")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument("--out-of-fold", type=Path, help="where to keep what was measured on")
+    args = parser.parse_args(argv)
+    corpus, words = corpus_of(args.data)
+    label = np.array([item.label for item in corpus.answers])
+    found = cross_fit(corpus, words)
+    calibration = calibrated(found.raw, label)
+    every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
+    model = with_calibration(fit(corpus, words, *every), calibration)
+    arrays = to_arrays(model)
+    arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
+    np.savez_compressed(args.out, allow_pickle=False, **arrays)
+    if args.out_of_fold:
+        np.savez(args.out_of_fold, raw=found.raw, checked=found.checked, made=found.corrupted)
+    print(json.dumps(_measured(corpus, found, calibration)))  # noqa: T201 - the command's result
+
+
+def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dict[str, object]:
+    """Return what the models that saw nothing of an answer's question say of it."""
+    label = np.array([item.label for item in corpus.answers])
+    kinds = np.array([item.kind for item in corpus.corrupted])
+
+    def flagged(log_odds: Floats) -> Bools:
+        probability = expit(calibration.slope * log_odds + calibration.intercept)
+        return np.asarray(probability >= calibration.threshold)
+
+    caught = flagged(found.corrupted)
+    return {
+        "answers": len(label),
+        "corrupted": len(kinds),
+        "auroc_of_forests": round(float(roc_auc_score(label, found.raw)), 4),
+        "auroc": round(float(roc_auc_score(label, found.checked)), 4),
+        "f1_of_forests": round(f1(flagged(found.raw), label, at_base_rate(label)), 4),
+        "f1": round(f1(flagged(found.checked), label, at_base_rate(label)), 4),
+        "f1_as_found": round(f1(flagged(found.checked), label, np.ones(len(label))), 4),
+        "flagged_supported": round(float(flagged(found.checked)[label == 0].mean()), 4),
+        "flagged_unsupported": round(float(flagged(found.checked)[label == 1].mean()), 4),
+        "flagged_corrupted": {
+            str(kind): round(float(caught[kinds == kind].mean()), 3) for kind in np.unique(kinds)
+        },
+        "threshold": round(calibration.threshold, 4),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Sentences with labels: read from answers, and made by corrupting grounded ones."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.evaluators.groundedness.features import Rarity, Reading, matrix, read
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
+from evals.evaluators.groundedness.train.data import Labelled
+
+_LEAST_OVERLAP = 3
+"""Characters of a marked span that make a sentence unsupported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Feature rows of many answers' sentences."""
+
+    rows: NDArray[np.float64]
+    answer: NDArray[np.int64]
+    """The number of the answer that each row belongs to."""
+    unsupported: NDArray[np.bool_]
+    """Whether a marked span touches the sentence."""
+
+    def of(self, answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which rows belong to some answers."""
+        return answers[self.answer]
+
+
+def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
+    """Return the features of all sentences."""
+    rows, numbers, marked = [], [], []
+    contexts: dict[str, Passages] = {}
+    for number, item in enumerate(answers):
+        passages = contexts.get(item.context)
+        if passages is None:
+            contexts = {item.context: (passages := Passages((item.context,)))}
+        readings = read(item.answer, sentences_of(item.answer), passages, rarity)
+        if not readings:
+            continue
+        rows.append(matrix(readings))
+        numbers += [number] * len(readings)
+        marked += [_touched(reading, item) for reading in readings]
+    return Sentences(np.concatenate(rows), np.array(numbers), np.array(marked))
+
+
+def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
+    """Return the grounded answers, each made wrong in every way that it can be."""
+    rng = random.Random(seed)  # noqa: S311 - a seeded draw, no secret
+    good = [item for item in answers if item.label == 0]
+    made = []
+    for item in good:
+        other = rng.choice(good)
+        while other.group == item.group:
+            other = rng.choice(good)
+        source = Source(item.context, item.answer, other.answer)
+        for kind in KINDS:
+            found = corrupt(source, kind, rng)
+            if found is not None:
+                span = ((found.start, found.end),)
+                made.append(
+                    replace(
+                        item, answer=found.answer, label=1, spans=span, kinds=(kind,), kind=kind
+                    )
+                )
+    return made
+
+
+def worst(log_odds: NDArray[np.float64], data: Sentences, answers: int) -> NDArray[np.float64]:
+    """Return each answer's highest sentence; one without a sentence gets the lowest of all."""
+    found = np.full(answers, log_odds.min())
+    np.maximum.at(found, data.answer, log_odds)
+    return found
+
+
+def _touched(reading: Reading, item: Labelled) -> bool:
+    sentence = reading.sentence
+    return any(
+        min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)
+        for start, end in item.spans
+    )

@@ -1,0 +1,172 @@
+"""Fit the two forests and their calibration, and judge answers by models that never saw them."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+
+from evals.evaluators.groundedness.features import Rarity
+from evals.evaluators.groundedness.forest import Forest
+from evals.evaluators.groundedness.model import Calibration, Model
+from evals.evaluators.groundedness.tokens import tokens_of
+from evals.evaluators.groundedness.train.data import Labelled
+from evals.evaluators.groundedness.train.examples import Sentences, worst
+
+BASE_RATE = 0.18
+"""Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""
+CONTRADICTION_SHIFT = 2.0
+FOLDS = 5
+SEED = 20261121
+_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, CONTRADICTION_SHIFT)
+_WEIGHT_OF_CORRUPTED = 0.3
+_BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
+    "learning_rate": 0.05,
+    "max_leaf_nodes": 12,
+    "min_samples_leaf": 40,
+    "l2_regularization": 5.0,
+    "max_features": 0.4,
+    "early_stopping": False,
+    "random_state": 0,
+}
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Answers with their sentences, and corrupted ones with theirs."""
+
+    answers: Sequence[Labelled]
+    sentences: Sentences
+    corrupted: Sequence[Labelled]
+    corrupted_sentences: Sentences
+
+    def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
+        """Return which answers and which corrupted ones belong to some groups."""
+        return (
+            np.array([item.group in groups for item in self.answers]),
+            np.array([item.group in groups for item in self.corrupted]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfFold:
+    """Log-odds of each answer by a model that saw nothing of its group."""
+
+    raw: Floats
+    """Of the forests alone."""
+    checked: Floats
+    corrupted: Floats
+    """Of the corrupted answers, with the checks."""
+
+
+def rarity(documents: Iterable[str]) -> Rarity:
+    """Return the inverse document frequencies of the stems that stand in two documents or more."""
+    seen, count = Counter[str](), 0
+    for text in documents:
+        seen.update({t.form.stem for t in tokens_of(text) if t.form.is_content})
+        count += 1
+    known = {s: math.log((count + 1) / (n + 0.5)) for s, n in sorted(seen.items()) if n > 1}
+    return Rarity(known, math.log(count + 1))
+
+
+def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> Model:
+    """Fit both forests on some of the answers; the calibration is not fitted yet."""
+    data, made = corpus.sentences, corpus.corrupted_sentences
+    used = data.of(train)
+    invention = _boosted(250, data.rows[used], data.unsupported[used])
+    # A sentence of other passages is an invention; the other kinds teach what a contradiction is.
+    told = np.array([item.kind != "foreign" for item in corpus.corrupted])
+    wrong = made.of(train_corrupted & told) & made.unsupported
+    right = used & ~data.unsupported
+    rows = np.concatenate([data.rows[right], made.rows[wrong]])
+    label = np.repeat([False, True], [right.sum(), wrong.sum()])
+    weight = np.repeat([1.0, _WEIGHT_OF_CORRUPTED], [right.sum(), wrong.sum()])
+    contradiction = _boosted(200, rows, label, weight)
+    return Model(invention, contradiction, words, _UNCALIBRATED)
+
+
+def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
+    """Judge every answer by a model fitted without its group."""
+    groups = np.array([item.group for item in corpus.answers])
+    raw, checked = np.zeros(len(groups)), np.zeros(len(groups))
+    made = np.zeros(len(corpus.corrupted))
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED)
+    for _, test in folds.split(groups, groups=groups):
+        tested, of_tested = corpus.of_groups(frozenset(groups[test].tolist()))
+        model = fit(corpus, words, ~tested, ~of_tested)
+        raw[tested] = _worst(model.raw, corpus.sentences, tested)[tested]
+        checked[tested] = _worst(model.checked, corpus.sentences, tested)[tested]
+        made[of_tested] = _worst(model.checked, corpus.corrupted_sentences, of_tested)[of_tested]
+    return OutOfFold(raw, checked, made)
+
+
+def _worst(judge: Callable[[Floats], Floats], data: Sentences, chosen: Bools) -> Floats:
+    """Return the worst sentence's log-odds of the chosen answers."""
+    rows = data.of(chosen)
+    part = Sentences(data.rows[rows], data.answer[rows], data.unsupported[rows])
+    return worst(judge(part.rows), part, len(chosen))
+
+
+def calibrated(raw: Floats, label: NDArray[np.int64]) -> Calibration:
+    """Return the calibration at the base rate of use, and the threshold of the best F1 there."""
+    weight = at_base_rate(label)
+    platt = LogisticRegression(C=1e6).fit(raw[:, None], label, sample_weight=weight)
+    slope, intercept = float(platt.coef_[0, 0]), float(platt.intercept_[0])
+    probability = expit(slope * raw + intercept)
+    found = [f1(probability >= t, label, weight) for t in _THRESHOLDS]
+    return Calibration(
+        slope, intercept, float(_THRESHOLDS[int(np.argmax(found))]), CONTRADICTION_SHIFT
+    )
+
+
+def with_calibration(model: Model, calibration: Calibration) -> Model:
+    """Return the model with another calibration."""
+    return replace(model, calibration=calibration)
+
+
+def at_base_rate(label: NDArray[np.int64], base_rate: float = BASE_RATE) -> Floats:
+    """Return weights under which the unsupported answers have a share of `base_rate`."""
+    share = label.mean()
+    weight = np.where(label == 1, base_rate / share, (1 - base_rate) / (1 - share))
+    return np.asarray(weight, dtype=np.float64)
+
+
+def f1(flagged: Bools, label: NDArray[np.int64], weight: Floats) -> float:
+    """Return F1 of the unsupported class; 0 where nothing is flagged rightly."""
+    hit = weight[flagged & (label == 1)].sum()
+    return float(2 * hit / (weight[flagged].sum() + weight[label == 1].sum()))
+
+
+_THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
+
+
+def _boosted(trees: int, rows: Floats, label: Bools, weight: Floats | None = None) -> Forest:
+    booster = HistGradientBoostingClassifier(max_iter=trees, **_BOOSTING)
+    booster.fit(rows, label, sample_weight=weight)
+    # The fitted trees have no public form; the test holds this copy to `decision_function`.
+    parts = [stage[0].nodes for stage in booster._predictors]  # noqa: SLF001
+    roots = np.cumsum([0, *(len(nodes) for nodes in parts[:-1])])
+    offset = np.repeat(roots, [len(nodes) for nodes in parts])
+    nodes = np.concatenate(parts)
+    own, leaf = np.arange(len(nodes)), nodes["is_leaf"].astype(bool)
+    return Forest(
+        feature=np.where(leaf, 0, nodes["feature_idx"]).astype(np.int32),
+        limit=np.where(leaf, 0.0, nodes["num_threshold"]),
+        left=np.where(leaf, own, nodes["left"] + offset).astype(np.int32),
+        right=np.where(leaf, own, nodes["right"] + offset).astype(np.int32),
+        # As the file holds them, so that a model just fitted says what the shipped one will.
+        value=np.where(leaf, nodes["value"], 0.0).astype(np.float32).astype(np.float64),
+        roots=roots.astype(np.int32),
+        base=float(np.ravel(booster._baseline_prediction)[0]),  # noqa: SLF001
+        depth=int(nodes["depth"].max()),
+    )
