@@ -46,7 +46,13 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
 
 def _cohorts(shown: Sequence[Finding]) -> Html:
     return markup.chips(
-        (worst.outcome, markup.stacked(f"{words.OUTCOME_ICONS[worst.outcome]} {cohort}", "worst"))
+        (
+            worst.outcome,
+            markup.stacked(
+                f"{words.OUTCOME_ICONS[worst.outcome]} {cohort}",
+                f"worst: {words.measure(worst.metric, worst.stat)}",
+            ),
+        )
         for cohort, worst in worst_of_cohorts(shown).items()
     )
 

@@ -12,12 +12,19 @@ from dashboard_seed import seed
 from dashboard_seed.generations import FATES, generation
 from dashboard_seed.verdicts import verdict
 from otlp_bodies import export_request
+from playwright.sync_api import expect
 
 from collector.client import Client
 from collector.contract import Arm, encode
 
 SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve", "--no-grpc"]
 Serving = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> None:
+    """Let pages take their time on a busy machine: no test is about how fast they are."""
+    expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
