@@ -41,7 +41,7 @@ class Journal:
 
     def ids(self, turn: Turn) -> SpanIds:
         """Return the ids of the turn's generation."""
-        key = json.dumps([self.run, turn.prompt.id, turn.repeat, turn.arm.value])
+        key = json.dumps([self.run, turn.prompt.id, turn.repeat, turn.arm.value, turn.warmup])
         digest = hashlib.sha256(key.encode()).hexdigest()
         return SpanIds(digest[:32], digest[32:48])
 

@@ -16,6 +16,10 @@ from engine_adapter.schedule import Turn
 _COARSE_S = 0.002
 """A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""
 
+RAMP_S = 0.004
+"""Between the first requests of a closed loop: hundreds of connections that are opened at once
+keep this process from reading what the first of them are answered."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
@@ -68,11 +72,13 @@ class _Run:
     def __init__(self, experiment: Experiment, concurrency: int | None, record: Record) -> None:
         self._experiment = experiment
         self._record = record
+        self._concurrency = concurrency
         self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
         self._in_flight = 0
 
     async def answer_all(self, turns: Iterable[Turn]) -> None:
         offset_s: float | None = None
+        places = self._concurrency or 0
         async with asyncio.TaskGroup() as group:
             for turn in turns:
                 due_s = None
@@ -84,6 +90,9 @@ class _Run:
                 elif self._slots is not None:
                     # In a closed loop a turn is taken when there is a place for it.
                     await self._slots.acquire()
+                    if places > 0:  # one that was never taken
+                        places -= 1
+                        await asyncio.sleep(RAMP_S)
                 group.create_task(self._answer(turn, due_s))
 
     async def _answer(self, turn: Turn, due_s: float | None) -> None:

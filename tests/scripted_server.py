@@ -7,6 +7,7 @@ which on Linux all processes share: what a client measured can be held against w
 import asyncio
 import base64
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -138,12 +139,18 @@ def chat(
 
 
 @contextmanager
-def running(*routes: Route, models: Sequence[str] = ()) -> Iterator[Server]:
-    """Serve the script on a free port, in a process of its own."""
+def running(
+    *routes: Route, models: Sequence[str] = (), kernel_stamps: bool = False
+) -> Iterator[Server]:
+    """Serve the script on a free port, in a process of its own.
+
+    With `kernel_stamps` a request's time is when its bytes reached the machine, and not when this
+    process came to read them: with hundreds at once that is many milliseconds later.
+    """
     listed = json_reply({"object": "list", "data": [{"id": model} for model in models]})
     script = [*routes, *([Route(listed, path="/v1/models")] if models else [])]
     process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve())],
+        [sys.executable, str(Path(__file__).resolve()), *(["kernel"] if kernel_stamps else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -179,12 +186,38 @@ async def _serve(script: list[Route]) -> None:
     log: list[Received] = []
     loop = asyncio.get_running_loop()
     prepared = [(route, _pieces(route.reply)) for route in script]
+    listener = _listener()
+    listener.bind(("127.0.0.1", 0))
     server = await loop.create_server(
-        lambda: _Connection(loop, prepared, log), "127.0.0.1", 0, backlog=2048
+        lambda: _Connection(loop, prepared, log), sock=listener, backlog=2048
     )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()
+
+
+def _listener() -> socket.socket:
+    if "kernel" not in sys.argv:
+        return socket.socket()
+    sys.path.append(str(Path(__file__).resolve().parent.parent))
+    from engine_adapter.transport.stamped_socket import StampedSocket
+
+    class Listener(StampedSocket):
+        def accept(self) -> tuple[socket.socket, Any]:
+            number, address = self._accept()  # type: ignore[attr-defined]
+            accepted = StampedSocket(fileno=number)
+            accepted.setblocking(False)
+            accepted.ask_for_stamps()
+            _STAMPED[accepted.getpeername()] = accepted
+            return accepted, address
+
+    listener = Listener()
+    listener.ask_for_stamps()
+    return listener
+
+
+_STAMPED: dict[Any, Any] = {}
+"""Sockets that stamp, by the client's address."""
 
 
 def _pieces(reply: Reply) -> list[bytes]:
@@ -234,7 +267,8 @@ class _Connection(asyncio.Protocol):
         self.answer(first.split(" ")[1], headers, json.loads(rest[:size]) if size else None)
 
     def answer(self, path: str, headers: dict[str, str], body: Any) -> None:
-        now_s = time.perf_counter()
+        stamped = _STAMPED.get(self.transport.get_extra_info("peername"))
+        now_s = stamped.received_s if stamped is not None else time.perf_counter()
         if path == "/_log":
             whole = json.dumps([asdict(entry) for entry in self.log]).encode()
             self.transport.write(_head(200, {}) + b"%x\r\n%s\r\n0\r\n\r\n" % (len(whole), whole))

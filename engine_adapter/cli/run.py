@@ -25,10 +25,7 @@ from engine_adapter.journal import Journal
 from engine_adapter.replay import RunCounts, Step, replay
 from engine_adapter.rollout_file import CollectorAddress, Rollout
 
-app = typer.Typer()
 
-
-@app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     collector: Annotated[

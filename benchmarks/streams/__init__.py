@@ -1,0 +1,1 @@
+"""Parts of benchmarks/client.py: who measures, and what is held against what."""

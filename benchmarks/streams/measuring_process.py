@@ -1,0 +1,58 @@
+"""Draftgate's engine over HTTP, in a process of its own: what it measured, as JSON.
+
+python -m benchmarks.streams.measuring_process URL STREAMS REQUESTS
+"""
+
+import asyncio
+import json
+import resource
+import sys
+from itertools import pairwise
+
+from engine_adapter.engines import EngineOpener, Request
+from engine_adapter.observation import Observed, observe
+from engine_adapter.routes import HttpRoute
+from engine_adapter.runner import RAMP_S
+from engine_adapter.workload import Message
+
+
+def main() -> None:
+    """Answer REQUESTS requests, STREAMS at a time, and print one JSON document."""
+    url, streams, requests = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    before_s = _cpu_s()
+    answers = asyncio.run(_measure(url, streams, requests))
+    print(json.dumps({"cpu_s": _cpu_s() - before_s, "answers": answers}))
+
+
+async def _measure(url: str, streams: int, requests: int) -> list[dict[str, object]]:
+    engine = await EngineOpener().open(HttpRoute(engine="openai", model="m", url=url))
+    slots = asyncio.Semaphore(streams)
+    found: list[dict[str, object]] = []
+
+    async def one(number: int) -> None:
+        async with slots:
+            message = Message(role="user", content=f"request {number}")
+            request = Request(messages=(message,), max_tokens=1000)
+            found.append(_times(number, await observe(engine, request, concurrency=1, due_s=None)))
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(requests):
+            if number < streams:
+                await asyncio.sleep(RAMP_S)  # as `draftgate run` does
+            group.create_task(one(number))
+    await engine.close()
+    return found
+
+
+def _times(number: int, seen: Observed) -> dict[str, object]:
+    gaps_s = [later - earlier for earlier, later in pairwise(seen.chunk_times_s)]
+    return {"name": f"request {number}", "ttft_s": seen.ttft_s, "gaps_s": gaps_s}
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main()

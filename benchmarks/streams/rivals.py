@@ -1,0 +1,141 @@
+"""GuideLLM and AIPerf, each in an environment of its own, installed on demand with pip."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.streams.truth import Answer
+
+_TOKENIZER = Path(__file__).resolve().parents[2] / "demo" / "models" / "target"
+_WITHIN_S = 400
+
+
+class RivalError(Exception):
+    """A rival could not be installed or driven; the message ends with what it printed."""
+
+
+class Found(NamedTuple):
+    """What a rival measured."""
+
+    version: str
+    cpu_s: float
+    """Of the whole process and its children, from start to end."""
+    answers: Sequence[Answer]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A load generator that is not ours."""
+
+    name: str
+    folder: Path
+    command: Callable[[str, int, int, Path], list[str]]
+    """Of URL, streams, requests and the folder to write to."""
+    read: Callable[[Path], list[Answer]]
+
+    def measure(self, url: str, streams: int, requests: int) -> Found:
+        """Run it; raises `RivalError`."""
+        environment = self.folder / self.name
+        version = _install(environment, self.name)
+        with tempfile.TemporaryDirectory() as work:
+            program, *arguments = self.command(url, streams, requests, Path(work))
+            before_s = _children_cpu_s()
+            _run([str(environment / "bin" / program), *arguments], Path(work))
+            cpu_s = _children_cpu_s() - before_s
+            try:
+                answers = self.read(Path(work))
+            except (OSError, ValueError, KeyError, TypeError, IndexError) as exc:
+                raise RivalError(f"{self.name}: its report could not be read: {exc!r}") from exc
+        if not answers:
+            raise RivalError(f"{self.name}: its report holds no answer")
+        return Found(version, cpu_s, answers)
+
+
+def known(folder: Path) -> list[Rival]:
+    """Return the rivals, in environments under the folder."""
+    return [
+        Rival("guidellm", folder, _guidellm, _read_guidellm),
+        Rival("aiperf", folder, _aiperf, _read_aiperf),
+    ]
+
+
+def _install(environment: Path, package: str) -> str:
+    """Return the package's version, installing it where it is missing."""
+    python = environment / "bin" / "python"
+    if not python.exists():
+        print(f"installing {package} into {environment}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)  # noqa: S603
+        _run([str(python), "-m", "pip", "install", "--quiet", package], environment)
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return _run([str(python), "-c", code], environment).strip()
+
+
+def _run(command: Sequence[str], folder: Path) -> str:
+    quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "COLUMNS": "200"}
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            cwd=folder,
+            env=os.environ | quiet,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_WITHIN_S,
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise RivalError(f"{command[0]}: no end within {_WITHIN_S} s") from exc
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()[-400:]
+        raise RivalError(f"{Path(command[0]).name}: exit code {done.returncode}: {said}")
+    return done.stdout
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _guidellm(url: str, streams: int, requests: int, folder: Path) -> list[str]:
+    return [
+        *("guidellm", "benchmark", "run", "--target", url.removesuffix("/v1"), "--model", "m"),
+        *("--profile", "concurrent", "--rate", str(streams), "--max-requests", str(requests)),
+        *("--data", "prompt_tokens=16,output_tokens=100", "--processor", str(_TOKENIZER)),
+        *("--output-dir", str(folder), "--outputs", "json", "--disable-console-interactive"),
+    ]
+
+
+def _read_guidellm(folder: Path) -> list[Answer]:
+    (path,) = folder.glob("*.json")
+    report = json.loads(path.read_text())
+    done: list[dict[str, Any]] = report["benchmarks"][0]["requests"]["successful"]
+    return [
+        Answer(entry["time_to_first_token_ms"] / 1e3, (entry["inter_token_latency_ms"] / 1e3,))
+        for entry in done
+    ]
+
+
+def _aiperf(url: str, streams: int, requests: int, folder: Path) -> list[str]:
+    return [
+        *("aiperf", "profile", "--model", "m", "--url", url.removesuffix("/v1")),
+        *("--endpoint-type", "chat", "--streaming", "--concurrency", str(streams)),
+        *("--request-count", str(requests), "--tokenizer", str(_TOKENIZER)),
+        *("--synthetic-input-tokens-mean", "16", "--output-tokens-mean", "100"),
+        *("--artifact-dir", str(folder), "--ui", "none"),
+    ]
+
+
+def _read_aiperf(folder: Path) -> list[Answer]:
+    (path,) = folder.rglob("profile_export.jsonl")
+    answers = []
+    for line in path.read_text().splitlines():
+        metrics = json.loads(line)["metrics"]
+        gap_ms = metrics["inter_token_latency"]["value"]
+        answers.append(Answer(metrics["time_to_first_token"]["value"] / 1e3, (gap_ms / 1e3,)))
+    return answers

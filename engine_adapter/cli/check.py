@@ -1,0 +1,56 @@
+"""`draftgate check`: what would spoil a comparison, before it is run."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from engine_adapter import rollout_file
+from engine_adapter.errors import AdapterError
+from engine_adapter.preflight import Finding, Severity, examine
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Ask both routes what they are, and say what would spoil their comparison.
+
+    Each arm answers one short request. Exit code 0: no error, 1: errors, 2: unusable input.
+
+    Example: draftgate check rollout.yaml
+    """
+    errors = Console(stderr=True)
+    try:
+        rollout = rollout_file.read(file)
+        found = asyncio.run(examine(rollout))
+    except AdapterError as exc:
+        errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(2) from exc
+    if as_json:
+        typer.echo(json.dumps({"rollout": rollout.rollout, "findings": list(map(asdict, found))}))
+    else:
+        _print(found)
+    if any(finding.severity is Severity.ERROR for finding in found):
+        raise typer.Exit(1)
+
+
+def _print(found: Sequence[Finding]) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    for finding in found:
+        colour = _COLOURS[finding.severity]
+        console.print(f"{finding.severity}: {finding.message}", style=colour, markup=False)
+        console.print(f"  seen: {finding.evidence}", markup=False)
+        console.print(f"  fix:  {finding.fix}", markup=False)
+    counts = {kind: sum(f.severity is kind for f in found) for kind in Severity}
+    console.print(
+        ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items())
+    )

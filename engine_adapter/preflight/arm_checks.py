@@ -1,0 +1,151 @@
+"""What can be wrong with one arm, or with the workload, whatever the other arm is."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from engine_adapter.preflight.arms import ArmFacts
+from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.rollout_file import Rollout
+from engine_adapter.routes import TransformersRoute
+from engine_adapter.workload import Prompt
+
+_SHORT_TOKENS = 32
+_WITHOUT_PREFIX_CACHE = {
+    "vllm": "start it with --no-enable-prefix-caching",
+    "sglang": "start it with --disable-radix-cache",
+    "llamacpp": "start it with --no-cache-prompt, or set extra_body: {cache_prompt: false}",
+}
+
+
+def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
+    """Yield what is wrong with one arm."""
+    yield from _refusal(arm)
+    yield from _context(arm, longest_answer)
+    yield from _acceptance(arm)
+    yield from _prefix_cache(arm)
+    yield from _draft(arm)
+    yield from _memory(arm)
+    for sentence in arm.probe.advice:
+        yield note("advice", sentence, evidence=arm.where, fix="as it says")
+
+
+def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding]:
+    """Yield what is wrong with what is asked."""
+    limits = [prompt.max_tokens or rollout.sampling.max_tokens for prompt in prompts]
+    short = sum(limit < _SHORT_TOKENS for limit in limits)
+    if short:
+        yield warning(
+            "max_tokens",
+            f"{short} of {len(limits)} prompts may answer with fewer than {_SHORT_TOKENS} tokens: "
+            "there the time to first token decides, and speculation has nothing to save",
+            evidence=f"max_tokens from {min(limits)} to {max(limits)}",
+            fix="raise `sampling.max_tokens`, unless answers are as short in production",
+        )
+
+
+def _refusal(arm: ArmFacts) -> Iterator[Finding]:
+    if arm.refusal is not None:
+        yield error(
+            "trial",
+            f"the {arm.name} does not answer the workload's longest prompt under the rollout's "
+            "own parameters",
+            evidence=f"{arm.refusal.error_type}: {arm.refusal}",
+            fix="see what it says; `sampling` and `extra_body` are what was asked for",
+        )
+
+
+def _context(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
+    length = arm.probe.context_length
+    used = arm.trial.input_tokens if arm.trial else None
+    if length is not None and used is not None and used + longest_answer > length:
+        yield error(
+            "context_length",
+            f"the longest prompt and answer do not fit into the {arm.name}'s context",
+            evidence=f"{used} + {longest_answer} tokens, and a context of {length}",
+            fix="lower max_tokens, shorten the prompt, or serve a longer context",
+        )
+
+
+def _acceptance(arm: ArmFacts) -> Iterator[Finding]:
+    if arm.probe.synthetic_acceptance:
+        yield error(
+            "synthetic_acceptance",
+            f"the {arm.name} makes its acceptance up: its answers are worthless",
+            evidence=arm.where,
+            fix="start the server without its benchmark's switch for synthetic acceptance",
+        )
+    elif arm.probe.lossless is False:
+        yield warning(
+            "lossy",
+            f"the {arm.name} keeps draft tokens that the target would not have said",
+            evidence=f"{arm.where}: a relaxed acceptance is on",
+            fix="turn it off, or let the gate judge quality with a `prove` rule on a score",
+        )
+
+
+def _prefix_cache(arm: ArmFacts) -> Iterator[Finding]:
+    if arm.probe.prefix_cache:
+        yield warning(
+            "prefix_cache",
+            f"the {arm.name} reuses the prefixes of earlier requests: the second time a prompt "
+            "is asked, its prefill is skipped",
+            evidence=arm.where,
+            fix=_WITHOUT_PREFIX_CACHE.get(arm.route.engine, "turn the cache off for the run"),
+        )
+
+
+def _draft(arm: ArmFacts) -> Iterator[Finding]:
+    if arm.files is None or arm.draft_files is None:
+        return
+    target, draft = arm.files.tokenizer, arm.draft_files.tokenizer
+    differing = [part for part in target if target[part] != draft.get(part)]
+    if target and draft and differing:
+        yield error(
+            "draft_tokenizer",
+            f"the {arm.name}'s draft has another tokenizer than its target",
+            evidence=f"{', '.join(differing)} of {arm.draft_files.folder} differ",
+            fix="choose a draft of the target's family",
+        )
+    if arm.files.family != arm.draft_files.family:
+        yield warning(
+            "draft_family",
+            f"the {arm.name}'s draft is of another architecture than its target",
+            evidence=f"{arm.draft_files.family} drafts for {arm.files.family}",
+            fix="a draft of the same family and training is accepted more often",
+        )
+
+
+def _memory(arm: ArmFacts) -> Iterator[Finding]:
+    route = arm.route
+    if not isinstance(route, TransformersRoute) or arm.draft_files is None or arm.files is None:
+        return
+    target = arm.files.weight_bytes(route.dtype)
+    draft = arm.draft_files.weight_bytes(route.dtype)
+    left = arm.probe.free_memory_bytes or _available_bytes(route.device)
+    if target is not None and draft is not None and draft > target:
+        yield warning(
+            "draft_size",
+            f"the {arm.name}'s draft is larger than its target: it cannot be faster",
+            evidence=f"{draft / 1e6:.0f} MB and {target / 1e6:.0f} MB",
+            fix="choose a smaller draft",
+        )
+    # Both are loaded when this is asked, so what is left is for the caches.
+    if draft is not None and left is not None and left < draft:
+        yield warning(
+            "memory",
+            f"little memory is left beside the {arm.name}'s target and draft",
+            evidence=f"{left / 1e6:.0f} MB free, the draft alone has {draft / 1e6:.0f} MB",
+            fix="choose a smaller draft, or another device",
+        )
+
+
+def _available_bytes(device: str) -> int | None:
+    """Return the machine's free memory, as Linux tells it; `None` elsewhere."""
+    path = Path("/proc/meminfo")
+    if device != "cpu" or not path.is_file():
+        return None
+    for line in path.read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return int(rest.split()[0]) * 1024
+    return None

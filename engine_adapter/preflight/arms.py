@@ -1,0 +1,96 @@
+"""What is known of one arm when a comparison is examined."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_adapter.engines import Completion, Engine, Probe, Request
+from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.self_description import server_root
+from engine_adapter.errors import GenerationError
+from engine_adapter.observation import observe
+from engine_adapter.preflight.model_files import ModelFiles
+from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+
+_TEXTS = (
+    "The quick brown fox: 12,345.67 — naïve café, Straße, 東京, 🙂!",
+    'def f(x):\n\treturn {"a": [x, None]}  # comment\n\n',
+    "  leading, trailing and   inner spaces  ",
+    "<|im_start|>user<|im_end|></s><s>[INST]",
+)
+"""Where tokenizers of different families differ: digits, accents, scripts, spaces, markers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmFacts:
+    """One arm: what it was asked for, says, holds, and answers."""
+
+    name: str
+    route: Route
+    probe: Probe
+    files: ModelFiles | None
+    draft_files: ModelFiles | None
+    token_ids: tuple[tuple[int, ...], ...] | None
+    """Of fixed texts, by the server itself; `None` where it does not offer that."""
+    trial: Completion | None
+    """The answer to the longest prompt, under the rollout's own sampling."""
+    refusal: GenerationError | None
+    """Why there is none."""
+
+    @property
+    def extra_body(self) -> Mapping[str, object]:
+        """What the route adds to each request."""
+        return self.route.extra_body if isinstance(self.route, HttpRoute) else {}
+
+    @property
+    def where(self) -> str:
+        """The arm as a message names it."""
+        at = self.route.url if isinstance(self.route, HttpRoute) else "in this process"
+        return f"{self.name} ({self.route.engine}, {at})"
+
+
+async def look_at(name: str, route: Route, engine: Engine, request: Request) -> ArmFacts:
+    """Ask an arm what it is, and let it answer one request."""
+    seen = await observe(engine, request, concurrency=1, due_s=None)
+    probe = await engine.probe()
+    draft = route.draft_model if isinstance(route, TransformersRoute) else None
+    return ArmFacts(
+        name=name,
+        route=route,
+        probe=probe,
+        files=_files(probe.model_folder or route.model),
+        draft_files=_files(draft),
+        token_ids=await _token_ids(engine),
+        trial=seen.completion,
+        refusal=seen.error,
+    )
+
+
+def _files(folder: str | None) -> ModelFiles | None:
+    if folder is None or not (Path(folder) / "config.json").is_file():
+        return None
+    return ModelFiles(Path(folder))
+
+
+async def _token_ids(engine: Engine) -> tuple[tuple[int, ...], ...] | None:
+    """Return how the server tokenises fixed texts, where it has a route for that."""
+    if not isinstance(engine, HttpEngine):
+        return None
+    found = []
+    for text in _TEXTS:
+        body = {
+            "model": engine.route.model,
+            "prompt": text,  # vLLM, SGLang
+            "content": text,  # llama.cpp
+            "add_special_tokens": False,
+            "add_special": False,
+        }
+        try:
+            reply = await engine.client.post(server_root(engine.client.url) + "/tokenize", body)
+            tokens = reply.json()["tokens"]
+        except (GenerationError, KeyError, TypeError):
+            return None
+        if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+            return None
+        found.append(tuple(tokens))
+    return tuple(found)

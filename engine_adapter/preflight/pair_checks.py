@@ -1,0 +1,181 @@
+"""What can make two arms differ in more than their speculation."""
+
+import json
+from collections.abc import Iterator
+
+from engine_adapter.preflight.arms import ArmFacts
+from engine_adapter.preflight.findings import Finding, error, note, warning
+
+_REFUSED_WITH_SPECULATION = {"vllm": ("min_p", "logit_bias")}
+"""Keys of a request that an engine answers with 400 where it speculates."""
+_SYNCHRONOUS = ("ngram", "suffix", "custom_class")
+"""vLLM's methods that run without asynchronous scheduling on its V1 model runner."""
+
+
+def of_pair(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    """Yield what differs between the arms, or should and does not."""
+    yield from _speculation(baseline, candidate)
+    yield from _tokenizer(baseline, candidate)
+    yield from _prompts(baseline, candidate)
+    yield from _model(baseline, candidate)
+    yield from _parameters(baseline, candidate)
+    yield from _scheduling(baseline, candidate)
+
+
+def _speculation(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    if baseline.probe.speculates:
+        yield warning(
+            "baseline_speculates",
+            "the baseline speculates too: the comparison is of two ways of speculating",
+            evidence=f"{baseline.where}: {baseline.probe.speculation_method or 'method unknown'}",
+            fix="serve the baseline without speculation, unless this is meant",
+        )
+    if candidate.probe.speculates is False:
+        yield warning(
+            "candidate_does_not_speculate",
+            "the candidate does not speculate",
+            evidence=candidate.where,
+            fix="check its flags: engines ignore a draft that they cannot use without an error",
+        )
+    if baseline.route == candidate.route:
+        yield note(
+            "same_route",
+            "both arms are one route: this is an A/A control",
+            evidence=baseline.where,
+            fix="use it as --control of the gate",
+        )
+
+
+def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    fix = "serve the same model and tokenizer revision on both arms"
+    if baseline.files is not None and candidate.files is not None:
+        left, right = baseline.files.tokenizer, candidate.files.tokenizer
+        differing = [part for part in left if left[part] != right.get(part)]
+        if left and right and differing:
+            sizes = [files.vocabulary_size for files in (baseline.files, candidate.files)]
+            yield error(
+                "tokenizer",
+                f"the arms' tokenizers differ: {', '.join(differing)}",
+                evidence=f"{baseline.files.folder} ({sizes[0]} tokens), "
+                f"{candidate.files.folder} ({sizes[1]} tokens)",
+                fix=fix,
+            )
+    elif None not in (baseline.token_ids, candidate.token_ids) and (
+        baseline.token_ids != candidate.token_ids
+    ):
+        yield error(
+            "tokenizer",
+            "the arms' servers read the same text as different tokens",
+            evidence=f"/tokenize of {baseline.where} and {candidate.where}",
+            fix=fix,
+        )
+
+
+def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    fix = (
+        "give both servers the same chat template (vLLM: --chat-template, llama.cpp: "
+        "--chat-template-file)"
+    )
+    left, right = (
+        arm.probe.chat_template or (arm.files.chat_template if arm.files else None)
+        for arm in (baseline, candidate)
+    )
+    if left is not None and right is not None and left != right:
+        yield error(
+            "chat_template",
+            "the arms' chat templates differ: they are asked different questions",
+            evidence=f"{len(left)} and {len(right)} characters",
+            fix=fix,
+        )
+        return
+    counts = [arm.trial.input_tokens if arm.trial else None for arm in (baseline, candidate)]
+    if None not in counts and counts[0] != counts[1]:
+        yield error(
+            "prompt_tokens",
+            "the arms read the same messages as different numbers of tokens: their chat "
+            "templates or tokenizers differ",
+            evidence=f"{counts[0]} and {counts[1]} input tokens",
+            fix=fix,
+        )
+
+
+def _model(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    for check, words, values in (
+        ("dtype", "number formats", [arm.probe.dtype for arm in (baseline, candidate)]),
+        ("quantization", "quantisations", [_quantization(a) for a in (baseline, candidate)]),
+        ("model_family", "architectures", [_family(a) for a in (baseline, candidate)]),
+        ("context_length", "contexts", [a.probe.context_length for a in (baseline, candidate)]),
+        ("stop_tokens", "stop tokens", [_stops(a) for a in (baseline, candidate)]),
+        ("engine_version", "engine versions", [_version(a) for a in (baseline, candidate)]),
+    ):
+        known = [value for value in values if value is not None]
+        if len(known) == 2 and known[0] != known[1]:
+            make = error if check == "model_family" else warning
+            yield make(
+                check,
+                f"the arms' {words} differ: a difference of speed or answers may be theirs",
+                evidence=f"{values[0]} and {values[1]}",
+                fix="serve both arms alike but for the speculation",
+            )
+
+
+def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    for arm in (baseline, candidate):
+        refused = [
+            key
+            for key in _REFUSED_WITH_SPECULATION.get(arm.route.engine, ())
+            if arm.extra_body.get(key) and arm.probe.speculates
+        ]
+        if refused:
+            yield error(
+                "refused_parameters",
+                f"{arm.route.engine} refuses {' and '.join(refused)} where it speculates: every "
+                f"request of the {arm.name} would fail",
+                evidence=f"extra_body of the {arm.name}",
+                fix=f"remove {' and '.join(refused)} from both arms",
+            )
+    left, right = dict(baseline.extra_body), dict(candidate.extra_body)
+    if left != right and baseline.route.engine == candidate.route.engine:
+        yield warning(
+            "parameters",
+            "the arms are asked with different parameters",
+            evidence=f"extra_body: {json.dumps(left)} and {json.dumps(right)}",
+            fix="give both routes the same `extra_body`",
+        )
+
+
+def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+    told = [arm.probe.async_scheduling for arm in (baseline, candidate)]
+    by_method = (
+        candidate.route.engine == baseline.route.engine == "vllm"
+        and candidate.probe.speculation_method in _SYNCHRONOUS
+        and baseline.probe.speculates is False
+        and None in told
+    )
+    if told == [True, False] or by_method:
+        yield warning(
+            "async_scheduling",
+            "the candidate runs without asynchronous scheduling and the baseline with it: what "
+            "that costs would be counted against speculation",
+            evidence=f"vLLM, method {candidate.probe.speculation_method}",
+            fix="start the baseline with --no-async-scheduling, and read both results",
+        )
+
+
+def _quantization(arm: ArmFacts) -> str | None:
+    of_files = (arm.files.quantization or "none") if arm.files else None
+    return arm.probe.quantization or of_files
+
+
+def _family(arm: ArmFacts) -> str | None:
+    return arm.probe.model_family or (arm.files.family if arm.files else None)
+
+
+def _stops(arm: ArmFacts) -> tuple[int, ...] | None:
+    if arm.probe.stop_token_ids is not None:
+        return tuple(sorted(arm.probe.stop_token_ids))
+    return arm.files.stop_token_ids if arm.files else None
+
+
+def _version(arm: ArmFacts) -> str | None:
+    return f"{arm.route.engine} {arm.probe.version}" if arm.probe.version else None

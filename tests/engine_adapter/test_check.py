@@ -1,0 +1,193 @@
+"""`draftgate check`: each thing that spoils a comparison is found, on real servers and folders."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
+from typer.testing import CliRunner
+
+from draftgate import app
+
+Findings = dict[str, dict[str, str]]
+
+
+def check(
+    folder: Path, baseline: object, candidate: object, **more: object
+) -> tuple[int, Findings]:
+    """Return the exit code and the findings by check."""
+    (folder / "prompts.jsonl").write_text(
+        json.dumps({"id": "p", "cohort": "c", "prompt": "the order was shipped"}) + "\n"
+    )
+    document = {
+        "rollout": "r",
+        "workload": "prompts.jsonl",
+        "baseline": baseline,
+        "candidate": candidate,
+        "sampling": {"max_tokens": 40},
+    } | more
+    path = folder / "rollout.yaml"
+    path.write_text(yaml.safe_dump(document))
+    result = CliRunner().invoke(app, ["check", str(path), "--json"])
+    if result.exit_code == 2:
+        return 2, {"": {"message": result.stderr}}
+    return result.exit_code, {
+        found["check"]: found for found in json.loads(result.stdout)["findings"]
+    }
+
+
+def local(folder: Path, **more: object) -> dict[str, object]:
+    return {"engine": "transformers", "model": str(folder)} | more
+
+
+def copy_of(model: Path, folder: Path, file: str, change: Mapping[str, Any]) -> Path:
+    """Copy a model's folder, with keys of one of its JSON files changed."""
+    shutil.copytree(model, folder)
+    path = folder / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    return folder
+
+
+def test_a_sound_comparison_has_no_errors(random_pair: dict[str, Path], tmp_path: Path) -> None:
+    """A target with and without a draft of its own family: exit code 0."""
+    target = local(random_pair["target"])
+    code, found = check(tmp_path, target, target | {"draft_model": str(random_pair["draft"])})
+    assert (code, found) == (0, {})
+
+
+def test_models_that_differ_are_found(random_pair: dict[str, Path], tmp_path: Path) -> None:
+    """Vocabulary, chat template, stop token, context and number format, each by its name."""
+    target = random_pair["target"]
+    code, found = check(tmp_path, local(target), local(random_pair["stranger"], dtype="bfloat16"))
+    assert code == 1
+    assert found["tokenizer"]["severity"] == "error"
+    assert "vocabulary" in found["tokenizer"]["message"]
+    assert found["dtype"]["evidence"] == "float32 and bfloat16"
+    assert found["candidate_does_not_speculate"]["severity"] == "warning"
+    other = copy_of(target, tmp_path / "other", "config.json", {"max_position_embeddings": 96})
+    (other / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    generation = other / "generation_config.json"
+    generation.write_text(json.dumps(json.loads(generation.read_text()) | {"eos_token_id": 2}))
+    _, found = check(tmp_path, local(target), local(other))
+    assert set(found) == {
+        "chat_template",
+        "context_length",
+        "stop_tokens",
+        "candidate_does_not_speculate",
+    }
+
+
+def test_a_short_context_and_short_answers_are_found(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """What cannot fit is an error; what speculation cannot help is a warning."""
+    target = local(random_pair["target"])
+    code, found = check(tmp_path, target, target, sampling={"max_tokens": 127})
+    assert (code, "and a context of 128" in found["context_length"]["evidence"]) == (1, True)
+    code, found = check(tmp_path, target, target, sampling={"max_tokens": 8})
+    assert (code, found["max_tokens"]["severity"]) == (0, "warning")
+    assert found["same_route"]["severity"] == "note"
+
+
+def test_a_lossy_candidate_and_a_large_draft_are_found(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """A relaxed acceptance and a draft larger than its target are warnings."""
+    small = local(random_pair["draft"])
+    lossy = small | {"draft_model": str(random_pair["target"]), "relaxed_top_k": 4}
+    code, found = check(tmp_path, small, lossy)
+    assert (code, found["lossy"]["severity"], found["draft_size"]["severity"]) == (
+        0,
+        "warning",
+        "warning",
+    )
+
+
+def served(*routes: Route, usage: int = 7) -> list[Route]:
+    tokens = {"prompt_tokens": usage, "completion_tokens": 2}
+    return [*routes, Route(chat(["a", "b"], usage=tokens))]
+
+
+def test_servers_that_read_differently_are_found(tmp_path: Path) -> None:
+    """By their own /tokenize, and by how many tokens the same messages are."""
+    one, two = (
+        Route(json_reply({"tokens": tokens}), path="/tokenize") for tokens in ([1, 2], [1, 3])
+    )
+    with (
+        running(*served(one), models=["m"]) as left,
+        running(*served(two, usage=9), models=["m"]) as right,
+    ):
+        code, found = check(
+            tmp_path,
+            {"engine": "openai", "model": "m", "url": left.url},
+            {"engine": "openai", "model": "m", "url": right.url, "extra_body": {"min_p": 0.1}},
+        )
+    assert code == 1
+    assert found["tokenizer"]["severity"] == "error"
+    assert found["prompt_tokens"]["evidence"] == "7 and 9 input tokens"
+    assert found["parameters"]["severity"] == "warning"
+
+
+def vllm(*, speculates: bool) -> list[Route]:
+    """Return a vLLM as it describes itself in development mode."""
+    metrics = (
+        'vllm:num_requests_running{engine="0"} 0.0\n'
+        'vllm:cache_config_info{enable_prefix_caching="True"} 1.0\n'
+    )
+    config = {}
+    if speculates:
+        metrics += "vllm:spec_decode_num_drafts_total 0.0\n"
+        config = {"method": "ngram", "num_speculative_tokens": 3}
+    plain = Reply(events([]).steps, headers={"content-type": "text/plain"})
+    text = Route(
+        Reply([type(event("")).of(metrics.encode())], headers=plain.headers), path="/metrics"
+    )
+    info = {"vllm_config": {"speculative_config": config}}
+    steps = [event(delta({"content": "a"})), event(delta({}, "stop")), event("[DONE]")]
+    return [
+        text,
+        Route(json_reply({"version": "0.33.0"}), path="/version"),
+        Route(json_reply(info), path="/server_info?config_format=json"),
+        Route(events(steps), path=OPENAI),
+    ]
+
+
+def test_vllms_own_traps_are_found(tmp_path: Path) -> None:
+    """Refused parameters, the prefix cache, and scheduling that only one side has."""
+    with (
+        running(*vllm(speculates=False), models=["m"]) as left,
+        running(*vllm(speculates=True), models=["m"]) as right,
+    ):
+        route = {"engine": "vllm", "model": "m", "extra_body": {"min_p": 0.1}}
+        code, found = check(tmp_path, route | {"url": left.url}, route | {"url": right.url})
+    assert code == 1
+    assert "refuses min_p where it speculates" in found["refused_parameters"]["message"]
+    assert "--no-enable-prefix-caching" in found["prefix_cache"]["fix"]
+    assert "method ngram" in found["async_scheduling"]["evidence"]
+
+
+def test_a_request_that_is_refused_is_found(tmp_path: Path) -> None:
+    """An arm that does not answer the trial is an error with the server's own words."""
+    refusing = Route(json_reply({"error": {"message": "top_k is not allowed"}}, 400))
+    with (
+        running(*served(), models=["m"]) as left,
+        running(refusing, models=["m"]) as right,
+    ):
+        route = {"engine": "openai", "model": "m"}
+        code, found = check(tmp_path, route | {"url": left.url}, route | {"url": right.url})
+    assert code in (1, 2)
+    assert "top_k is not allowed" in json.dumps(found)
+
+
+@pytest.mark.parametrize("kind", ["file", "route"])
+def test_what_cannot_be_examined_is_exit_2(kind: str, tmp_path: Path) -> None:
+    """Neither a bad file nor a server that is not there is a finding."""
+    route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:1/v1"}
+    if kind == "file":
+        route["enginee"] = "x"
+    code, found = check(tmp_path, route, route)
+    assert (code, "error:" in found[""]["message"]) == (2, True)
