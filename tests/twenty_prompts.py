@@ -27,14 +27,16 @@ class Answers:
 
     @property
     def totals(self) -> tuple[int, int, int]:
-        """Steps, drafted and accepted tokens over all prompts; each prompt must have them."""
+        """Steps, drafted and accepted tokens over all prompts that have counts.
+
+        vLLM gives none to an answer for which it drafted nothing, as n-grams often do.
+        """
         sums = [0, 0, 0]
         for completion in self.completions:
             said = completion.speculation
             assert said is not None
             for place, count in enumerate((said.steps, said.draft_tokens, said.accepted_tokens)):
-                assert count is not None
-                sums[place] += count
+                sums[place] += count or 0
         return sums[0], sums[1], sums[2]
 
     async def _collect(self, route: Route) -> Probe:

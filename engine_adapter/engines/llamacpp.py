@@ -2,7 +2,8 @@
 
 Traps: `draft_n` and `draft_n_accepted` are left out where nothing was drafted, so their absence is
 zero only where the server says that it speculates (`/slots[].speculative`), and unknown elsewhere.
-Counts are of tokens that the answer kept: the last draft is cut to what `max_tokens` leaves.
+The last draft is cut to what `max_tokens` leaves, so that the counts explain the answer's tokens,
+but for the end of the text where it was a step's last draft token.
 `timings` has no number of verify steps; with `timings_per_token` each chunk carries the counts so
 far, and the steps follow from their increments, exactly or not at all.
 """

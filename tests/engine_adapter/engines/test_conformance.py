@@ -227,3 +227,26 @@ def test_a_web_page_in_place_of_an_engine_is_told_before_the_run(name: str) -> N
         pytest.raises(EngineSetupError, match="HTML page"),
     ):
         answer(route(name, running.url, script.model))
+
+
+def test_a_warm_up_joins_no_trace() -> None:
+    """It has no span, and an engine's own must not join that of a turn that counts."""
+    script = SCRIPTS["openai"]
+
+    async def run(url: str) -> None:
+        engine = await EngineOpener().open(route("openai", url, script.model))
+        experiment = runner.Experiment(
+            rollout="r",
+            engines=dict.fromkeys(Arm, engine),
+            sampling=Sampling(),
+            journal=journal.unwritten(),
+        )
+        turn = Turn(Prompt(id="p", cohort="c", prompt="Where?"), 0, Arm.BASELINE, warmup=True)
+        await runner.run(experiment, [turn], concurrency=1, record=lambda _: None)
+        await engine.close()
+
+    with server.running(*script.routes()) as running:
+        asyncio.run(run(running.url))
+        asked = running.log()[-1]
+    assert asked.path == server.OPENAI
+    assert "traceparent" not in asked.headers
