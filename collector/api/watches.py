@@ -35,7 +35,7 @@ class Watches(BaseModel):
 
 
 @router.get(
-    "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 429, 503)
+    "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 404, 429, 503)
 )
 def list_watches(rollout: str, collector: Collector) -> JSONResponse:
     """Give how far each watch of a rollout has got."""

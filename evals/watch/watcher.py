@@ -46,7 +46,7 @@ class Seen(NamedTuple):
     more: bool
     """Whether more waits already."""
     switch: SwitchState | None
-    """As it was before the step; None: nobody ever set it."""
+    """As it stands after the step; None: nobody ever set it."""
     set_off: str | None = None
     """Why the switch was set off in this step, or in a dry run would have been."""
 
@@ -94,6 +94,8 @@ class Watcher:
             watch = replace(watch, actions=(*watch.actions, action))
         if not self._store(stored, watch, set_off):
             return Seen(stored.watch, Step.OVERTAKEN, True, switch)  # noqa: FBT003
+        if set_off is not None and not self._dry_run:
+            switch = self._switch()
         return Seen(watch, Step.COUNTED, changes.more, switch, set_off)
 
     def catch_up(self, shown: Callable[[Seen], None] | None = None) -> Seen:
