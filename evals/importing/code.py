@@ -27,9 +27,9 @@ def mbpp(row: JsonObject) -> Line:
     setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or [])
     number = identity(row, "task_id")
     id_ = number if "/" in number else f"MBPP/{number}"
-    tests = "\n".join(asserts) + "\n"
-    prelude = f"{setup}\n" if setup else ""
-    return _line(id_, prompt, _tests(_called(asserts), prelude, tests))
+    # The setup makes objects of classes that the answer defines, so it follows the answer.
+    tests = "\n".join([setup, *asserts] if setup else asserts) + "\n"
+    return _line(id_, prompt, _tests(_called(asserts), "", tests))
 
 
 def bigcodebench(row: JsonObject) -> Line:
