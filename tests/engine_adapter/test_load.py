@@ -182,9 +182,9 @@ def test_latency_counts_from_the_scheduled_time() -> None:
     load = Load(mode="burst", rate=100, burst_size=4, concurrency=1, warmup=0)
     made = answered(load, ttft_s=0.1, prompts=PROMPTS[:2])
     waits = sorted(g.ttft_s or 0 for g in made)
-    assert [wait >= 0.1 * (place + 1) for place, wait in enumerate(waits)] == [True] * 4
+    assert [wait >= 0.1 * place + 0.09 for place, wait in enumerate(waits)] == [True] * 4
     lags = sorted(g.client_lag_s or 0 for g in made)
-    assert lags[3] >= 0.3
+    assert lags[3] >= 0.29
     assert all(g.e2e_s >= (g.ttft_s or 0) for g in made)
 
 
