@@ -89,7 +89,7 @@ def cost(rounds: int, pairs: int, seed: int) -> Iterator[Round]:
                 own, others = time.process_time(), sum(served.cpu_times()[:2])
                 watcher.catch_up()
                 spent = time.process_time() - own, sum(served.cpu_times()[:2]) - others
-                size = len(json.dumps(client._get("/api/v1/rollouts/live/watches")))  # noqa: SLF001
+                size = len(json.dumps(client._connection.get("/api/v1/rollouts/live/watches")))  # noqa: SLF001
                 yield Round(pairs, *(round(s, 3) for s in spent), size)
 
 

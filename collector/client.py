@@ -1,25 +1,22 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
-import json
 import os
-import ssl
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from datetime import date, datetime
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self
 from urllib.parse import quote
 
 import httpx
 import pyarrow as pa
 from google.protobuf.message import DecodeError
-from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector.arrow_body import ArrowBody
+from collector.connection import PROTOBUF, Connection, Query
 from collector.contract import (
     Arm,
     ArmSummary,
@@ -38,7 +35,6 @@ from collector.contract import (
     TimeBucket,
     Verdict,
     WatchUpdate,
-    from_document,
     to_document,
 )
 from collector.errors import ClientError, StoreError
@@ -46,13 +42,9 @@ from collector.span_json import span_from_document
 
 __all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage"]
 
-_ARROW = "application/vnd.apache.arrow.stream"
-_PROTOBUF = "application/x-protobuf"
 _SCORES_A_POST = 1000
-_Query = Mapping[str, str | int | bool | None]
 Instant = datetime | float
 """A time with its zone, or seconds since 1970."""
-R = TypeVar("R")
 
 
 class PairPage(NamedTuple):
@@ -98,18 +90,9 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """Ask the collector at `url` with an API key; trust `ca_file` instead of the system."""
-        self._url = url.rstrip("/")
-        self._timeout_s = timeout_s
-        try:
-            self._http = httpx.Client(
-                base_url=self._url,
-                timeout=timeout_s,
-                transport=transport,
-                headers={"Authorization": f"Bearer {key}"} if key else None,
-                verify=_trusting(ca_file) if ca_file else True,
-            )
-        except httpx.InvalidURL as exc:
-            raise ClientError(f"{url}: is no URL ({exc}); try http://localhost:4318") from exc
+        self._connection = Connection(
+            url, key=key, ca_file=ca_file, timeout_s=timeout_s, transport=transport
+        )
 
     @classmethod
     def from_environment(cls, url: str, *, timeout_s: float = 30.0) -> "Client":
@@ -138,7 +121,7 @@ class Client:
 
     def close(self) -> None:
         """Close connections; a local database is closed with what was posted in it."""
-        self._http.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -154,20 +137,20 @@ class Client:
     def health(self) -> bool:
         """Say whether a collector answers."""
         try:
-            return bool(self._get("/healthz") == {"status": "ok"})
+            return bool(self._connection.get("/healthz") == {"status": "ok"})
         except ClientError:
             return False
 
     def about(self) -> About:
         """Say how the collector is deployed."""
-        body = self._get("/api/v1/collector")
+        body = self._connection.get("/api/v1/collector")
         try:
             return About(bool(body["captures_content"]), bool(body["requires_keys"]))
         except (KeyError, TypeError) as exc:
-            raise self._alien(exc) from exc
+            raise self._connection.alien(exc) from exc
 
     def post_traces(
-        self, body: bytes, *, content_type: str = _PROTOBUF, gzipped: bool = False
+        self, body: bytes, *, content_type: str = PROTOBUF, gzipped: bool = False
     ) -> None:
         """Store the spans of an OTLP body; on return they are durable.
 
@@ -176,14 +159,16 @@ class Client:
         headers = {"Content-Type": content_type}
         if gzipped:
             headers["Content-Encoding"] = "gzip"
-        response = self._send("POST", "/v1/traces", content=body, headers=headers)
+        response = self._connection.send("POST", "/v1/traces", content=body, headers=headers)
         rejected, reason = self._partial_success(response)
         if rejected:
             raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
 
     def rollouts(self) -> tuple[RolloutOverview, ...]:
         """Return every rollout that has a generation, by name."""
-        return self._records(RolloutOverview, self._get("/api/v1/rollouts"), "rollouts")
+        return self._connection.records(
+            RolloutOverview, self._connection.get("/api/v1/rollouts"), "rollouts"
+        )
 
     def summary(
         self, rollout: str, *, start: Instant | None = None, end: Instant | None = None
@@ -194,7 +179,9 @@ class Client:
         Unix seconds; the window is widened to whole minutes.
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
-        return self._records(ArmSummary, self._get(path, _window(start, end)), "summary")
+        return self._connection.records(
+            ArmSummary, self._connection.get(path, _window(start, end)), "summary"
+        )
 
     def timeseries(
         self,
@@ -211,7 +198,7 @@ class Client:
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
         query = {"step": step, "cohort": cohort, **_window(start, end)}
-        return self._records(TimeBucket, self._get(path, query), "timeseries")
+        return self._connection.records(TimeBucket, self._connection.get(path, query), "timeseries")
 
     def generations(
         self,
@@ -228,7 +215,7 @@ class Client:
             "cohort": cohort,
             "content": content,
         }
-        return self._pages(Generation, "/api/v1/generations", query, "generations")
+        return self._connection.pages(Generation, "/api/v1/generations", query, "generations")
 
     def newest(
         self,
@@ -251,7 +238,9 @@ class Client:
             "order": "newest",
             "limit": limit,
         }
-        return self._records(Generation, self._get("/api/v1/generations", query), "generations")
+        return self._connection.records(
+            Generation, self._connection.get("/api/v1/generations", query), "generations"
+        )
 
     def generation_batches(  # noqa: PLR0913  # one argument a query's parameter
         self,
@@ -282,7 +271,7 @@ class Client:
             "scores": scores,
             "order": "newest" if newest else None,
         }
-        return self._arrow("/api/v1/generations", query)
+        return self._connection.arrow("/api/v1/generations", query)
 
     def pairs(
         self,
@@ -301,25 +290,27 @@ class Client:
             "limit": limit,
             "after": after,
         }
-        body = self._get("/api/v1/pairs", query)
-        return PairPage(self._records(Pair, body, "pairs"), body["next"])
+        body = self._connection.get("/api/v1/pairs", query)
+        return PairPage(self._connection.records(Pair, body, "pairs"), body["next"])
 
     def pair(
         self, rollout: str, prompt_id: str, repeat: int, *, content: bool = False
     ) -> Pair | None:
         """Return one pair with its scores; None where neither side is stored."""
-        query: _Query = {
+        query: Query = {
             "rollout": rollout,
             "prompt_id": prompt_id,
             "repeat": repeat,
             "content": content,
         }
-        found = self._records(Pair, self._get("/api/v1/pairs", query), "pairs")
+        found = self._connection.records(
+            Pair, self._connection.get("/api/v1/pairs", query), "pairs"
+        )
         return next(iter(found), None)
 
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
-        with self._arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
+        with self._connection.arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
             return reader.read_all()
 
     def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:
@@ -329,48 +320,48 @@ class Client:
         of its first generation and first score, null where there is none. A window holds at most
         20,000 of either; ask on from where it ends.
         """
-        query: _Query = {
+        query: Query = {
             "rollout": rollout,
             "arrived_after": arrived_after,
             "scored_after": scored_after,
         }
-        with self._arrow("/api/v1/pairs", query) as reader:
+        with self._connection.arrow("/api/v1/pairs", query) as reader:
             end, table = reader.schema.metadata or {}, reader.read_all()
         try:
             arrived, scored = (int(end[name]) for name in (b"arrived_up_to", b"scored_up_to"))
             return PairChanges(table, arrived, scored, end[b"more"] == b"1")
         except (KeyError, ValueError) as exc:
-            raise self._alien(exc) from exc
+            raise self._connection.alien(exc) from exc
 
     def trace(self, trace_id: str) -> tuple[Span, ...]:
         """Return every stored span of a trace, by start."""
-        body = self._get(f"/api/v1/traces/{quote(trace_id, safe='')}")
+        body = self._connection.get(f"/api/v1/traces/{quote(trace_id, safe='')}")
         try:
             return tuple(span_from_document(document) for document in body["spans"])
         except (KeyError, TypeError, ValueError) as exc:
-            raise self._alien(exc) from exc
+            raise self._connection.alien(exc) from exc
 
     def post_scores(self, scores: Iterable[Score]) -> None:
         """Store scores; each replaces the same evaluator version's earlier one of that span."""
         left = iter(scores)
         while batch := [to_document(score) for score in islice(left, _SCORES_A_POST)]:
-            self._post("/api/v1/scores", batch)
+            self._connection.post("/api/v1/scores", batch)
 
     def scores(self, rollout: str, *, metric: str | None = None) -> Iterator[Score]:
         """Yield the scores of a rollout's generations, page by page."""
         query = {"rollout": rollout, "metric": metric}
-        return self._pages(Score, "/api/v1/scores", query, "scores")
+        return self._connection.pages(Score, "/api/v1/scores", query, "scores")
 
     def post_feedback(self, feedback: Iterable[Feedback]) -> None:
         """Store feedback; each replaces the same source's earlier one of that span and kind."""
         left = iter(feedback)
         while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
-            self._post("/api/v1/feedback", batch)
+            self._connection.post("/api/v1/feedback", batch)
 
     def feedback(self, rollout: str, *, content: bool = False) -> Iterator[Feedback]:
         """Yield the feedback on a rollout's generations, page by page; comments with `content`."""
-        query: _Query = {"rollout": rollout, "content": content}
-        return self._pages(Feedback, "/api/v1/feedback", query, "feedback")
+        query: Query = {"rollout": rollout, "content": content}
+        return self._connection.pages(Feedback, "/api/v1/feedback", query, "feedback")
 
     def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:
         """Return the newest events of a rollout's switch; the first is its state, none unknown.
@@ -380,19 +371,19 @@ class Client:
         query: dict[str, str | int | bool | None] = {"since": since}
         if wait_s:
             query["wait_s"] = str(wait_s)
-        body = self._get(_switch_path(rollout), query, wait_s=wait_s)
-        return self._records(SwitchState, body, "log")
+        body = self._connection.get(_switch_path(rollout), query, wait_s=wait_s)
+        return self._connection.records(SwitchState, body, "log")
 
     def set_switch(self, rollout: str, state: Switch, *, reason: str) -> SwitchState:
         """Set a rollout's switch, which needs the scope admin, and return the stored event."""
         change = to_document(SwitchChange(state=state, reason=reason))
-        response = self._post(_switch_path(rollout), change)
-        return self._record(SwitchState, self._json(response))
+        response = self._connection.post(_switch_path(rollout), change)
+        return self._connection.record(SwitchState, self._connection.json(response))
 
     def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
         """Return how far each watch of a rollout has got, the last updated first."""
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/watches"
-        return self._records(StoredWatch, self._get(path), "watches")
+        return self._connection.records(StoredWatch, self._connection.get(path), "watches")
 
     def update_watch(self, update: WatchUpdate) -> StoredWatch | None:
         """Store a watch's next state, and set the switch with it, which needs the scope admin.
@@ -401,13 +392,13 @@ class Client:
         set, and `watches` has the newer one.
         """
         path = f"/api/v1/rollouts/{quote(update.watch.rollout, safe='')}/watches"
-        with self._answering(path):
-            response = self._http.post(path, json=to_document(update))
-        if response.status_code == HTTPStatus.CONFLICT:
-            return None
-        if not response.is_success:
-            raise _refused(response)
-        return self._record(StoredWatch, self._json(response))
+        try:
+            response = self._connection.post(path, to_document(update))
+        except ClientError as exc:
+            if exc.status == HTTPStatus.CONFLICT:
+                return None
+            raise
+        return self._connection.record(StoredWatch, self._connection.json(response))
 
     def samples(
         self,
@@ -424,131 +415,31 @@ class Client:
             "since_unix_ns": since_unix_ns,
             "until_unix_ns": until_unix_ns,
         }
-        return self._pages(EngineSample, "/api/v1/samples", query, "samples")
+        return self._connection.pages(EngineSample, "/api/v1/samples", query, "samples")
 
     def post_verdict(self, verdict: Verdict) -> StoredVerdict:
         """Store a verdict, once, and return it as stored."""
-        response = self._post("/api/v1/verdicts", to_document(verdict))
-        return self._record(StoredVerdict, self._json(response))
+        response = self._connection.post("/api/v1/verdicts", to_document(verdict))
+        return self._connection.record(StoredVerdict, self._connection.json(response))
 
     def verdicts(self, rollout: str | None = None, *, limit: int = 20) -> tuple[StoredVerdict, ...]:
         """Return the newest verdicts, of one rollout or of all, newest first."""
-        body = self._get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
-        return self._records(StoredVerdict, body, "verdicts")
-
-    def _pages(self, kind: type[R], path: str, query: _Query, key: str) -> Iterator[R]:
-        after: str | None = None
-        while True:
-            body = self._get(path, {**query, "after": after})
-            yield from self._records(kind, body, key)
-            after = body["next"]
-            if after is None:
-                return
-
-    def _get(
-        self, path: str, query: _Query | None = None, *, wait_s: float = 0
-    ) -> Any:  # Any: a JSON value
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        timeout = httpx.Timeout(self._timeout_s + wait_s)
-        return self._json(self._send("GET", path, params=given, timeout=timeout))
-
-    @contextmanager
-    def _arrow(self, path: str, query: _Query) -> Iterator[pa.RecordBatchReader]:
-        """Open an Arrow stream; raises `ClientError` where it breaks off, also while it is read."""
-        given = {name: value for name, value in query.items() if value is not None}
-        with self._answering(path):
-            response = self._http.send(
-                self._http.build_request("GET", path, params=given, headers={"Accept": _ARROW}),
-                stream=True,
-            )
-        with closing(response), self._answering(path):
-            if not response.is_success:
-                response.read()
-                raise _refused(response)
-            body = ArrowBody(response.iter_bytes())
-            try:
-                with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
-                    yield reader
-            except (pa.ArrowException, OSError) as exc:
-                if body.broke_off:
-                    raise self._broken_off(path) from exc
-                if isinstance(exc, pa.ArrowException):
-                    raise self._alien(exc) from exc
-                raise  # the reader's own, such as a full disk
-            if body.broke_off:
-                raise self._broken_off(path)
-
-    def _broken_off(self, path: str) -> ClientError:
-        return ClientError(f"{self._url}{path}: the answer broke off; ask again")
-
-    def _post(self, path: str, document: object) -> httpx.Response:
-        try:
-            body = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
-        except ValueError as exc:
-            raise ClientError(f"{self._url}{path}: cannot be sent: {exc}") from exc
-        return self._send("POST", path, content=body, headers={"Content-Type": "application/json"})
-
-    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send a request and return its good answer; `options` are those of httpx."""
-        with self._answering(path):
-            response = self._http.request(method, path, **options)
-        if not response.is_success:
-            raise _refused(response)
-        return response
-
-    @contextmanager
-    def _answering(self, path: str) -> Iterator[None]:
-        """Turn what keeps an answer from coming into a `ClientError`."""
-        try:
-            yield
-        except httpx.ConnectError as exc:
-            raise ClientError(
-                f"{self._url}: nothing answers ({exc}); is `draftgate serve` running?"
-            ) from exc
-        except (httpx.HTTPError, httpx.InvalidURL) as exc:
-            reason = str(exc) or type(exc).__name__
-            raise ClientError(
-                f"{self._url}{path}: no answer ({reason}); is this a collector, and is it busy?"
-            ) from exc
-
-    def _json(self, response: httpx.Response) -> Any:  # Any: a JSON value
-        try:
-            return response.json()
-        except ValueError as exc:
-            raise self._alien(exc) from exc
-
-    def _records(self, kind: type[R], body: Any, key: str) -> tuple[R, ...]:  # Any: a JSON value
-        try:
-            documents = body[key]
-            return tuple(from_document(kind, document) for document in documents)
-        except (KeyError, TypeError, ValueError) as exc:
-            raise self._alien(exc) from exc
-
-    def _record(self, kind: type[R], document: object) -> R:
-        try:
-            return from_document(kind, document)
-        except ValueError as exc:
-            raise self._alien(exc) from exc
+        body = self._connection.get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
+        return self._connection.records(StoredVerdict, body, "verdicts")
 
     def _partial_success(self, response: httpx.Response) -> tuple[int, str]:
         if response.headers.get("content-type", "").startswith("application/json"):
-            partial = self._json(response).get("partialSuccess", {})
+            partial = self._connection.json(response).get("partialSuccess", {})
             return int(partial.get("rejectedSpans", 0)), partial.get("errorMessage", "")
         message = ExportTraceServiceResponse()
         try:
             message.ParseFromString(response.content)
         except DecodeError as exc:
-            raise self._alien(exc) from exc
+            raise self._connection.alien(exc) from exc
         return message.partial_success.rejected_spans, message.partial_success.error_message
 
-    def _alien(self, exc: Exception) -> ClientError:
-        return ClientError(
-            f"{self._url}: answered what a collector of this version does not ({exc}); "
-            "check the URL, and that both are the same version"
-        )
 
-
-def _window(start: Instant | None, end: Instant | None) -> _Query:
+def _window(start: Instant | None, end: Instant | None) -> Query:
     return {"start": _instant("start", start), "end": _instant("end", end)}
 
 
@@ -562,35 +453,3 @@ def _instant(name: str, given: Instant | None) -> str | None:
 
 def _switch_path(rollout: str) -> str:
     return f"/api/v1/rollouts/{quote(rollout, safe='')}/switch"
-
-
-def _trusting(ca_file: str | Path) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as exc:
-        raise ClientError(
-            f"{ca_file}: cannot be used as CA certificates ({exc.strerror or exc}); "
-            "wanted a PEM file"
-        ) from exc
-
-
-def _refused(response: httpx.Response) -> ClientError:
-    return ClientError(f"{response.url}: {_refusal(response)}", status=response.status_code)
-
-
-def _refusal(response: httpx.Response) -> str:
-    """Return the status and, where the body is a problem or a google.rpc.Status, its words."""
-    status = response.status_code
-    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
-    detail = _detail(response)
-    return f"{status} {phrase}: {detail}" if detail else f"{status} {phrase}"
-
-
-def _detail(response: httpx.Response) -> str | None:
-    try:
-        if response.headers.get("content-type") == _PROTOBUF:
-            return str(Status.FromString(response.content).message)
-        body = response.json()
-    except (DecodeError, ValueError):
-        return None
-    return (body.get("detail") or body.get("message")) if isinstance(body, dict) else None

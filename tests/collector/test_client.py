@@ -399,7 +399,9 @@ def test_export(
 def test_an_arrow_stream_that_breaks_off_is_an_error(client: Client) -> None:
     """Arrow takes a body without its end for a whole one; the client does not."""
     headers = {"Accept": "application/vnd.apache.arrow.stream"}
-    whole = client._http.get("/api/v1/pairs", params={"rollout": "k4"}, headers=headers).content
+    whole = client._connection._http.get(
+        "/api/v1/pairs", params={"rollout": "k4"}, headers=headers
+    ).content
     for cut in (8, 100):
         transport = httpx.MockTransport(
             lambda _, cut=cut: httpx.Response(200, content=whole[:-cut])
@@ -458,7 +460,7 @@ def test_one_pair_by_its_key(client: Client, generations: dict[str, Generation])
     assert (found.baseline, found.candidate) == (None, generations["p2 alone"])
     assert client.pair("k4", "p2", 2) is None
     with pytest.raises(ClientError, match="prompt_id and repeat name a pair together") as refused:
-        client._get("/api/v1/pairs", {"rollout": "k4", "prompt_id": "p2"})
+        client._connection.get("/api/v1/pairs", {"rollout": "k4", "prompt_id": "p2"})
     assert refused.value.status == 400
 
 

@@ -34,7 +34,7 @@ def seed(client: Client) -> None:
         client.post_feedback([given for sent in generations for given in feedback(sent)])
         client.post_verdict(verdict(fate))
     client.post_traces(export_request(agent.spans()).SerializeToString())
-    client._send(
+    client._connection.send(
         "POST",
         "/v1/metrics",
         content=live.metrics_body(),

@@ -1,0 +1,193 @@
+"""A collector over HTTP: requests, good answers, and refusals in words."""
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import httpx
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
+
+from collector.arrow_body import ArrowBody
+from collector.contract import from_document
+from collector.errors import ClientError
+
+PROTOBUF: Final = "application/x-protobuf"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
+Query = Mapping[str, str | int | bool | None]
+R = TypeVar("R")
+
+
+class Connection:
+    """Asks one collector; every method raises `ClientError` where there is no good answer."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None,
+        ca_file: str | Path | None,
+        timeout_s: float,
+        transport: httpx.BaseTransport | None,
+    ) -> None:
+        """As `Client`."""
+        self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
+        try:
+            self._http = httpx.Client(
+                base_url=self._url,
+                timeout=timeout_s,
+                transport=transport,
+                headers={"Authorization": f"Bearer {key}"} if key else None,
+                verify=_trusting(ca_file) if ca_file else True,
+            )
+        except httpx.InvalidURL as exc:
+            raise ClientError(f"{url}: is no URL ({exc}); try http://localhost:4318") from exc
+
+    def close(self) -> None:
+        """Close connections."""
+        self._http.close()
+
+    def pages(self, kind: type[R], path: str, query: Query, key: str) -> Iterator[R]:
+        """Yield the records under `key` of every page."""
+        after: str | None = None
+        while True:
+            body = self.get(path, {**query, "after": after})
+            yield from self.records(kind, body, key)
+            after = body["next"]
+            if after is None:
+                return
+
+    def get(
+        self, path: str, query: Query | None = None, *, wait_s: float = 0
+    ) -> Any:  # Any: a JSON value
+        """Return the JSON that answers a GET; it may take `wait_s` longer than usual."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        timeout = httpx.Timeout(self._timeout_s + wait_s)
+        return self.json(self.send("GET", path, params=given, timeout=timeout))
+
+    @contextmanager
+    def arrow(self, path: str, query: Query) -> Iterator[pa.RecordBatchReader]:
+        """Open an Arrow stream; raises `ClientError` where it breaks off, also while it is read."""
+        given = {name: value for name, value in query.items() if value is not None}
+        with self._answering(path):
+            response = self._http.send(
+                self._http.build_request("GET", path, params=given, headers={"Accept": _ARROW}),
+                stream=True,
+            )
+        with closing(response), self._answering(path):
+            if not response.is_success:
+                response.read()
+                raise _refused(response)
+            body = ArrowBody(response.iter_bytes())
+            try:
+                with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
+                    yield reader
+            except (pa.ArrowException, OSError) as exc:
+                if body.broke_off:
+                    raise self._broken_off(path) from exc
+                if isinstance(exc, pa.ArrowException):
+                    raise self.alien(exc) from exc
+                raise  # the reader's own, such as a full disk
+            if body.broke_off:
+                raise self._broken_off(path)
+
+    def _broken_off(self, path: str) -> ClientError:
+        return ClientError(f"{self._url}{path}: the answer broke off; ask again")
+
+    def post(self, path: str, document: object) -> httpx.Response:
+        """Post a JSON document."""
+        try:
+            body = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as exc:
+            raise ClientError(f"{self._url}{path}: cannot be sent: {exc}") from exc
+        return self.send("POST", path, content=body, headers={"Content-Type": "application/json"})
+
+    def send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request and return its good answer; `options` are those of httpx."""
+        with self._answering(path):
+            response = self._http.request(method, path, **options)
+        if not response.is_success:
+            raise _refused(response)
+        return response
+
+    @contextmanager
+    def _answering(self, path: str) -> Iterator[None]:
+        """Turn what keeps an answer from coming into a `ClientError`."""
+        try:
+            yield
+        except httpx.ConnectError as exc:
+            raise ClientError(
+                f"{self._url}: nothing answers ({exc}); is `draftgate serve` running?"
+            ) from exc
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            reason = str(exc) or type(exc).__name__
+            raise ClientError(
+                f"{self._url}{path}: no answer ({reason}); is this a collector, and is it busy?"
+            ) from exc
+
+    def json(self, response: httpx.Response) -> Any:  # Any: a JSON value
+        """Return the answer's JSON."""
+        try:
+            return response.json()
+        except ValueError as exc:
+            raise self.alien(exc) from exc
+
+    def records(self, kind: type[R], body: Any, key: str) -> tuple[R, ...]:  # Any: a JSON value
+        """Return the records under `key` of an answer."""
+        try:
+            documents = body[key]
+            return tuple(from_document(kind, document) for document in documents)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self.alien(exc) from exc
+
+    def record(self, kind: type[R], document: object) -> R:
+        """Return the record that a document is."""
+        try:
+            return from_document(kind, document)
+        except ValueError as exc:
+            raise self.alien(exc) from exc
+
+    def alien(self, exc: Exception) -> ClientError:
+        """Return the error of an answer that no collector of this version gives."""
+        return ClientError(
+            f"{self._url}: answered what a collector of this version does not ({exc}); "
+            "check the URL, and that both are the same version"
+        )
+
+
+def _trusting(ca_file: str | Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as exc:
+        raise ClientError(
+            f"{ca_file}: cannot be used as CA certificates ({exc.strerror or exc}); "
+            "wanted a PEM file"
+        ) from exc
+
+
+def _refused(response: httpx.Response) -> ClientError:
+    return ClientError(f"{response.url}: {_refusal(response)}", status=response.status_code)
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Return the status and, where the body is a problem or a google.rpc.Status, its words."""
+    status = response.status_code
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
+    detail = _detail(response)
+    return f"{status} {phrase}: {detail}" if detail else f"{status} {phrase}"
+
+
+def _detail(response: httpx.Response) -> str | None:
+    try:
+        if response.headers.get("content-type") == PROTOBUF:
+            return str(Status.FromString(response.content).message)
+        body = response.json()
+    except (DecodeError, ValueError):
+        return None
+    return (body.get("detail") or body.get("message")) if isinstance(body, dict) else None
