@@ -127,7 +127,7 @@ def _worst(findings: Sequence[Finding]) -> str:
 def _estimate(finding: Finding | None) -> tuple[str, float | None]:
     if finding is None:
         return words.ABSENT, None
-    shown = words.in_unit(finding.estimate, finding.unit)
+    shown = words.in_unit(finding.estimate, words.unit_of(finding.unit, finding.stat))
     about = words.limits(finding)
     if finding.unit == "difference":
         about = f"{words.metric(finding.metric)}, {about}"

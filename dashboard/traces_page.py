@@ -145,7 +145,7 @@ def _row(place: int, step: Step) -> list[Cell]:
 
 
 def _delta(finding: Finding) -> list[Cell]:
-    unit = finding.unit
+    unit = words.unit_of(finding.unit, finding.stat)
     what = words.measure(finding.metric, finding.stat)
     return [
         Cell(markup.stacked(words.scope(finding.cohort), what)),

@@ -117,7 +117,7 @@ def _show_changes(
 def _change(change: Changed) -> list[Cell]:
     before, after = change.before, change.after
     either = after or before
-    unit = "ratio" if either is None else either.unit
+    unit = "ratio" if either is None else words.unit_of(either.unit, either.stat)
     estimates = [None if f is None else f.estimate for f in (before, after)]
     return [
         Cell(markup.stacked(change.what, words.compared(unit))),

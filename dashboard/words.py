@@ -85,9 +85,24 @@ def difference(value: float | None) -> str:
     return f"{'+' if value > 0 else ''}{_grouped(value, 4)}"
 
 
+def points(value: float | None) -> str:
+    """Return a difference of two shares in percentage points, signed."""
+    if value is None:
+        return ABSENT
+    shown = _grouped(value * 100, 1)
+    return f"{'+' if shown[0] != MINUS and float(shown) else ''}{shown}{THIN_SPACE}pp"
+
+
+def unit_of(unit: str, stat: str) -> str:
+    """Return the unit in which a cell is shown: the difference of two shares has one of its own."""
+    return "share" if stat == "diff" else unit
+
+
 def in_unit(value: float | None, unit: str) -> str:
-    """Return a finding's number in the unit of the finding."""
-    return ratio(value) if unit == "ratio" else difference(value)
+    """Return a number in the unit of its cell, as `unit_of` gives it."""
+    if unit == "ratio":
+        return ratio(value)
+    return points(value) if unit == "share" else difference(value)
 
 
 def limit(value: float | None, unit: str) -> str:
@@ -97,7 +112,7 @@ def limit(value: float | None, unit: str) -> str:
 
 def margin(finding: Finding) -> str:
     """Return the margin with the side on which it stands, such as `≤ 1.1000×`."""
-    return f"{'≤' if finding.bound == 'max' else '≥'} {in_unit(finding.margin, finding.unit)}"
+    return f"{'≤' if finding.bound == 'max' else '≥'} {_shown(finding.margin, finding)}"
 
 
 def share(n: int | None, of: int) -> str:
@@ -118,13 +133,13 @@ def headline(finding: Finding) -> str:
             return f"{what} needs {count(finding.n_needed)} more pairs"
         return f"{what}: {_UNDECIDED.get(finding.reason, 'undecided')}"
     is_within = "within" if finding.outcome is Outcome.PASS else "beyond"
-    shown = in_unit(finding.estimate, finding.unit)
+    shown = _shown(finding.estimate, finding)
     return f"{what} is {shown}, {is_within} its margin of {margin(finding)}"
 
 
 def limits(finding: Finding) -> str:
     """Return both limits of a finding."""
-    return between(finding.lower, finding.upper, finding.unit)
+    return between(finding.lower, finding.upper, unit_of(finding.unit, finding.stat))
 
 
 def between(lower: float | None, upper: float | None, unit: str) -> str:
@@ -214,7 +229,7 @@ def hypothesis(finding: Finding) -> str:
     """Return what a cell demands, as a sentence."""
     what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
     side = "at most" if finding.bound == "max" else "at least"
-    shown = in_unit(finding.margin, finding.unit)
+    shown = _shown(finding.margin, finding)
     if finding.unit == "ratio":
         return f"{what} of the candidate is {side} {shown} the baseline's"
     return f"{what}: candidate − baseline is {side} {shown}"
@@ -261,6 +276,10 @@ def moment(unix_ns: int, zone: ZoneInfo | None) -> str:
     # Integer division first: a float of nanoseconds since 1970 loses the last microseconds.
     there = datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).astimezone(zone or UTC)
     return f"{there.day} {there:%b %Y, %H:%M:%S %Z}"
+
+
+def _shown(value: float | None, finding: Finding) -> str:
+    return in_unit(value, unit_of(finding.unit, finding.stat))
 
 
 def _within(cohort: str | None) -> str:

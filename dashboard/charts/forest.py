@@ -82,7 +82,7 @@ def row_label(finding: Finding) -> str:
 
 
 def _row(finding: Finding) -> dict[str, Any]:  # Any: a JSON value
-    unit = finding.unit
+    unit = words.unit_of(finding.unit, finding.stat)
     return {
         "label": row_label(finding),
         "outcome": words.OUTCOME_WORDS[finding.outcome],

@@ -35,7 +35,7 @@ def show(findings: Sequence[Finding]) -> None:
 
 
 def _row(finding: Finding) -> list[Cell]:
-    unit = finding.unit
+    unit = words.unit_of(finding.unit, finding.stat)
     role = words.ROLE_WORDS[finding.role]
     return [
         Cell(words.scope(finding.cohort)),

@@ -71,7 +71,7 @@ def show(findings: Sequence[Finding]) -> None:
 
 def row(finding: Finding) -> list[Cell]:
     """Return a finding as a row of `COLUMNS`."""
-    unit = finding.unit
+    unit = words.unit_of(finding.unit, finding.stat)
     return [
         Cell(markup.stacked(words.cell(finding), words.compared(unit))),
         Cell(markup.stacked(markup.outcome(finding.outcome), words.ROLE_WORDS[finding.role])),

@@ -32,6 +32,8 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
 
 def _show_reasons(reasons: Sequence[str]) -> None:
     """Draw the first reasons, worst first, and fold the rest away."""
+    # The gate marks names as Markdown would, and nothing here is Markdown.
+    reasons = [reason.replace("`", "") for reason in reasons]
     if reasons:
         st.html(markup.bullets(reasons[:REASONS_SHOWN]))
     if rest := reasons[REASONS_SHOWN:]:

@@ -91,7 +91,7 @@ def _name(cell: WatchCell) -> str:
 
 def unit(cell: WatchCell) -> str:
     """Return the unit of a cell's numbers, as of a finding's."""
-    return "ratio" if cell.stat.endswith("_ratio") else "difference"
+    return words.unit_of("ratio" if cell.stat.endswith("_ratio") else "difference", cell.stat)
 
 
 def _row(cell: WatchCell) -> Sequence[Cell]:

@@ -93,7 +93,7 @@ def test_the_verdict_names_what_decided(
     undecided = shown(rollout(monkeypatch, seeded_database, rollout="support-eagle-k6"))
     assert "? Inconclusive TTFT p99 over all cohorts needs 59 more pairs" in undecided
     failed = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
-    assert "task completion in rag is −0.1500, beyond its margin of ≥ −0.0200" in failed
+    assert "task completion in rag is −15.0 pp, beyond its margin of ≥ −2.0 pp" in failed
     assert "✕ rag 1 of 2 cells beyond margin" in failed
 
 

@@ -146,7 +146,7 @@ def test_an_agents_trace_is_a_tree_with_its_arms(
         "chat",
     ]
     assert "3. chat desk-1b candidate chat 850.0 ms 61.00 ms 64 44 of 80 draft tokens" in steps
-    assert "rag task completion ✕ Fail must not fail −0.1500" in steps
+    assert "rag task completion ✕ Fail must not fail −15.0 pp" in steps
 
 
 def test_acceptance_is_split_by_what_it_depends_on(

@@ -69,10 +69,14 @@ def test_durations_are_milliseconds(seconds: float | None, shown: str) -> None:
         (-0.15, "difference", "−0.1500"),
         (0.0, "difference", "0.0000"),
         (-0.00001, "difference", "0.0000"),
+        (None, "share", "–"),
+        (-0.40625, "share", "−40.6\u202fpp"),
+        (0.0004, "share", "0.0\u202fpp"),
+        (0.021, "share", "+2.1\u202fpp"),
     ],
 )
 def test_numbers_of_findings(value: float | None, unit: str, shown: str) -> None:
-    """Ratios are factors, differences are signed, and a rounded zero has no sign."""
+    """Ratios are factors; differences are signed, those of shares in points; zero has no sign."""
     assert words.in_unit(value, unit) == shown
 
 
