@@ -59,7 +59,9 @@ def test_a_small_demo_goes_the_whole_way_and_claims_nothing(tmp_path: Path) -> N
             assert client.verdicts(f"demo-{name}")[0].verdict == verdict
             scored = {(s.metric, s.unscored_reason) for s in client.scores(f"demo-{name}")}
             assert scored == {
+                ("format_intact", None),
                 ("groundedness", None),
+                ("parity", None),
                 ("schema_validity", None),
                 ("task_completion", None),
             }

@@ -202,13 +202,15 @@ def _arguments() -> tuple[str, ...]:
     site_packages = os.path.realpath(sysconfig.get_path("purelib"))
     shown = [os.path.realpath(sys.base_prefix), site_packages]
     arguments = [*_ISOLATION, *_system()]
+    # Before what is shown: an interpreter or its packages may themselves lie below /tmp.
+    arguments += ["--size", str(_FILE_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
     for path in shown:
         if not path.startswith("/usr/"):
             arguments += ["--ro-bind", path, path]
     arguments += ["--ro-bind", str(WORKER), "/worker.py"]
     # Everything that can be written is a file system in memory, with a size.
     arguments += ["--dev", "/dev", "--size", str(_FILE_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
-    arguments += ["--remount-ro", "/dev", "--size", str(_FILE_BYTES), "--tmpfs", "/tmp"]  # noqa: S108
+    arguments += ["--remount-ro", "/dev"]
     for name, value in (_ENVIRONMENT | _library_path()).items():
         arguments += ["--setenv", name, value]
     arguments += ["--remount-ro", "/", "--chdir", "/tmp", "--"]  # noqa: S108
