@@ -1,14 +1,17 @@
 """Samples of what the engines' own metrics say while a run lasts, sent as OTLP metrics.
 
 Asked every few seconds, beside the requests: how full the KV cache is, how many requests run and
-wait, and what a DCGM exporter says of the GPUs. A scrape that fails is counted and left out: it is
-no reason to end a run.
+wait, and what a DCGM exporter and this machine's own NVML say of the GPUs. A scrape that fails is
+counted and left out: it is no reason to end a run.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,9 +23,12 @@ from collector.contract import Arm
 from collector.contract import attributes as a
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import GenerationError, TelemetryError
+from engine_adapter.gpu_samples import METRICS as GPU_METRICS
+from engine_adapter.gpu_samples import GpuReader, Reading
 from engine_adapter.transport import HttpClient, Timeouts
 
 EVERY_S = 5.0
+_T = TypeVar("_T")
 _GAUGES = frozenset(
     (
         "vllm:num_requests_running",
@@ -35,10 +41,8 @@ _GAUGES = frozenset(
         "llamacpp:requests_deferred",
         "tgi_batch_current_size",
         "tgi_queue_size",
-        "DCGM_FI_DEV_GPU_UTIL",
-        "DCGM_FI_DEV_FB_USED",
         "DCGM_FI_DEV_FB_FREE",
-        "DCGM_FI_DEV_POWER_USAGE",
+        *(metric.name for metric in GPU_METRICS),
     )
 )
 
@@ -69,16 +73,20 @@ class EngineSampler:
         rollout: str,
         collector_url: str,
         every_s: float = EVERY_S,
+        gpus: GpuReader,
     ) -> None:
         self.tally = Tally(0, 0)
         self._sources = sources
         self._rollout = rollout
         self._url = f"{collector_url.rstrip('/')}/v1/metrics"
         self._every_s = every_s
+        self._gpus = gpus
+        self._gpu_thread = ThreadPoolExecutor(1, "gpus")  # a driver may be slow; requests are not
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "EngineSampler":
-        if self._sources:
+        await self._on_gpu_thread(self._gpus.open)
+        if self._sources or self._gpus.gpus:
             self._task = asyncio.create_task(self._sample_for_ever())
         return self
 
@@ -86,47 +94,62 @@ class EngineSampler:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        await self._on_gpu_thread(self._gpus.close)  # after a reading that is under way
+        self._gpu_thread.shutdown()
 
     async def _sample_for_ever(self) -> None:
         client = HttpClient("", timeouts=Timeouts(connect_s=2, first_byte_s=2, total_s=5))
         access = CollectorAccess.from_environment()
         try:
-            async with httpx.AsyncClient(verify=access.tls(), timeout=5) as collector:
+            async with httpx.AsyncClient(
+                verify=access.tls(), timeout=5, headers=access.headers
+            ) as collector:
                 while True:
                     for source in self._sources:
-                        sent = await self._sample(source, client, collector, access.headers)
-                        counted = (sent, 0) if sent is not None else (0, 1)
-                        self.tally = Tally(
-                            self.tally.sent + (counted[0] or 0), self.tally.failed + counted[1]
-                        )
+                        self._count(await self._send(self._scraped(source, client), collector))
+                    if self._gpus.gpus:
+                        self._count(await self._send(self._read(), collector))
                     await asyncio.sleep(self._every_s)
         except TelemetryError:  # the spans' sender has said so already
             return
         finally:
             await client.close()
 
-    async def _sample(
-        self,
-        source: Source,
-        client: HttpClient,
-        collector: httpx.AsyncClient,
-        headers: Mapping[str, str],
+    async def _scraped(self, source: Source, client: HttpClient) -> ExportMetricsServiceRequest:
+        page = await client.get(source.url)
+        return exported(page.body.decode(), source, self._rollout, time.time_ns())
+
+    async def _read(self) -> ExportMetricsServiceRequest:
+        readings = await self._on_gpu_thread(self._gpus.read)
+        return exported_gpus(readings, self._rollout, time.time_ns())
+
+    async def _on_gpu_thread(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._gpu_thread, call)
+
+    async def _send(
+        self, sampled: Awaitable[ExportMetricsServiceRequest], collector: httpx.AsyncClient
     ) -> int | None:
         """Return how many samples were stored of one scrape; `None` where it failed."""
         try:
-            page = await client.get(source.url)
-            export = exported(page.body.decode(), source, self._rollout, time.time_ns())
-            points = len(export.resource_metrics[0].scope_metrics[0].metrics)
+            export = await sampled
+            points = sum(
+                len(scope.metrics)
+                for part in export.resource_metrics
+                for scope in part.scope_metrics
+            )
             if points:
                 answer = await collector.post(
                     self._url,
                     content=export.SerializeToString(),
-                    headers={**headers, "content-type": "application/x-protobuf"},
+                    headers={"content-type": "application/x-protobuf"},
                 )
                 answer.raise_for_status()
         except (GenerationError, httpx.HTTPError, ValueError):
             return None
         return points
+
+    def _count(self, sent: int | None) -> None:
+        self.tally = Tally(self.tally.sent + (sent or 0), self.tally.failed + (sent is None))
 
 
 def exported(
@@ -154,6 +177,26 @@ def exported(
                     a.DRAFTGATE_ARM: source.arm.value,
                 }
                 point.attributes.extend(_attribute(*label) for label in sorted(labels.items()))
+    return export
+
+
+def exported_gpus(
+    readings: Sequence[Reading], rollout: str, time_unix_ns: int
+) -> ExportMetricsServiceRequest:
+    """Return what this machine's GPUs say: an instance each, of no arm, since both may use it."""
+    export = ExportMetricsServiceRequest()
+    for gpu, of_gpu in groupby(readings, attrgetter("gpu")):
+        resource = export.resource_metrics.add()
+        resource.resource.attributes.append(_attribute(a.SERVICE_NAME, "nvml"))
+        resource.resource.attributes.append(_attribute(a.SERVICE_INSTANCE_ID, gpu.instance))
+        scope = resource.scope_metrics.add()
+        labels = gpu.labels | {a.DRAFTGATE_ROLLOUT: rollout}
+        for reading in of_gpu:
+            metric = scope.metrics.add(name=reading.metric.name, unit=reading.metric.unit)
+            point = metric.gauge.data_points.add(
+                time_unix_nano=time_unix_ns, as_double=reading.value
+            )
+            point.attributes.extend(_attribute(*label) for label in sorted(labels.items()))
     return export
 
 

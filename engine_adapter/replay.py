@@ -11,6 +11,7 @@ from engine_adapter import generator_lag, journal, runner, traces, workload
 from engine_adapter.engine_samples import EngineSampler, Source
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.generator_lag import Lag, LoopWatch
+from engine_adapter.gpu_samples import GpuReader
 from engine_adapter.journal import Journal
 from engine_adapter.rollout_file import Rollout
 from engine_adapter.routes import HttpRoute
@@ -30,7 +31,7 @@ class RunCounts(NamedTuple):
     loop_lag: Lag = generator_lag.summary(())
     """How long what was due in this process waited for it."""
     engine_samples: int = 0
-    """Gauges of the engines' own metrics."""
+    """Gauges of the engines' own metrics, and of this machine's GPUs."""
 
 
 class Step(NamedTuple):
@@ -107,6 +108,7 @@ class _Replay:
                 await _sources(rollout, engines),
                 rollout=rollout.rollout,
                 collector_url=rollout.collector.url,
+                gpus=GpuReader(),
             )
             await opened.enter_async_context(sampler)
             watch = await opened.enter_async_context(LoopWatch())

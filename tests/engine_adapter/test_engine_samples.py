@@ -12,6 +12,7 @@ from collector.client import Client
 from collector.contract import Arm
 from demo.collector_process import running
 from engine_adapter.engine_samples import EngineSampler, Source, Tally, exported
+from engine_adapter.gpu_samples import GpuReader
 
 PAGE = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="m"} 3.0
@@ -32,7 +33,13 @@ def sampled(url: str, collector_url: str, *, at_least: int) -> Tally:
 
     async def sample() -> Tally:
         source = Source(Arm.CANDIDATE, url, "vllm")
-        sampler = EngineSampler([source], rollout="r", collector_url=collector_url, every_s=0.01)
+        sampler = EngineSampler(
+            [source],
+            rollout="r",
+            collector_url=collector_url,
+            every_s=0.01,
+            gpus=GpuReader(lambda: None),
+        )
         deadline = time.monotonic() + 60
         async with sampler:
             while sum(sampler.tally) < at_least and time.monotonic() < deadline:  # noqa: ASYNC110

@@ -1,0 +1,141 @@
+"""What this machine's NVIDIA GPUs do, read through NVML, NVIDIA's management library.
+
+The metrics have the names, units and labels that NVIDIA's DCGM exporter gives them, so that a chart
+draws either. What a GPU does not say is absent: many cannot tell power, or on a partitioned one
+utilisation.
+"""
+
+import logging
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+Nvml = Any  # Any: the module pynvml, or what stands for it; it comes without types
+Handle = Any  # Any: what NVML knows a GPU by, a pointer
+
+_log = logging.getLogger(__name__)
+_MIB: Final = 2**20
+
+
+class Metric(NamedTuple):
+    """One quantity of a GPU."""
+
+    name: str
+    unit: str
+    read: Callable[[Nvml, Handle], float]
+    """Raises `NVMLError` where the GPU does not say."""
+
+
+METRICS: Final = (
+    Metric("DCGM_FI_DEV_GPU_UTIL", "%", lambda m, gpu: m.nvmlDeviceGetUtilizationRates(gpu).gpu),
+    Metric(
+        "DCGM_FI_DEV_FB_USED", "MiBy", lambda m, gpu: m.nvmlDeviceGetMemoryInfo(gpu).used / _MIB
+    ),
+    Metric(
+        "DCGM_FI_DEV_FB_TOTAL", "MiBy", lambda m, gpu: m.nvmlDeviceGetMemoryInfo(gpu).total / _MIB
+    ),
+    Metric("DCGM_FI_DEV_POWER_USAGE", "W", lambda m, gpu: m.nvmlDeviceGetPowerUsage(gpu) / 1000),
+    Metric(
+        "DCGM_FI_DEV_SM_CLOCK", "MHz", lambda m, gpu: m.nvmlDeviceGetClockInfo(gpu, m.NVML_CLOCK_SM)
+    ),
+    Metric(
+        "DCGM_FI_DEV_GPU_TEMP",
+        "Cel",
+        lambda m, gpu: m.nvmlDeviceGetTemperature(gpu, m.NVML_TEMPERATURE_GPU),
+    ),
+)
+
+
+class Gpu(NamedTuple):
+    """One GPU of this machine."""
+
+    handle: Handle
+    instance: str
+    """Its UUID, else the machine's name and its index."""
+    labels: dict[str, str]
+
+
+class Reading(NamedTuple):
+    """One value of one GPU."""
+
+    gpu: Gpu
+    metric: Metric
+    value: float
+
+
+def installed_nvml() -> Nvml | None:
+    """Return the module `pynvml`, which the extra `gpu` installs; `None` without it."""
+    try:
+        return import_module("pynvml")
+    except ModuleNotFoundError:
+        return None
+
+
+class GpuReader:
+    """Reads GPUs between `open` and `close`; call all three from one thread."""
+
+    def __init__(self, find: Callable[[], Nvml | None] = installed_nvml) -> None:
+        self.gpus: tuple[Gpu, ...] = ()
+        self._find = find
+        self._nvml: Nvml | None = None
+
+    def open(self) -> None:
+        """Find the GPUs; where there is none to be read, say so once and go without."""
+        nvml = self._find()
+        if nvml is None:
+            _log.info(
+                "GPUs are not sampled: nvidia-ml-py is not installed; "
+                "`pip install 'draftgate[gpu]'` does"
+            )
+            return
+        try:
+            nvml.nvmlInit()
+            self._nvml = nvml
+            count = nvml.nvmlDeviceGetCount()
+        except nvml.NVMLError as exc:
+            _log.info("GPUs are not sampled: %s", exc)
+            return
+        found = (self._gpu(index) for index in range(count))
+        self.gpus = tuple(gpu for gpu in found if gpu is not None)
+        if not self.gpus:
+            _log.info("GPUs are not sampled: NVML shows none of this machine's")
+
+    def read(self) -> list[Reading]:
+        """Return what each GPU says now."""
+        return [
+            Reading(gpu, metric, float(value))
+            for gpu in self.gpus
+            for metric in METRICS
+            if (value := self._said(metric.read, gpu.handle)) is not None
+        ]
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        if self._nvml is not None:
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlShutdown()
+        self._nvml, self.gpus = None, ()
+
+    def _gpu(self, index: int) -> Gpu | None:
+        """Return the GPU of this index; `None` where it is lost, or another user's."""
+        handle = self._said(lambda nvml, number: nvml.nvmlDeviceGetHandleByIndex(number), index)
+        if handle is None:
+            return None
+        uuid = self._said(lambda nvml, gpu: nvml.nvmlDeviceGetUUID(gpu), handle)
+        model = self._said(lambda nvml, gpu: nvml.nvmlDeviceGetName(gpu), handle)
+        machine = platform.node()
+        labels = {"gpu": str(index), "UUID": uuid, "modelName": model, "Hostname": machine or None}
+        said = {key: text for key, text in labels.items() if text is not None}
+        return Gpu(handle, uuid or f"{machine}/{index}", said)
+
+    def _said(self, ask: Callable[[Nvml, Any], Any], of: Any) -> Any:  # Any: NVML has no types
+        """Return NVML's answer; `None` where it has none."""
+        nvml = self._nvml
+        if nvml is None:
+            return None
+        try:
+            return ask(nvml, of)
+        except nvml.NVMLError:
+            return None

@@ -1,0 +1,227 @@
+"""What this machine's GPUs say of themselves, through NVML, into the collector."""
+# ruff: noqa: N802  # NVML's own names
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from collector.client import Client
+from collector.engine_metrics import is_engine_metric
+from demo.collector_process import running
+from engine_adapter.engine_samples import EngineSampler, Tally
+from engine_adapter.gpu_samples import METRICS, GpuReader, installed_nvml
+
+MIB = 2**20
+
+
+class TwoGpus:
+    """Stands for the module pynvml on a machine with two GPUs; the second one says little."""
+
+    NVMLError = pynvml.NVMLError
+    NVML_CLOCK_SM = pynvml.NVML_CLOCK_SM
+    NVML_TEMPERATURE_GPU = pynvml.NVML_TEMPERATURE_GPU
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.lost: set[int] = set()
+
+    def nvmlInit(self) -> None:
+        self.opened += 1
+
+    def nvmlShutdown(self) -> None:
+        self.opened -= 1
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return self.known(index, index)
+
+    def nvmlDeviceGetUUID(self, gpu: int) -> str:
+        return self.known(gpu, f"GPU-{gpu}")
+
+    def nvmlDeviceGetName(self, gpu: int) -> str:
+        return self.known(gpu, "NVIDIA H100")
+
+    def nvmlDeviceGetUtilizationRates(self, gpu: int) -> Any:
+        return self.known(gpu, SimpleNamespace(gpu=0, memory=7), partitioned=1)
+
+    def nvmlDeviceGetMemoryInfo(self, gpu: int) -> Any:
+        memory = SimpleNamespace(total=80 * 1024 * MIB, used=3 * MIB // 2, free=0)
+        return self.known(gpu, memory, partitioned=1)
+
+    def nvmlDeviceGetPowerUsage(self, gpu: int) -> int:
+        return self.known(gpu, 312_500, partitioned=1)
+
+    def nvmlDeviceGetClockInfo(self, gpu: int, clock: int) -> int:
+        assert clock == self.NVML_CLOCK_SM
+        return self.known(gpu, 1980, partitioned=1)
+
+    def nvmlDeviceGetTemperature(self, gpu: int, sensor: int) -> int:
+        assert sensor == self.NVML_TEMPERATURE_GPU
+        return self.known(gpu, 41)
+
+    def known(self, gpu: int, value: Any, *, partitioned: int | None = None) -> Any:
+        if self.opened < 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
+        if gpu in self.lost:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        if gpu == partitioned:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return value
+
+
+def has_gpu() -> bool:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return False
+    count = pynvml.nvmlDeviceGetCount()
+    pynvml.nvmlShutdown()
+    return bool(count)
+
+
+@contextmanager
+def opened(nvml: Any) -> Iterator[GpuReader]:
+    reader = GpuReader(lambda: nvml)
+    reader.open()
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def sampled(reader: GpuReader, collector_url: str, *, rounds: int) -> Tally:
+    """Sample GPUs alone until so much was sent or failed, or there is nothing to sample."""
+
+    async def sample() -> Tally:
+        sampler = EngineSampler(
+            [], rollout="r", collector_url=collector_url, every_s=0.01, gpus=reader
+        )
+        deadline = time.monotonic() + 60
+        async with sampler:
+            wanted = rounds if reader.gpus else 0
+            while sum(sampler.tally) < wanted and time.monotonic() < deadline:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        return sampler.tally
+
+    return asyncio.run(sample())
+
+
+@pytest.mark.parametrize("make", [TwoGpus, installed_nvml], ids=["fake", "real"])
+def test_what_a_gpu_says_is_possible(make: Any) -> None:
+    """Each GPU says something, under names that the collector keeps, within what a GPU can be."""
+    if make is installed_nvml and not has_gpu():
+        pytest.skip("no NVIDIA GPU here")
+    with opened(make()) as reader:
+        readings = reader.read()
+        assert {reading.gpu.instance for reading in readings} == {
+            gpu.instance for gpu in reader.gpus
+        }
+    by_gpu: dict[str, dict[str, float]] = {}
+    for reading in readings:
+        assert is_engine_metric(reading.metric.name)
+        assert reading.gpu.labels["UUID"] == reading.gpu.instance
+        assert reading.gpu.instance.startswith("GPU-")
+        by_gpu.setdefault(reading.gpu.labels["gpu"], {})[reading.metric.name] = reading.value
+    for said in by_gpu.values():
+        assert 0 <= said.get("DCGM_FI_DEV_GPU_UTIL", 0) <= 100
+        assert 0 <= said.get("DCGM_FI_DEV_FB_USED", 0) <= said.get("DCGM_FI_DEV_FB_TOTAL", 0)
+        assert 0 < said.get("DCGM_FI_DEV_POWER_USAGE", 1) < 10_000
+        assert 0 < said.get("DCGM_FI_DEV_SM_CLOCK", 1) < 10_000
+        assert 0 < said.get("DCGM_FI_DEV_GPU_TEMP", 1) < 150
+
+
+def test_a_gpus_values_have_dcgms_units_and_what_it_does_not_say_is_absent() -> None:
+    """MiB, W, MHz, °C, and an idle GPU's 0 %; of a GPU that says its temperature alone, that."""
+    nvml = TwoGpus()
+    with opened(nvml) as reader:
+        said = [(r.gpu.labels["gpu"], r.metric.name, r.value) for r in reader.read()]
+        assert nvml.opened == 1
+    assert nvml.opened == 0
+    assert said == [
+        ("0", "DCGM_FI_DEV_GPU_UTIL", 0.0),
+        ("0", "DCGM_FI_DEV_FB_USED", 1.5),
+        ("0", "DCGM_FI_DEV_FB_TOTAL", 81_920.0),
+        ("0", "DCGM_FI_DEV_POWER_USAGE", 312.5),
+        ("0", "DCGM_FI_DEV_SM_CLOCK", 1980.0),
+        ("0", "DCGM_FI_DEV_GPU_TEMP", 41.0),
+        ("1", "DCGM_FI_DEV_GPU_TEMP", 41.0),
+    ]
+
+
+def test_a_gpu_that_is_lost_leaves_the_others() -> None:
+    """Before the run it is not listed, during the run it says nothing more."""
+    nvml = TwoGpus()
+    nvml.lost = {0}
+    with opened(nvml) as reader:
+        assert [gpu.labels["gpu"] for gpu in reader.gpus] == ["1"]
+    nvml.lost = set()
+    with opened(nvml) as reader:
+        nvml.lost = {0}
+        assert [reading.gpu.labels["gpu"] for reading in reader.read()] == ["1"]
+
+
+def test_each_gpu_is_an_instance_of_its_own_in_the_collector(tmp_path: Path) -> None:
+    """Stored by UUID, with index, model and rollout, and of no arm: both may use it."""
+    nvml = TwoGpus()
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        tally = sampled(GpuReader(lambda: nvml), url, rounds=14)
+        assert tally.sent >= 14
+        assert tally.failed == 0
+        with Client(url) as client:
+            stored = {
+                metric.name: list(client.samples(metric.name, service_name="nvml"))
+                for metric in METRICS
+            }
+    assert nvml.opened == 0
+    assert {sample.instance for sample in stored["DCGM_FI_DEV_GPU_TEMP"]} == {"GPU-0", "GPU-1"}
+    for metric in METRICS:
+        first = stored[metric.name][0]
+        assert (first.instance, first.unit, first.kind) == ("GPU-0", metric.unit, "gauge")
+        labels = dict(first.attributes)
+        assert labels.pop("Hostname")
+        assert labels == {
+            "gpu": "0",
+            "UUID": "GPU-0",
+            "modelName": "NVIDIA H100",
+            "draftgate.rollout": "r",
+        }
+
+
+def test_a_collector_that_is_gone_is_counted_and_ends_nothing() -> None:
+    """Readings that nobody takes are failed scrapes; the driver is let go of all the same."""
+    nvml = TwoGpus()
+    tally = sampled(GpuReader(lambda: nvml), "http://127.0.0.1:1", rounds=2)
+    assert (tally.sent, tally.failed >= 2, nvml.opened) == (0, True, 0)
+
+
+@pytest.mark.skipif(has_gpu(), reason="an NVIDIA GPU is here")
+def test_the_real_library_without_a_driver_gives_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """No samples, no failure, and one line that says why."""
+    assert installed_nvml() is pynvml
+    with caplog.at_level(logging.INFO, logger="engine_adapter"):
+        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == Tally(0, 0)
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage().startswith("GPUs are not sampled: ")
+
+
+def test_without_the_library_nothing_is_sampled(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No samples, no failure, and one line that says what to install."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with caplog.at_level(logging.INFO, logger="engine_adapter"):
+        assert sampled(GpuReader(), "http://127.0.0.1:1", rounds=1) == Tally(0, 0)
+    (record,) = caplog.records
+    assert "pip install 'draftgate[gpu]'" in record.getMessage()
