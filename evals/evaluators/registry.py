@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import deepeval, phoenix, ragas
+from evals.evaluators.adapters.adapted import AdaptedMetric
 from evals.evaluators.base import AnyEvaluator
 from evals.evaluators.format_drift import FormatDrift
 from evals.evaluators.function import FunctionEvaluator, is_evaluator
@@ -37,12 +38,13 @@ _JUDGES: Mapping[str, Factory] = {
     "judge-preference": Preference,
 }
 _NAMED = {**_SHIPPED, **_JUDGES}
-_ADAPTED: Mapping[str, Callable[[str], AnyEvaluator]] = {
+_ADAPTED: Mapping[str, Callable[[str], AdaptedMetric]] = {
     "deepeval": deepeval.metric,
     "phoenix": phoenix.metric,
     "ragas": ragas.metric,
 }
-"""By what stands before the colon of a name such as `ragas:Faithfulness`."""
+"""By what stands before the colon of a name such as `ragas:Faithfulness`; one that the gate is to
+decide on says as which of its metrics, `groundedness=ragas:Faithfulness`."""
 
 
 def names() -> tuple[str, ...]:
@@ -70,9 +72,12 @@ def _made(name: str, added: Mapping[str, EntryPoint]) -> AnyEvaluator:
         return _NAMED[name]()
     if name in added:
         return loaded(added[name])
-    package, colon, metric = name.partition(":")
+    as_metric, _, evaluator = name.rpartition("=")
+    package, colon, metric = evaluator.partition(":")
     if colon and package in _ADAPTED:
-        return _ADAPTED[package](metric)
+        made = _ADAPTED[package](metric)
+        made.metric = as_metric or made.metric
+        return made
     others = ", ".join(f"{package}:METRIC" for package in _ADAPTED)
     raise EvaluatorError(f"no evaluator {name!r}; there are {', '.join(names())}, {others}")
 

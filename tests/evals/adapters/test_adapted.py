@@ -24,7 +24,7 @@ def by(judge: Callable[[Texts], Finding], *needs: Need) -> AdaptedMetric:
     [
         ("ragas:ExactMatch", 'pip install "ragas>=0.4"'),
         ("deepeval:ExactMatchMetric", 'pip install "deepeval>=4.3"'),
-        ("phoenix:exact_match", 'pip install "arize-phoenix-evals>=3.0"'),
+        ("task_completion=phoenix:exact_match", 'pip install "arize-phoenix-evals>=3.0"'),
     ],
 )
 def test_an_absent_package_is_named_with_its_command(name: str, command: str) -> None:

@@ -174,6 +174,13 @@ def test_a_judge_that_does_not_judge_leaves_unscored(package: str, reply, evalua
     assert all(s.unscored_reason.startswith(f"{JUDGED[package]} raised ") for s in scores)
 
 
+def test_a_metric_stands_for_one_of_the_gates(evaluate) -> None:
+    """A name after an equals sign scores the metric before it, as the evaluator that it is."""
+    first, second = evaluate("phoenix", "task_completion=phoenix:exact_match")
+    assert (first.metric, first.evaluator) == ("task_completion", "phoenix:exact_match")
+    assert (first.value, second.value) == (1.0, 0.0)
+
+
 def test_several_processes_make_a_metric_each(evaluate) -> None:
     """A metric is made of its name in every worker."""
     first, second = evaluate("deepeval", EXACT["deepeval"], "--workers", "2")
