@@ -51,7 +51,7 @@ postgres:  ## Install PostgreSQL for the tests that start one of their own (Debi
 sandbox:  ## Install bubblewrap, in which a model's code runs (Debian and Ubuntu)
 	command -v bwrap >/dev/null || (apt-get update && apt-get install -y --no-install-recommends bubblewrap)
 
-clients: $(READY)  ## Install the instrumentations that the tests use as clients
+clients: $(READY)  ## Install the instrumentations, and the packages of metrics, that the tests use
 	$(BIN)/python tests/client_environments.py
 
 engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB)

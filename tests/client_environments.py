@@ -1,33 +1,43 @@
-"""Environments of the instrumentations that the tests use as clients.
+"""Environments of the packages that the tests use as clients, or take metrics from.
 
 They patch the same library and pin its neighbours, so each has one of its own under
-`.venv-clients/`, made once and made anew where its pins change. Run this file to make all.
+`.venv-clients/`, made once and made anew where its pins change. Run this file to make all but the
+large one, or with names to make those.
 """
 
 import hashlib
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
 AXE = ROOT / "tests" / "dashboard" / "axe"
 ENVIRONMENTS = ROOT / ".venv-clients"
-PYTHON = ("litellm", "openinference", "openllmetry", "traceai")
+METRICS = ROOT / "tests" / "evals" / "adapters" / "pins"
+PYTHON = ("litellm", "openinference", "openllmetry", "traceai", "deepeval", "phoenix")
 
 
 def python_of(name: str) -> Path:
-    """Return the interpreter that has the instrumentation."""
-    pins = SOURCES / "clients" / f"{name}.txt"
-    folder = ENVIRONMENTS / name
+    """Return the interpreter that has the instrumentation, or the metrics."""
+    pins, folder = _pins(name), ENVIRONMENTS / name
     python = folder / "bin" / "python"
     if not _ready(folder, pins):
         shutil.rmtree(folder, ignore_errors=True)
         _run(sys.executable, "-m", "venv", str(folder))
         _run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(pins))
+        if pins.parent == METRICS:
+            _add_draftgate(python)
         _mark(folder, pins)
     return python
+
+
+def ready_python_of(name: str) -> Path | None:
+    """Return the interpreter that has the metrics, if it was made."""
+    folder = ENVIRONMENTS / name
+    return folder / "bin" / "python" if _ready(folder, _pins(name)) else None
 
 
 def javascript() -> Path:
@@ -40,6 +50,17 @@ def javascript() -> Path:
 def axe() -> Path:
     """Return axe-core's script, which finds what keeps people from using a page."""
     return _packages(AXE, "axe") / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def _pins(name: str) -> Path:
+    folder = SOURCES / "clients" if (SOURCES / "clients" / f"{name}.txt").exists() else METRICS
+    return folder / f"{name}.txt"
+
+
+def _add_draftgate(python: Path) -> None:
+    """Let the interpreter find Draftgate and what it needs, after what it has itself."""
+    (site,) = python.parents[1].glob("lib/python*/site-packages")
+    (site / "draftgate.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n")
 
 
 def _packages(source: Path, name: str) -> Path:
@@ -75,8 +96,8 @@ def _run(*command: str, cwd: Path = ROOT) -> None:
 
 
 if __name__ == "__main__":
-    for client in PYTHON:
+    for client in sys.argv[1:] or PYTHON:
         python_of(client)
-    if shutil.which("npm") is not None:
+    if not sys.argv[1:] and shutil.which("npm") is not None:
         javascript()
         axe()

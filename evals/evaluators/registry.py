@@ -1,4 +1,4 @@
-"""Which evaluators there are: those shipped, and those that installed packages add.
+"""Which evaluators there are: shipped, made of other packages' metrics, added by entry points.
 
 A package adds one by an entry point of the group `draftgate.evaluators`, which names a class, a
 factory without arguments, or a function from a generation to a value:
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from evals.errors import EvaluatorError
+from evals.evaluators.adapters import deepeval, phoenix, ragas
+from evals.evaluators.adapters.adapted import AdaptedMetric
 from evals.evaluators.base import AnyEvaluator
 from evals.evaluators.format_drift import FormatDrift
 from evals.evaluators.function import FunctionEvaluator, is_evaluator
@@ -36,6 +38,13 @@ _JUDGES: Mapping[str, Factory] = {
     "judge-preference": Preference,
 }
 _NAMED = {**_SHIPPED, **_JUDGES}
+_ADAPTED: Mapping[str, Callable[[str], AdaptedMetric]] = {
+    "deepeval": deepeval.metric,
+    "phoenix": phoenix.metric,
+    "ragas": ragas.metric,
+}
+"""By what stands before the colon of a name such as `ragas:Faithfulness`; one that the gate is to
+decide on says as which of its metrics, `groundedness=ragas:Faithfulness`."""
 
 
 def names() -> tuple[str, ...]:
@@ -51,7 +60,8 @@ def shipped() -> tuple[AnyEvaluator, ...]:
 def make(wanted: Sequence[str]) -> tuple[AnyEvaluator, ...]:
     """Return fresh evaluators of these names, which the caller closes.
 
-    Raises `EvaluatorError` for an unknown name and for an entry point that is no evaluator.
+    Raises `EvaluatorError` for an unknown name, for an entry point that is no evaluator, and for a
+    metric of a package that is not installed.
     """
     added = {point.name: point for point in entry_points(group=GROUP)}
     return tuple(_made(name, added) for name in dict.fromkeys(wanted))
@@ -60,9 +70,16 @@ def make(wanted: Sequence[str]) -> tuple[AnyEvaluator, ...]:
 def _made(name: str, added: Mapping[str, EntryPoint]) -> AnyEvaluator:
     if name in _NAMED:
         return _NAMED[name]()
-    if name not in added:
-        raise EvaluatorError(f"no evaluator {name!r}; there are {', '.join(names())}")
-    return loaded(added[name])
+    if name in added:
+        return loaded(added[name])
+    as_metric, _, evaluator = name.rpartition("=")
+    package, colon, metric = evaluator.partition(":")
+    if colon and package in _ADAPTED:
+        made = _ADAPTED[package](metric)
+        made.metric = as_metric or made.metric
+        return made
+    others = ", ".join(f"{package}:METRIC" for package in _ADAPTED)
+    raise EvaluatorError(f"no evaluator {name!r}; there are {', '.join(names())}, {others}")
 
 
 def loaded(point: EntryPoint) -> AnyEvaluator:

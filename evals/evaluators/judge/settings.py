@@ -54,13 +54,14 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> JudgeSettin
         url=environment[URL].rstrip("/"),
         model=environment[MODEL],
         api_key=environment.get(API_KEY) or None,
-        prices=_prices(environment.get(PRICES)),
+        prices=read_prices(environment.get(PRICES)),
         requests_per_s=_positive(RATE, rate) if rate else None,
         cache=Path(cache) if cache else None,
     )
 
 
-def _prices(text: str | None) -> Prices | None:
+def read_prices(text: str | None) -> Prices | None:
+    """Read `INPUT,OUTPUT` in US dollars a million tokens; raises `EvaluatorError`."""
     if not text:
         return None
     parts = text.split(",")

@@ -1,0 +1,1 @@
+"""Metrics of other packages as evaluators: `ragas:METRIC`, `deepeval:METRIC`, `phoenix:METRIC`."""

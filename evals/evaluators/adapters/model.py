@@ -1,0 +1,50 @@
+"""The model that other packages' metrics ask."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evals.errors import EvaluatorError
+from evals.evaluators.judge.settings import API_KEY, MODEL, PRICES, URL, Prices, read_prices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model behind an OpenAI-compatible endpoint."""
+
+    name: str
+    url: str | None
+    """`None`: the OpenAI client's own, from OPENAI_BASE_URL."""
+    api_key: str | None
+    prices: Prices | None
+
+    def client_options(self) -> dict[str, str]:
+        """Return what the OpenAI client is made with; without a URL it reads its own variables."""
+        if self.url is None:
+            return {}
+        # The client insists on a key; OPENAI_API_KEY is not for this endpoint to see.
+        return {"base_url": self.url, "api_key": self.api_key or "none"}
+
+
+def from_environment(environment: Mapping[str, str] = os.environ) -> Model | None:
+    """Return the judge that the environment names, if any."""
+    name = environment.get(MODEL)
+    if not name:
+        return None
+    return Model(
+        name=name,
+        url=environment.get(URL) or None,
+        api_key=environment.get(API_KEY) or None,
+        prices=read_prices(environment.get(PRICES)),
+    )
+
+
+def required(evaluator: str) -> Model:
+    """Return the judge that the environment names; raises `EvaluatorError` without one."""
+    model = from_environment()
+    if model is None:
+        raise EvaluatorError(
+            f"{evaluator} asks a model: set {MODEL}, and {URL} for an endpoint of your own such as "
+            "http://localhost:8000/v1; without it, OPENAI_API_KEY and OPENAI_BASE_URL count"
+        )
+    return model
