@@ -8,11 +8,13 @@ cells that did not pass. A/A: both arms speculate alike, run after run; no run m
 """
 
 import argparse
+import asyncio
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +22,16 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from collector.client import Client
-from collector.contract import Arm, Outcome, Role, Verdict, encode
+from collector.contract import Arm, Generation, Outcome, Role, Verdict, encode
 from demo.story import DRAFT, TARGET, WORKLOAD
-from engine_adapter import runner, workload
-from engine_adapter.engines import Chunk, Completion, Engine, EngineInfo, EngineOpener, Request
-from engine_adapter.rollout_file import Route, Sampling
+from engine_adapter import journal, runner, workload
+from engine_adapter.engines import Chunk, Engine, EngineInfo, EngineOpener, Request
+from engine_adapter.engines.base import Item, Probe
+from engine_adapter.rollout_file import Load, Sampling
+from engine_adapter.routes import TransformersRoute
 from engine_adapter.schedule import turns
 from evals import policy, source
+from evals.evaluation.evaluate import evaluate_rollout
 from tests.otlp_bodies import export_request
 
 POLICY = """
@@ -46,8 +51,8 @@ KEPT = 0.6
 """The share of a prompt's text that a truncating route keeps."""
 
 
-class Truncating:
-    """A route that loses the end of each prompt, as one with too short a context does."""
+class Wrapped:
+    """A route that answers as the engine inside does."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -57,54 +62,61 @@ class Truncating:
         """What answers here."""
         return self._engine.info
 
-    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+    async def probe(self) -> Probe:
+        """Ask the engine inside."""
+        return await self._engine.probe()
+
+    async def close(self) -> None:
+        """Close the engine inside."""
+        await self._engine.close()
+
+
+class Truncating(Wrapped):
+    """A route that loses the end of each prompt, as one with too short a context does."""
+
+    def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Answer the beginning of the last message."""
         last = request.messages[-1]
         cut = last.model_copy(update={"content": last.content[: int(len(last.content) * KEPT)]})
         return self._engine.generate(replace(request, messages=(*request.messages[:-1], cut)))
 
-    def close(self) -> None:
-        """Close the engine."""
-        self._engine.close()
 
-
-class Sleeping:
+class Sleeping(Wrapped):
     """A route that sleeps before the first token of every twentieth answer."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine, self._asked = engine, 0
+        super().__init__(engine)
+        self._asked = 0
 
-    @property
-    def info(self) -> EngineInfo:
-        """What answers here."""
-        return self._engine.info
-
-    def generate(self, request: Request) -> Iterator[Chunk | Completion]:
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Answer, some of them late."""
         self._asked += 1
         late_s = SLOW_S if self._asked % SLOW_EVERY == 0 else 0.0
-        for piece in self._engine.generate(request):
-            yield replace(piece, at_s=piece.at_s + late_s) if isinstance(piece, Chunk) else piece
-        time.sleep(late_s)
-
-    def close(self) -> None:
-        """Close the engine."""
-        self._engine.close()
+        slept = False
+        async with aclosing(self._engine.generate(request)) as items:
+            async for item in items:
+                if isinstance(item, Chunk):
+                    if not slept:
+                        await asyncio.sleep(late_s)
+                    slept = True
+                    yield replace(item, at_s=item.at_s + late_s)
+                else:
+                    yield item
 
 
 class Planted(NamedTuple):
     """A candidate and what is wrong with it."""
 
     name: str
-    route: Route
+    route: TransformersRoute
     wrap: Any = None
     """Any: a class of engines around an engine, or none."""
 
 
-def speculating(**fields: Any) -> Route:
+def speculating(**fields: Any) -> TransformersRoute:
     """Return the demo's speculating route."""
     plain = {"engine": "transformers", "model": str(TARGET), "draft_model": str(DRAFT)}
-    return Route(**(plain | {"num_speculative_tokens": 4} | fields))
+    return TransformersRoute(**(plain | {"num_speculative_tokens": 4} | fields))
 
 
 def regressions() -> tuple[Planted, ...]:
@@ -118,25 +130,34 @@ def regressions() -> tuple[Planted, ...]:
 
 def judged(planted: Planted, prompts: int, *, seed: int = 1) -> Verdict:
     """Replay the candidate beside the plain speculating route, score, and decide."""
-    opener = EngineOpener()
-    plain = opener.open(speculating())
-    candidate = opener.open(planted.route)
-    candidate = candidate if planted.wrap is None else planted.wrap(candidate)
-    experiment = runner.Experiment(
-        rollout="planted",
-        engines={Arm.BASELINE: plain, Arm.CANDIDATE: candidate},
-        sampling=Sampling(temperature=0, max_tokens=64, seed=seed),
-        service_version="0",
-    )
-    chosen = workload.read(WORKLOAD)[:prompts]
-    schedule = turns(chosen, repeats=1, order="abba", warmup=4, seed=seed)
+    spans = [encode(one) for one in asyncio.run(answered(planted, prompts, seed=seed))]
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/planted.db"
         with Client.local(url, capture_content=True) as client:
-            spans = [encode(one) for one in runner.run(experiment, schedule, concurrency=1)]
             client.post_traces(export_request(spans).SerializeToString())
-            source.evaluate_rollout(client, "planted")
+            evaluate_rollout(client, "planted")
             return source.judge(client, "planted", policy.parse(POLICY, "planted.yaml"))
+
+
+async def answered(planted: Planted, prompts: int, *, seed: int) -> list[Generation]:
+    """Return what both arms answered."""
+    opener, generations = EngineOpener(), list[Generation]()
+    async with AsyncExitStack() as opened:
+        engines: dict[Arm, Engine] = {}
+        for arm, route in ((Arm.BASELINE, speculating()), (Arm.CANDIDATE, planted.route)):
+            engines[arm] = await opener.open(route)
+            opened.push_async_callback(engines[arm].close)
+        if planted.wrap is not None:
+            engines[Arm.CANDIDATE] = planted.wrap(engines[Arm.CANDIDATE])
+        experiment = runner.Experiment(
+            rollout="planted",
+            engines=engines,
+            sampling=Sampling(temperature=0, max_tokens=64, seed=seed),
+            journal=journal.unwritten(),
+        )
+        schedule = turns(workload.read(WORKLOAD)[:prompts], Load(warmup=4), seed=seed, trace=())
+        await runner.run(experiment, schedule, concurrency=1, record=generations.append)
+    return generations
 
 
 def not_passed(verdict: Verdict) -> dict[str, str]:
