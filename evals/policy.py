@@ -46,6 +46,8 @@ class Metric:
     """`max` where more is worse."""
     either: bool = False
     """A margin may stand on either side."""
+    pass_at: float = 1.0
+    """The score from which on an answer counts as good in a share, where the policy says none."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -53,7 +55,7 @@ METRICS: Mapping[str, Metric] = {
     "tpot": Metric("latency", "time per output token", LATENCY_STATS, "max"),
     "e2e": Metric("latency", "end-to-end latency", LATENCY_STATS, "max"),
     "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
-    "groundedness": Metric("score", "groundedness", SCORE_STATS, "min"),
+    "groundedness": Metric("score", "groundedness", SCORE_STATS, "min", pass_at=0.5),
     "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
     "failures": Metric("failures", "failed or missing answers", ("diff",), "max"),
     "output_tokens": Metric(
@@ -288,7 +290,7 @@ def _cohorts(node: Node, scope: Scope) -> tuple[str, ...] | None:
 def _pass_at(node: Node, metric: Metric, stat: str) -> float:
     given = node.get("pass_at")
     if given is None:
-        return 1.0
+        return metric.pass_at
     if metric.kind != "score" or stat != "diff":
         raise given.error("stands only beside stat: diff of a scored metric")
     if not 0 < (value := given.number()) <= 1:

@@ -216,3 +216,13 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         policy.load(tmp_path / "none.yaml")
     with pytest.raises(PolicyError, match=r"strict: no such .* one of default, demo"):
         policy.shipped("strict")
+
+
+def test_grounded_begins_at_the_evaluators_threshold() -> None:
+    """A share of grounded answers counts from 0.5 on, which a policy may change; others from 1."""
+    line = "  - {{metric: {}, stat: diff, min: -0.05, scope: pooled{}}}\n"
+    rules = line.format("groundedness", "") + line.format("groundedness", ", pass_at: 0.9")
+    parsed = policy.parse(
+        f"version: 1\nname: p\nprove:\n{rules}{line.format('schema_validity', '')}", "p"
+    )
+    assert [rule.pass_at for rule in parsed.rules] == [0.5, 0.9, 1.0]
