@@ -93,8 +93,8 @@ class _Instrument:
         return _Observation(self._reader(self._setup), response.headers, self._record)
 
 
-class AcceptanceTransport:
-    """Wraps the transport of an SDK's synchronous HTTP client."""
+class _Wrapping:
+    """What the transports of both kinds of client share."""
 
     def __init__(
         self,
@@ -103,13 +103,17 @@ class AcceptanceTransport:
         *,
         setup: SpeculationSetup | None = None,
         record: Record | None = None,
-    ) -> None:  # Any: `httpx.HTTPTransport` or `httpx2.HTTPTransport`
+    ) -> None:  # Any: a transport of httpx or httpx2, of the class's own kind
         """Read answers as the engine's; `setup` says what is known of how it speculates.
 
         `record` is given each answer as far as it is known, again and again until it is whole.
         """
         self._instrument = _Instrument(engine, setup, record)
         self._wrapped = wrapped
+
+
+class AcceptanceTransport(_Wrapping):
+    """Wraps the transport of an SDK's synchronous HTTP client."""
 
     def handle_request(self, request: Any) -> Any:  # Any: httpx's or httpx2's own classes
         """Send the request; its answer is read as it passes."""
@@ -132,23 +136,8 @@ class AcceptanceTransport:
         self._wrapped.__exit__(*raised)
 
 
-class AsyncAcceptanceTransport:
+class AsyncAcceptanceTransport(_Wrapping):
     """Wraps the transport of an SDK's asynchronous HTTP client."""
-
-    def __init__(
-        self,
-        engine: str,
-        wrapped: Any,
-        *,
-        setup: SpeculationSetup | None = None,
-        record: Record | None = None,
-    ) -> None:  # Any: `httpx.AsyncHTTPTransport` or `httpx2.AsyncHTTPTransport`
-        """Read answers as the engine's; `setup` says what is known of how it speculates.
-
-        `record` is given each answer as far as it is known, again and again until it is whole.
-        """
-        self._instrument = _Instrument(engine, setup, record)
-        self._wrapped = wrapped
 
     async def handle_async_request(self, request: Any) -> Any:  # Any: as above
         """Send the request; its answer is read as it passes."""
