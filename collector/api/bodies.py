@@ -1,12 +1,41 @@
 """Request bodies: read within a limit, so that none can fill the memory."""
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from fastapi import Request
 
 from collector.codings import inflate, too_large
+from collector.contract import from_document
+from collector.contract.documents import DocumentError
 from collector.errors import RequestError
+
+R = TypeVar("R")
+
+
+def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
+    """Return the description of a body that is a JSON list of a named schema's records."""
+    items = {"$ref": f"#/components/schemas/{record}"}
+    return {
+        "required": True,
+        "content": {"application/json": {"schema": {"type": "array", "items": items}}},
+    }
+
+
+def records(document: Any, kind: type[R], noun: str) -> Iterator[tuple[str, R]]:
+    """Yield the records of a JSON list, each with its place; Any: JSON, as sent.
+
+    Raises `RequestError` with the place and the key.
+    """
+    if not isinstance(document, list):
+        raise RequestError(f"wanted a JSON list of {noun}")
+    for i, item in enumerate(document):
+        at = f"[{i}]"
+        try:
+            yield at, from_document(kind, item, at=at)
+        except DocumentError as exc:
+            raise RequestError(str(exc)) from exc
 
 
 async def read(request: Request, max_bytes: int) -> bytes:

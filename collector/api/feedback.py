@@ -14,21 +14,12 @@ from collector.api.pages import After, Limit, Rollout, Text
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.content import ContentPolicy
-from collector.contract import Feedback, from_document, to_document
-from collector.contract.documents import DocumentError
+from collector.contract import Feedback, to_document
 from collector.errors import RequestError
 from collector.store import Batch, feedback
 
 router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"])
 
-_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Feedback"}}
-        }
-    },
-}
 _LONGEST_SOURCE = 255
 _LAST_UNIX_NS = 2**63 - 1
 
@@ -45,7 +36,7 @@ class FeedbackPage(BaseModel):
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
     responses=responses(400, 401, 403, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra={"requestBody": bodies.list_of("Feedback")},
 )
 async def post_feedback(request: Request, collector: Collector) -> Response:
     """Store a list of feedback.
@@ -85,16 +76,11 @@ def _position(after: str) -> feedback.Position:
 
 
 def _feedback(document: Any, content: ContentPolicy) -> tuple[Feedback, ...]:  # Any: JSON, as sent
-    if not isinstance(document, list):
-        raise RequestError("wanted a JSON list of feedback")
-    return tuple(_one(item, f"[{i}]", content) for i, item in enumerate(document))
+    given = bodies.records(document, Feedback, "feedback")
+    return tuple(_checked(at, one, content) for at, one in given)
 
 
-def _one(document: object, at: str, content: ContentPolicy) -> Feedback:
-    try:
-        given = from_document(Feedback, document, at=at)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
+def _checked(at: str, given: Feedback, content: ContentPolicy) -> Feedback:
     check_ids(given, at)
     if not 0 < len(given.source) <= _LONGEST_SOURCE or "\0" in given.source:
         raise RequestError(f"{at}.source: wanted 1 to {_LONGEST_SOURCE} characters, none of them 0")

@@ -15,22 +15,12 @@ from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
 from collector.api.problems import responses
 from collector.api.state import Collector
-from collector.contract import Score, from_document, to_document
-from collector.contract.documents import DocumentError
+from collector.contract import Score, to_document
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import Batch, scores
 
 router = APIRouter(prefix="/api/v1/scores", tags=["scores"])
-
-_BODY = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {"type": "array", "items": {"$ref": "#/components/schemas/Score"}}
-        }
-    },
-}
 
 
 class Scores(BaseModel):
@@ -45,7 +35,7 @@ class Scores(BaseModel):
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
     responses=responses(400, 401, 403, 413, 429, 503),
-    openapi_extra={"requestBody": _BODY},
+    openapi_extra={"requestBody": bodies.list_of("Score")},
 )
 async def post_scores(request: Request, collector: Collector) -> Response:
     """Store a list of scores.
@@ -98,16 +88,10 @@ def _position(after: str) -> scores.Position:
 
 
 def _scores(document: Any) -> tuple[Score, ...]:  # Any: JSON, as sent
-    if not isinstance(document, list):
-        raise RequestError("wanted a JSON list of scores")
-    return tuple(_score(item, f"[{i}]") for i, item in enumerate(document))
+    return tuple(_checked(at, score) for at, score in bodies.records(document, Score, "scores"))
 
 
-def _score(document: object, at: str) -> Score:
-    try:
-        score = from_document(Score, document, at=at)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
+def _checked(at: str, score: Score) -> Score:
     check_ids(score, at)
     for name in ("metric", "evaluator", "version"):
         if not is_name(getattr(score, name)):
