@@ -42,10 +42,11 @@ def numbers(row: Locator) -> list[str]:
 
 def formatted(finding: Finding) -> list[str]:
     """Return the numbers that a finding's row must show."""
+    unit = words.unit_of(finding.unit, finding.stat)
     return [
-        words.in_unit(finding.estimate, finding.unit),
-        words.limit(finding.lower, finding.unit),
-        words.limit(finding.upper, finding.unit),
+        words.in_unit(finding.estimate, unit),
+        words.limit(finding.lower, unit),
+        words.limit(finding.upper, unit),
         words.margin(finding),
         words.count(finding.n),
         words.pairs_needed(finding),

@@ -70,7 +70,7 @@ def test_run_evaluate_gate_and_dashboard_work_with_a_key(
             done = draftgate({"DRAFTGATE_API_KEY": ingest}, *run)
             assert done.returncode == 0, done.stderr
             standard = {"OTEL_EXPORTER_OTLP_HEADERS": f"authorization=Bearer%20{ingest}"}
-            assert draftgate(standard, *run).returncode == 0
+            assert draftgate(standard, *run, "--fresh").returncode == 0
             denied = draftgate({"DRAFTGATE_API_KEY": ingest}, "evaluate", *at)
             assert denied.returncode == 2
             assert "lacks the scope read" in denied.stderr
