@@ -39,6 +39,7 @@ _LOG_TICKS = (
 )
 
 _SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
+_POINTS = f"datum.value == 0 ? '0' : format(datum.value * 100, '+~g') + '{words.THIN_SPACE}pp'"
 
 
 class _OpenEnd(NamedTuple):
@@ -61,7 +62,8 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Layers:
     """Draw the findings of one unit, a row each, in the order given.
 
     A limit that does not exist runs to the edge, ends in an arrow, and is labelled so. A finding
-    without an estimate shows its margin alone.
+    without an estimate shows its margin alone. Differences have an axis in percentage points where
+    all of them are differences of shares.
     """
     shown = [finding for finding in findings if finding.unit == unit]
     rows = [_row(finding) for finding in shown]
@@ -71,7 +73,8 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Layers:
         row["from"] = edges[0] if row["lower"] is None else row["lower"]
         row["to"] = edges[1] if row["upper"] is None else row["upper"]
         row["beyond"] = edges[1] if row["bound"] == "max" else edges[0]
-    layers = list(_layers(rows, edges, unit))
+    shares = all(words.unit_of(f.unit, f.stat) == "share" for f in shown)
+    layers = list(_layers(rows, _axis(edges, unit, _POINTS if shares else _SIGNED), unit))
     return look.finished(alt.layer(*layers), rows=len(rows))
 
 
@@ -118,12 +121,11 @@ def _edges(findings: Sequence[Finding], reference: float) -> tuple[float, float]
 
 def _layers(
     rows: list[dict[str, Any]],  # Any: a JSON value
-    edges: tuple[float, float],
+    x: dict[str, Any],  # Any: Altair's own
     unit: str,
 ) -> Iterator[alt.Chart]:
     # A layer that a filter leaves empty has no description: whoever listens is told of the others.
     base = alt.Chart(look.data(rows))
-    x = _axis(edges, unit)
     y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None)
     tooltip = [
         alt.Tooltip("label:N", title="Finding"),
@@ -175,7 +177,9 @@ def _layers(
     )
 
 
-def _axis(edges: tuple[float, float], unit: str) -> dict[str, Any]:  # Any: Altair's own
+def _axis(
+    edges: tuple[float, float], unit: str, labels: str
+) -> dict[str, Any]:  # Any: Altair's own
     title = "◀ candidate lower · candidate higher ▶"
     if unit == "ratio" and edges[0] > 0:
         scale = alt.Scale(type="log", domain=list(edges), nice=False)
@@ -183,5 +187,5 @@ def _axis(edges: tuple[float, float], unit: str) -> dict[str, Any]:  # Any: Alta
         axis = alt.Axis(title=title, grid=False, values=values, format="~g")
     else:
         scale = alt.Scale(domain=list(edges), nice=False, zero=False)
-        axis = alt.Axis(title=title, grid=False, tickCount=6, labelExpr=_SIGNED)
+        axis = alt.Axis(title=title, grid=False, tickCount=6, labelExpr=labels)
     return {"scale": scale, "axis": axis}

@@ -205,3 +205,16 @@ def test_losses_go_left_and_wins_right(losses: int, text: str) -> None:
         about | {"side": "candidate lower", "at": -losses, "text": text},
         about | {"side": "candidate higher", "at": 2, "text": "2"},
     ]
+
+
+def test_an_axis_is_in_points_where_every_row_is_a_share() -> None:
+    """The axis reads as the table does; a difference of scores among shares keeps fractions."""
+    share = made("task_completion", "difference", estimate=-0.1)
+    score = made("groundedness", "difference", estimate=-0.1, stat="mean_diff")
+
+    def labels(*findings: Finding) -> str:
+        layer = charts.forest(findings, "difference").to_dict()["layer"][0]
+        return str(layer["encoding"]["x"]["axis"]["labelExpr"])
+
+    assert "* 100" in labels(share)
+    assert "* 100" not in labels(share, score)
