@@ -5,6 +5,7 @@ AdapterError
 ├── RolloutFileError    a rollout file cannot be used
 ├── EngineSetupError    an engine cannot be opened as asked
 ├── GenerationError     one request failed on an engine; the run goes on
+├── RefusedRequestError the router does not pass a request on
 └── TelemetryError      spans could not be delivered
 """
 
@@ -45,6 +46,19 @@ class GenerationError(AdapterError):
         """The HTTP status, where one was answered."""
         self.retry_after_s = retry_after_s
         """What a 429 or 503 asked to wait."""
+
+
+class RefusedRequestError(AdapterError):
+    """The router does not pass a client's request on; answered in the shape of the OpenAI API."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        """What SDKs show as the error's code."""
+        self.retry_after_s = retry_after_s
 
 
 class TelemetryError(AdapterError):
