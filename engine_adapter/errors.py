@@ -3,6 +3,9 @@
 AdapterError
 ├── WorkloadError       a workload file cannot be used
 ├── RolloutFileError    a rollout file cannot be used
+├── RoutesFileError     a routes file cannot be used
+├── PromotionError      a ramp cannot go on
+├── DrillError          a router's switch cannot be drilled
 ├── EngineSetupError    an engine cannot be opened as asked
 ├── GenerationError     one request failed on an engine; the run goes on
 ├── RefusedRequestError the router does not pass a request on
@@ -20,6 +23,18 @@ class WorkloadError(AdapterError):
 
 class RolloutFileError(AdapterError):
     """A rollout file cannot be used; names the file and the key."""
+
+
+class RoutesFileError(AdapterError):
+    """A routes file cannot be used; names the file and the key."""
+
+
+class PromotionError(AdapterError):
+    """A ramp cannot go on; says where it stands, and what it waits for."""
+
+
+class DrillError(AdapterError):
+    """A router's switch cannot be drilled; says what is missing."""
 
 
 class EngineSetupError(AdapterError):
