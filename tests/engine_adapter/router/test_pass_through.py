@@ -163,9 +163,12 @@ def test_other_routes_pass_to_the_baseline(path: str) -> None:
 
 def test_the_models_are_the_baselines() -> None:
     """GET passes without a body."""
-    with server.running(models=["tiny"]) as baseline, routing(baseline.url, baseline.url) as router:
-        with urlopen(f"{router.url}/models") as answer:  # noqa: S310
-            listed: Any = json.load(answer)
+    with (
+        server.running(models=["tiny"]) as baseline,
+        routing(baseline.url, baseline.url) as router,
+        urlopen(f"{router.url}/models") as answer,  # noqa: S310
+    ):
+        listed: Any = json.load(answer)
     assert [entry["id"] for entry in listed["data"]] == ["tiny"]
 
 
