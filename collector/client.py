@@ -24,6 +24,8 @@ from collector.contract import (
     Feedback,
     Generation,
     Pair,
+    RampChange,
+    RampStep,
     RolloutOverview,
     Score,
     Span,
@@ -379,6 +381,21 @@ class Client:
         change = to_document(SwitchChange(state=state, reason=reason))
         response = self._connection.post(_switch_path(rollout), change)
         return self._connection.record(SwitchState, self._connection.json(response))
+
+    def ramp(self, rollout: str) -> tuple[RampStep, ...]:
+        """Return the newest steps of a rollout's ramp; the first is where it stands, none begun."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/ramp"
+        return self._connection.records(RampStep, self._connection.get(path), "log")
+
+    def take_step(self, rollout: str, change: RampChange) -> RampStep:
+        """Take a step of a rollout's ramp, which needs the scope admin, and return it as stored.
+
+        Raises `ClientError` with the status 409 where somebody else took one first, and where a
+        larger share does not name the newest verdict, a pass posted after the step before.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/ramp"
+        response = self._connection.post(path, to_document(change))
+        return self._connection.record(RampStep, self._connection.json(response))
 
     def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
         """Return how far each watch of a rollout has got, the last updated first."""

@@ -3,8 +3,12 @@
 AdapterError
 ├── WorkloadError       a workload file cannot be used
 ├── RolloutFileError    a rollout file cannot be used
+├── RoutesFileError     a routes file cannot be used
+├── PromotionError      a ramp cannot go on
+├── DrillError          a router's switch cannot be drilled
 ├── EngineSetupError    an engine cannot be opened as asked
 ├── GenerationError     one request failed on an engine; the run goes on
+├── RefusedRequestError the router does not pass a request on
 └── TelemetryError      spans could not be delivered
 """
 
@@ -19,6 +23,18 @@ class WorkloadError(AdapterError):
 
 class RolloutFileError(AdapterError):
     """A rollout file cannot be used; names the file and the key."""
+
+
+class RoutesFileError(AdapterError):
+    """A routes file cannot be used; names the file and the key."""
+
+
+class PromotionError(AdapterError):
+    """A ramp cannot go on; says where it stands, and what it waits for."""
+
+
+class DrillError(AdapterError):
+    """A router's switch cannot be drilled; says what is missing."""
 
 
 class EngineSetupError(AdapterError):
@@ -45,6 +61,19 @@ class GenerationError(AdapterError):
         """The HTTP status, where one was answered."""
         self.retry_after_s = retry_after_s
         """What a 429 or 503 asked to wait."""
+
+
+class RefusedRequestError(AdapterError):
+    """The router does not pass a client's request on; answered in the shape of the OpenAI API."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        """What SDKs show as the error's code."""
+        self.retry_after_s = retry_after_s
 
 
 class TelemetryError(AdapterError):

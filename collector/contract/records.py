@@ -318,6 +318,39 @@ class SwitchState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RampChange:
+    """What part of the traffic a rollout's candidate is to get from now on."""
+
+    percent: float
+    reason: str
+    continues: int = 0
+    """Id of the step that this follows; 0 for the first."""
+    verdict: str | None = None
+    """Id of the passing verdict that a larger share rests on; the first step needs none."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.percent <= 100:
+            raise ValueError(f"percent: wanted 0 to 100, got {self.percent:g}")
+        if not self.reason.strip():
+            raise ValueError("a step is taken for a reason; say which")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RampStep:
+    """One step of a rollout's ramp; the newest of them holds."""
+
+    id: int
+    """Grows with every step of any rollout."""
+    rollout: str
+    percent: float
+    reason: str
+    verdict: str | None
+    who: str
+    """Name of the API key that took it; `local` where no key was needed."""
+    time_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSample:
     """One value of one of an engine's gauges or counters, at one time."""
 

@@ -297,6 +297,20 @@ switch_event = Table(
     Index(None, "rollout", "id"),
 )
 
+# An audit log, too: a rollout's newest step is the share that its candidate gets.
+ramp_step = Table(
+    "ramp_step",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("rollout", Text, nullable=False),
+    Column("percent", Double, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("verdict", String),  # id of the verdict that it rests on
+    Column("who", Text, nullable=False),
+    Column("time_unix_ns", BigInteger, nullable=False),
+    Index(None, "rollout", "id"),
+)
+
 # How far `draftgate watch` has got: one row a rollout and policy, replaced whole.
 watch = Table(
     "watch",

@@ -42,6 +42,18 @@ def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[
     return found
 
 
+def newest_since(connection: Connection, rollout: str, unix_ns: int) -> StoredVerdict | None:
+    """Return the rollout's newest verdict that was posted after this moment, if any was."""
+    statement = (
+        select(v)
+        .where(v.c.rollout == rollout, v.c.posted_unix_ns > unix_ns)
+        .order_by(v.c.posted_unix_ns.desc(), v.c.id)
+        .limit(1)
+    )
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else _stored(row)
+
+
 def _stored(row: Row[Any]) -> StoredVerdict:
     return StoredVerdict(
         id=row.id,

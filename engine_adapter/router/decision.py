@@ -35,6 +35,12 @@ class RequestFacts:
     temperature: float | None = None
     tools: bool = False
     json_mode: bool = False
+    code: bool = False
+    """Whether its last messages show source code."""
+    passages: bool = False
+    """Whether its last messages hold passages to answer from."""
+    user: str | None = None
+    """Whom the body says that it is asked for."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
     concurrency: int = 0
@@ -63,3 +69,6 @@ class Control(Protocol):
 
     def candidate_allowed(self) -> bool:
         """Return whether the rollout's switch lets the candidate answer, now."""
+
+    def state(self) -> Mapping[str, object]:
+        """Return what `/router/state` says of it: JSON values, no secrets."""

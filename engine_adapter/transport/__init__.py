@@ -1,9 +1,11 @@
 """HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
 
-from engine_adapter.transport.client import EventStream, HttpClient, JsonEvent, Reply, Timeouts
+from engine_adapter.transport.client import EventStream, HttpClient, JsonEvent, Reply
+from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.events import Event, EventDecoder
 
 __all__ = [
+    "Deadlines",
     "Event",
     "EventDecoder",
     "EventStream",

@@ -1,17 +1,16 @@
 """One engine's HTTP: requests that are answered whole, and streams of server-sent events."""
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures, stamped_socket
+from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.events import MAX_EVENT_BYTES, Event, EventDecoder
 from engine_adapter.transport.stamped_socket import Exchange
 
@@ -19,20 +18,6 @@ _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
 cannot be sent again, and would be counted as the engine's failure."""
 _MAX_ERROR_BYTES = 1 << 16
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """How long each phase of a request may take, in seconds."""
-
-    connect_s: float = 10.0
-    first_byte_s: float = 120.0
-    """From the request to the first bytes of its answer's body."""
-    idle_s: float = 60.0
-    """Between two pieces of an answer."""
-    total_s: float = 600.0
 
 
 class Reply(NamedTuple):
@@ -66,7 +51,11 @@ class EventStream:
     """A stream that has begun: its status was 2xx and its type fits."""
 
     def __init__(
-        self, response: aiohttp.ClientResponse, exchange: Exchange, limits: "_Limits"
+        self,
+        response: aiohttp.ClientResponse,
+        exchange: Exchange,
+        limits: Deadlines,
+        max_event_bytes: int,
     ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -75,10 +64,11 @@ class EventStream:
         self._response = response
         self._exchange = exchange
         self._limits = limits
+        self._max_event_bytes = max_event_bytes
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the events as they arrive; raises `GenerationError`."""
-        decoder = EventDecoder(self._limits.max_event_bytes)
+        decoder = EventDecoder(self._max_event_bytes)
         while data := await self._limits.within(self._response.content.readany()):
             at_s = self._exchange.received_s()
             for event in decoder.feed(data, at_s):
@@ -125,50 +115,6 @@ def _object(event: Event, url: str) -> dict[str, Any]:
     return body
 
 
-class _Limits:
-    """One request's deadlines; says in its failure which one passed."""
-
-    def __init__(self, url: str, timeouts: Timeouts, max_event_bytes: int) -> None:
-        self.url = url
-        self.max_event_bytes = max_event_bytes
-        self._timeouts = timeouts
-        self._clock = asyncio.get_running_loop().time
-        self._end_s = self._clock() + timeouts.total_s
-        self._next_s = self._clock() + timeouts.first_byte_s
-        self._begun = False
-
-    def arrived(self) -> None:
-        """Give the next piece its time."""
-        self._begun = True
-        self._next_s = self._clock() + self._timeouts.idle_s
-
-    async def within(self, awaitable: Awaitable[_T]) -> _T:
-        """Await it up to the nearest deadline, and name what went wrong with the connection."""
-        try:
-            async with asyncio.timeout_at(min(self._next_s, self._end_s)):
-                return await awaitable
-        except aiohttp.ClientError as exc:  # aiohttp's timeout for connecting is one, too
-            raise failures.of_connection(exc, self.url) from exc
-        except TimeoutError as exc:  # before OSError, which it is
-            raise self._passed() from exc
-        except OSError as exc:
-            raise failures.of_connection(exc, self.url) from exc
-
-    def _passed(self) -> GenerationError:
-        limits = self._timeouts
-        if self._end_s <= self._next_s:
-            return GenerationError(
-                "total_timeout", f"{self.url}: no end within {limits.total_s:g} s"
-            )
-        if self._begun:
-            return GenerationError(
-                "idle_timeout", f"{self.url}: nothing more came for {limits.idle_s:g} s"
-            )
-        return GenerationError(
-            "first_byte_timeout", f"{self.url}: no answer within {limits.first_byte_s:g} s"
-        )
-
-
 class HttpClient:
     """Speaks to one engine, from one event loop."""
 
@@ -204,7 +150,7 @@ class HttpClient:
     ) -> AsyncIterator[EventStream]:
         """POST JSON and give the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
-        limits = _Limits(url, self._timeouts, self._max_event_bytes)
+        limits = Deadlines(url, self._timeouts)
         exchange = Exchange()
         response = await self._request("POST", url, body, limits, exchange, headers)
         try:
@@ -213,7 +159,7 @@ class HttpClient:
             if not content_type.startswith("text/event-stream"):
                 beginning = await limits.within(response.content.read(_MAX_ERROR_BYTES))
                 raise failures.of_content_type(content_type, beginning, url)
-            yield EventStream(response, exchange, limits)
+            yield EventStream(response, exchange, limits, self._max_event_bytes)
         finally:
             response.release()  # a stream that was not read to its end closes its connection
 
@@ -225,7 +171,7 @@ class HttpClient:
 
     async def _whole(self, method: str, route: str, body: Mapping[str, Any] | None) -> Reply:
         url = self._absolute(route)
-        limits = _Limits(url, self._timeouts, self._max_event_bytes)
+        limits = Deadlines(url, self._timeouts)
         response = await self._request(method, url, body, limits, Exchange())
         try:
             await _require_success(response, limits)
@@ -239,7 +185,7 @@ class HttpClient:
         method: str,
         url: str,
         body: Mapping[str, Any] | None,
-        limits: _Limits,
+        limits: Deadlines,
         exchange: Exchange,
         headers: Mapping[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
@@ -271,7 +217,7 @@ class HttpClient:
         return self._session
 
 
-async def _require_success(response: aiohttp.ClientResponse, limits: _Limits) -> None:
+async def _require_success(response: aiohttp.ClientResponse, limits: Deadlines) -> None:
     if HTTPStatus(200) <= response.status < HTTPStatus(300):
         return
     body = await limits.within(response.content.read(_MAX_ERROR_BYTES))

@@ -194,6 +194,8 @@ def test_openapi_describes_every_route_and_resolves(http: httpx.Client) -> None:
         ("/api/v1/rollouts/{rollout}/timeseries", "get"),
         ("/api/v1/rollouts/{rollout}/switch", "get"),
         ("/api/v1/rollouts/{rollout}/switch", "post"),
+        ("/api/v1/rollouts/{rollout}/ramp", "get"),
+        ("/api/v1/rollouts/{rollout}/ramp", "post"),
         ("/api/v1/rollouts/{rollout}/watches", "get"),
         ("/api/v1/rollouts/{rollout}/watches", "post"),
         ("/api/v1/generations", "get"),

@@ -1,0 +1,89 @@
+"""Take out of an answer what the router asked for and the client did not; the rest is untouched."""
+
+import json
+import re
+from typing import Any, Final
+
+from engine_adapter.engines.json_fields import within
+from engine_adapter.router.asking import Asked
+from engine_adapter.router.json_members import without_members
+
+_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+class AnswerEdit:
+    """Edits one answer; an event's bytes are held until it is whole, up to a bound."""
+
+    def __init__(self, asked: Asked, max_held_bytes: int) -> None:
+        self._asked = asked
+        self._max_held_bytes = max_held_bytes
+        self._held = b""
+        member = asked.member
+        self._marks = ([b'"usage"'] if asked.usage else []) + (
+            [f'"{member}"'.encode()] if member is not None else []
+        )
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what is to be sent on of a stream's bytes, now that these have arrived."""
+        if not self._marks:
+            return data
+        if not self._held and data.endswith(b"\n\n") and not self._marked(data):
+            return data
+        data = self._held + data
+        sent, at = [], 0
+        for end in _END.finditer(data):
+            sent.append(self._event(data[at : end.start()], end.group()))
+            at = end.end()
+        self._held = data[at:]
+        if len(self._held) > self._max_held_bytes:
+            sent.append(self.rest())
+        return b"".join(sent)
+
+    def rest(self) -> bytes:
+        """Return what is held of an event that never ended."""
+        held, self._held = self._held, b""
+        return held
+
+    def whole(self, body: bytes) -> bytes:
+        """Return what is to be sent on of an answer that is no stream."""
+        if self._asked.member is None or not self._marked(body):
+            return body
+        try:
+            return self._without_member(body.decode(), json.loads(body)).encode()
+        except (ValueError, RecursionError):
+            return body
+
+    def _marked(self, data: bytes) -> bool:
+        return any(mark in data for mark in self._marks)
+
+    def _event(self, block: bytes, end: bytes) -> bytes:
+        """Return an event without what was not asked for; nothing, where that was all of it."""
+        whole = block + end
+        if not self._marked(block) or not block.startswith(b"data:"):
+            return whole
+        try:
+            text = block[5:].decode()
+            document = json.loads(text)
+            if self._asked.usage and isinstance(document, dict):
+                if document.get("choices") == [] and isinstance(document.get("usage"), dict):
+                    return b""
+                if document.get("usage", 0) is None:  # what asking adds to every other event
+                    text = without_members(text, "usage".__eq__)
+            edited = self._without_member(text, document)
+        except (ValueError, RecursionError):
+            return whole  # not the router's to judge
+        return b"data:" + edited.encode() + end
+
+    def _without_member(self, text: str, document: Any) -> str:  # Any: the engine's JSON
+        member = self._asked.member
+        if member is None or not isinstance(document, dict) or member not in document:
+            return text
+        if member == "timings" and not _goes_on(document):
+            return text  # llama.cpp says them at the end in any case
+        return without_members(text, member.__eq__)
+
+
+def _goes_on(document: Any) -> bool:  # Any: the engine's JSON
+    """Say whether the event is one of an answer that has not ended."""
+    choice = within(document, "choices", 0)
+    return choice is not None and within(choice, "finish_reason") is None

@@ -1,0 +1,84 @@
+"""Which cohort a request belongs to: what it says itself, else a rule, else its shape."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from engine_adapter.router.conditions import Conditions, Moment
+from engine_adapter.router.decision import RequestFacts
+from engine_adapter.routes import Section
+
+HEADER: Final = "x-draftgate-cohort"
+_NAME: Final = r"[\w.:/-]{1,100}"
+Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
+
+
+class CohortRule(Conditions):
+    """The cohort of the requests that match."""
+
+    cohort: Name
+
+
+class CohortSection(Section):
+    """The `cohorts` of a routes file."""
+
+    header: Annotated[str, Field(min_length=1)] = HEADER
+    """Clients that know their cohort say it there."""
+    known: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    """The names that a header may give; absent: any."""
+    rules: tuple[CohortRule, ...] = ()
+    classifier: Literal["shape", "none"] = "shape"
+    """`shape`: tool_call, json, rag or code, by what the request looks like."""
+    default: Name = "chat"
+    """Where nothing else says."""
+
+
+class Cohorts:
+    """Names a request's cohort."""
+
+    def __init__(self, section: CohortSection) -> None:
+        self._header = section.header.lower()
+        self._known = None if section.known is None else frozenset(section.known)
+        self._rules: Sequence[CohortRule] = section.rules
+        self._by_shape = section.classifier == "shape"
+        self._default = section.default
+
+    def of(self, moment: Moment) -> str:
+        """Return the cohort: of the header, else of the first rule that matches, else by shape."""
+        said = moment.facts.headers.get(self._header)
+        if said is not None and self._may_say(said):
+            return said
+        for rule in self._rules:
+            if rule.hold(moment):
+                return rule.cohort
+        return (shape(moment.facts) if self._by_shape else None) or self._default
+
+    def explained(self) -> list[str]:
+        """Return in words how a cohort is found, one line a step."""
+        names = "any name" if self._known is None else ", ".join(sorted(self._known))
+        lines = [f"header {self._header} ({names})"]
+        lines += [f"{rule.words()} → {rule.cohort}" for rule in self._rules]
+        if self._by_shape:
+            lines.append("tools → tool_call, JSON mode → json, passages → rag, code → code")
+        return [*lines, f"otherwise → {self._default}"]
+
+    def _may_say(self, said: str) -> bool:
+        if self._known is not None:
+            return said in self._known
+        return re.fullmatch(_NAME, said) is not None
+
+
+def shape(facts: RequestFacts) -> str | None:
+    """Return the cohort that a request looks like; `None` where nothing tells.
+
+    Tools come first: what an agent sends holds passages and code as well.
+    """
+    if facts.tools:
+        return "tool_call"
+    if facts.json_mode:
+        return "json"
+    if facts.passages:
+        return "rag"
+    return "code" if facts.code else None

@@ -1,0 +1,217 @@
+"""What a rule asks of a request: each condition tests it, and says in words what it tests."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, time
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+
+from engine_adapter.router.decision import RequestFacts
+from engine_adapter.routes import Section
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+_DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _listed(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
+Texts = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
+"""One text, or a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A request at the time of its decision."""
+
+    facts: RequestFacts
+    cohort: str | None
+    now: datetime
+    """With its zone."""
+
+
+class Condition(NamedTuple):
+    """One thing that a rule asks."""
+
+    words: str
+    holds: Callable[[Moment], bool]
+
+
+class Bounds(Section):
+    """Where a number must lie; one that a request does not give lies nowhere."""
+
+    at_least: Number | None = None
+    at_most: Number | None = None
+    above: Number | None = None
+    below: Number | None = None
+
+    @model_validator(mode="after")
+    def _bounds_something(self) -> "Bounds":
+        if not self.model_fields_set or all(v is None for v in self.model_dump().values()):
+            raise ValueError("give at least one of `at_least`, `at_most`, `above`, `below`")
+        return self
+
+    def hold(self, number: float | None) -> bool:
+        """Say whether the number lies within."""
+        return (
+            number is not None
+            and (self.at_least is None or number >= self.at_least)
+            and (self.at_most is None or number <= self.at_most)
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+
+    def words(self) -> str:
+        """Return the bounds, such as `at least 4 and at most 7`."""
+        return " and ".join(
+            f"{name.replace('_', ' ')} {bound:g}"
+            for name, bound in self.model_dump().items()
+            if bound is not None
+        )
+
+
+class TimeOfDay(Section):
+    """Hours of a day, on some days, where the clock stands as it does in a zone."""
+
+    start: Annotated[str, Field(alias="from")]
+    """Such as 22:00, included."""
+    to: str
+    """Such as 06:00, left out; before `from`, the window goes over midnight."""
+    zone: str = "UTC"
+    days: Annotated[tuple[Day, ...], Field(min_length=1)] = _DAYS
+    """On which the window begins."""
+
+    @field_validator("start", "to", mode="before")
+    @classmethod
+    def _is_clock(cls, given: object) -> object:
+        # YAML reads 22:00 without quotes as a number of base 60.
+        if not isinstance(given, str) or not _CLOCK.fullmatch(given):
+            raise ValueError('wanted a time in quotes, such as "22:00"')
+        return given
+
+    @field_validator("zone")
+    @classmethod
+    def _is_zone(cls, given: str) -> str:
+        try:
+            ZoneInfo(given)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+            raise ValueError("is no time zone; wanted one such as Europe/Berlin") from exc
+        return given
+
+    def condition(self) -> Condition:
+        """Return the test of the moment's local time."""
+        start, to = time.fromisoformat(self.start), time.fromisoformat(self.to)
+        zone, days = ZoneInfo(self.zone), {_DAYS.index(day) for day in self.days}
+
+        def holds(moment: Moment) -> bool:
+            local = moment.now.astimezone(zone)
+            clock, day = local.time(), local.weekday()
+            if start < to:
+                return start <= clock < to and day in days
+            return (clock >= start and day in days) or (clock < to and (day - 1) % 7 in days)
+
+        on = "" if len(days) == len(_DAYS) else f" on {', '.join(self.days)}"
+        return Condition(f"from {self.start} to {self.to} {self.zone}{on}", holds)
+
+
+class Conditions(Section):
+    """What is asked of a request; all that is given must hold."""
+
+    path: Texts | None = None
+    model: Texts | None = None
+    """Names, with `*` for any text."""
+    max_tokens: Bounds | None = None
+    input_characters: Bounds | None = None
+    temperature: Bounds | None = None
+    concurrency: Bounds | None = None
+    """Requests that the router has in flight, this one included."""
+    stream: bool | None = None
+    tools: bool | None = None
+    json_mode: bool | None = None
+    code: bool | None = None
+    passages: bool | None = None
+    header: Annotated[dict[str, str], Field(min_length=1)] | None = None
+    """Values by name, with `*` for any text."""
+    time: TimeOfDay | None = None
+    _made: tuple[Condition, ...] = PrivateAttr(default=())
+
+    def model_post_init(self, context: object, /) -> None:  # noqa: ARG002  # pydantic's signature
+        """Make the tests once: a request must not pay for them."""
+        self._made = tuple(self._make())
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return what is asked, in a fixed order."""
+        return self._made
+
+    def hold(self, moment: Moment) -> bool:
+        """Say whether every condition holds; without any, they do."""
+        return all(condition.holds(moment) for condition in self._made)
+
+    def words(self) -> str:
+        """Return the conditions, such as `max_tokens below 32 and tools`."""
+        return " and ".join(condition.words for condition in self._made) or "any request"
+
+    def _make(self) -> list[Condition]:
+        made = [_one_of("path", self.path, lambda m: m.facts.path)]
+        made += [_one_of("model", self.model, lambda m: m.facts.model)]
+        made += [
+            _within("max_tokens", self.max_tokens, lambda m: m.facts.max_tokens),
+            _within("input_characters", self.input_characters, lambda m: m.facts.input_characters),
+            _within("temperature", self.temperature, lambda m: m.facts.temperature),
+            _within("concurrency", self.concurrency, lambda m: m.facts.concurrency + 1),
+            _is("stream", self.stream, lambda m: m.facts.stream),
+            _is("tools", self.tools, lambda m: m.facts.tools),
+            _is("json_mode", self.json_mode, lambda m: m.facts.json_mode),
+            _is("code", self.code, lambda m: m.facts.code),
+            _is("passages", self.passages, lambda m: m.facts.passages),
+        ]
+        made += [_header(name, value) for name, value in (self.header or {}).items()]
+        made += [None if self.time is None else self.time.condition()]
+        return [condition for condition in made if condition is not None]
+
+
+def _one_of(name: str, given: Texts | None, of: Callable[[Moment], str | None]) -> Condition | None:
+    if given is None:
+        return None
+
+    def holds(moment: Moment) -> bool:
+        value = of(moment)
+        return value is not None and any(fnmatchcase(value, pattern) for pattern in given)
+
+    return Condition(f"{name} {' or '.join(given)}", holds)
+
+
+def cohort_condition(given: Texts | None) -> Condition | None:
+    """Return the test of a request's cohort, which rules ask and cohorts cannot."""
+    return _one_of("cohort", given, lambda m: m.cohort)
+
+
+def _within(
+    name: str, bounds: Bounds | None, of: Callable[[Moment], float | None]
+) -> Condition | None:
+    if bounds is None:
+        return None
+    return Condition(f"{name} {bounds.words()}", lambda moment: bounds.hold(of(moment)))
+
+
+def _is(name: str, wanted: bool | None, of: Callable[[Moment], bool]) -> Condition | None:  # noqa: FBT001
+    if wanted is None:
+        return None
+    return Condition(name if wanted else f"no {name}", lambda moment: of(moment) is wanted)
+
+
+def _header(name: str, pattern: str) -> Condition:
+    key = name.lower()
+
+    def holds(moment: Moment) -> bool:
+        value = moment.facts.headers.get(key)
+        return value is not None and fnmatchcase(value, pattern)
+
+    return Condition(f"header {name}: {pattern}", holds)

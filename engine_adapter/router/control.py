@@ -1,0 +1,119 @@
+"""The router's decisions: switch, path, rules and mode, in this order, from what is known now."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+from collector.contract import Arm, to_document
+from engine_adapter.router.assignment import Assignment
+from engine_adapter.router.cohorts import Cohorts
+from engine_adapter.router.conditions import Moment
+from engine_adapter.router.decision import Decision, Mode, RequestFacts
+from engine_adapter.router.known_state import Known
+from engine_adapter.router.rules import Rules
+
+GENERATING: Final = frozenset({"/chat/completions", "/completions", "/responses"})
+"""Paths that a candidate can answer faster; all others are the baseline's."""
+
+
+class Informant(Protocol):
+    """Whoever keeps up with the collector."""
+
+    known: Known
+    trouble: str | None
+
+
+class RolloutControl:
+    """A `Control` for one rollout; every method returns at once, from memory."""
+
+    def __init__(  # noqa: PLR0913  # one argument a subject of the routes file
+        self,
+        *,
+        rollout: str,
+        mode: Mode,
+        share_percent: float | None,
+        rules: Rules,
+        cohorts: Cohorts,
+        assignment: Assignment,
+        informant: Informant,
+        now: Callable[[], datetime],
+    ) -> None:
+        """`share_percent` is None where the ramp says it."""
+        self._rollout = rollout
+        self._mode = mode
+        self._share_percent = share_percent
+        self._rules = rules
+        self._cohorts = cohorts
+        self._assignment = assignment
+        self._informant = informant
+        self._now = now
+
+    def decide(self, facts: RequestFacts) -> Decision:
+        """Return where a request goes."""
+        now = self._now()
+        cohort = self._cohorts.of(Moment(facts, None, now))
+        kept = self._kept_back(facts)
+        if kept is not None:
+            return self._baseline(cohort, kept)
+        match = self._rules.first_match(Moment(facts, cohort, now))
+        if match.to is Arm.BASELINE:
+            return self._baseline(cohort, match.reason)
+        if self._mode is Mode.CANDIDATE:
+            return self._candidate(cohort, "mode candidate")
+        percent = self._share()
+        share = f"{self._mode}: {percent:g} %"
+        if self._mode is Mode.MIRROR:
+            drawn = self._assignment.drawn(percent)
+            return self._baseline(cohort, share if drawn else f"not in {share}", mirrored=drawn)
+        if self._assignment.in_share(facts, percent):
+            return self._candidate(cohort, share)
+        return self._baseline(cohort, f"not in {share}")
+
+    def candidate_allowed(self) -> bool:
+        """Return whether the rollout's switch lets the candidate answer, now."""
+        return self._mode is not Mode.BASELINE and self._informant.known.on
+
+    def state(self) -> Mapping[str, object]:
+        """Return mode, share, switch and ramp, as JSON values."""
+        known, trouble = self._informant.known, self._informant.trouble
+        return {
+            "rollout": self._rollout,
+            "mode": self._mode.value,
+            "share_percent": self._share() if self._mode in (Mode.MIRROR, Mode.SPLIT) else None,
+            "candidate_allowed": self.candidate_allowed(),
+            "switch": None if known.switch is None else to_document(known.switch),
+            "ramp": None if known.ramp is None else to_document(known.ramp),
+            "told_unix_ns": known.told_unix_ns,
+            "collector_trouble": trouble,
+        }
+
+    def _kept_back(self, facts: RequestFacts) -> str | None:
+        """Return why the candidate is not asked, whatever the rules say."""
+        if self._mode is Mode.BASELINE:
+            return "mode baseline"
+        known = self._informant.known
+        if known.switch is None:
+            return "switch: never set" if known.told_unix_ns else "switch: not known"
+        if not known.on:
+            return "switch: off"
+        if facts.path not in GENERATING:
+            return "only generations are eligible"
+        return None
+
+    def _share(self) -> float:
+        if self._share_percent is not None:
+            return self._share_percent
+        step = self._informant.known.ramp
+        return 0.0 if step is None else step.percent
+
+    def _candidate(self, cohort: str, reason: str) -> Decision:
+        return Decision(rollout=self._rollout, arm=Arm.CANDIDATE, cohort=cohort, reason=reason)
+
+    def _baseline(self, cohort: str, reason: str, *, mirrored: bool = False) -> Decision:
+        return Decision(
+            rollout=self._rollout,
+            arm=Arm.BASELINE,
+            mirrored=mirrored,
+            cohort=cohort,
+            reason=reason,
+        )

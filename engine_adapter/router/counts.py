@@ -1,0 +1,82 @@
+"""What the router counts while it runs, and how it says so to Prometheus.
+
+Plain numbers, added to where things happen.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+
+class Counts:
+    """Everything that is counted, from the start of the process."""
+
+    def __init__(self) -> None:
+        self.responses: Counter[str] = Counter()
+        """Users' requests that were answered, by status."""
+        self.refusals: Counter[str] = Counter()
+        """Users' requests that were not passed on, by code."""
+        self.failures: Counter[tuple[str, str]] = Counter()
+        """Attempts that failed, mirrored ones included, by arm and error type."""
+        self.fallbacks: Counter[str] = Counter()
+        """Requests that the baseline answered in the candidate's place, by what had happened."""
+        self.retries: Counter[str] = Counter()
+        """Requests that were sent again, by arm."""
+        self.mirrors: Counter[str] = Counter()
+        """Mirrored requests, by what became of them."""
+        self.spans: Counter[str] = Counter()
+        """Spans, by what became of them."""
+        self.unread = 0
+        """Answers, or events of them, that were too large to be read for telemetry."""
+
+
+class Gauges(dict[str, float]):
+    """What is so now, by a metric's name."""
+
+
+def exposition(counts: Counts, gauges: Gauges) -> bytes:
+    """Return all of it in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(_Families(counts, gauges))
+    return generate_latest(registry)
+
+
+class _Families:
+    def __init__(self, counts: Counts, gauges: Gauges) -> None:
+        self._counts = counts
+        self._gauges = gauges
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._counts
+        yield _family("responses", "Requests answered", ("status",), _single(counts.responses))
+        yield _family("refusals", "Requests refused", ("code",), _single(counts.refusals))
+        yield _family("failures", "Attempts failed", ("arm", "error_type"), counts.failures.items())
+        yield _family(
+            "fallbacks", "Requests that fell back", ("reason",), _single(counts.fallbacks)
+        )
+        yield _family("retries", "Requests sent again", ("arm",), _single(counts.retries))
+        yield _family("mirrors", "Mirrored requests", ("outcome",), _single(counts.mirrors))
+        yield _family("spans", "Spans", ("outcome",), _single(counts.spans))
+        yield _family("unread", "Answers too large to be read", (), [((), counts.unread)])
+        for name, value in self._gauges.items():
+            gauge = GaugeMetricFamily(f"draftgate_router_{name}", name.replace("_", " "))
+            gauge.add_metric([], value)
+            yield gauge
+
+
+def _single(counter: Counter[str]) -> Iterable[tuple[tuple[str], int]]:
+    return [((label,), value) for label, value in counter.items()]
+
+
+def _family(
+    name: str,
+    help_text: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], int]],
+) -> Metric:
+    family = CounterMetricFamily(f"draftgate_router_{name}", help_text, labels=labels)
+    for found, value in values:
+        family.add_metric(list(found), value)
+    return family

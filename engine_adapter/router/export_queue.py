@@ -1,0 +1,128 @@
+"""Spans on their way to the collector: a bounded queue, emptied in the background.
+
+A collector that is slow or away costs a user's request nothing: spans wait up to a bound, then the
+newest is dropped and counted. What was refused for good is dropped and counted, too.
+"""
+
+import asyncio
+from collections import deque
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from engine_adapter.collector_access import CollectorAccess
+from engine_adapter.router.counts import Counts
+
+_BATCH: Final = 256
+_GATHER_S: Final = 0.25
+_TIMEOUT_S: Final = 10.0
+_LAST_CHANCE_S: Final = 5.0
+_FIRST_WAIT_S: Final = 0.5
+_LONGEST_WAIT_S: Final = 30.0
+_PASSING: Final = frozenset(
+    (
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    )
+)
+
+
+class ExportQueue:
+    """Takes encoded spans at once; `run` sends them, `close` sends what is left."""
+
+    def __init__(self, collector_url: str, access: CollectorAccess, bound: int, counts: Counts):
+        self._url = f"{collector_url.rstrip('/')}/v1/traces"
+        self._tls = access.tls()
+        self._headers = {**access.headers, "content-type": "application/x-protobuf"}
+        self._bound = bound
+        self._counts = counts
+        self._waiting: deque[bytes] = deque()
+        self._some = asyncio.Event()
+        self._session: aiohttp.ClientSession | None = None
+
+    def __len__(self) -> int:
+        """Return how many spans wait."""
+        return len(self._waiting)
+
+    def offer(self, span: bytes) -> None:
+        """Take a span, or drop and count it; never waits."""
+        if len(self._waiting) >= self._bound:
+            self._counts.spans["dropped"] += 1
+            return
+        self._waiting.append(span)
+        self._some.set()
+
+    async def run(self) -> None:
+        """Send what comes until cancelled."""
+        wait_s = _GATHER_S
+        while True:
+            await self._some.wait()
+            await asyncio.sleep(wait_s)
+            if await self._send_batch():
+                wait_s = _GATHER_S
+            else:
+                wait_s = min(_LONGEST_WAIT_S, max(_FIRST_WAIT_S, 2 * wait_s))
+            if not self._waiting:
+                self._some.clear()
+
+    async def close(self) -> None:
+        """Send what is left, within some seconds; the rest is dropped and counted."""
+        try:
+            async with asyncio.timeout(_LAST_CHANCE_S):
+                while self._waiting and await self._send_batch():
+                    pass
+        except TimeoutError:
+            pass
+        self._counts.spans["dropped"] += len(self._waiting)
+        self._waiting.clear()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _send_batch(self) -> bool:
+        """Send the oldest; they leave the queue only once their fate is known."""
+        batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
+        if not batch:
+            return True
+        fate = await self._post(b"".join(batch), len(batch))
+        if fate is None:
+            return False
+        for _ in batch:
+            self._waiting.popleft()
+        self._counts.spans.update({name: number for name, number in fate.items() if number})
+        return True
+
+    async def _post(self, body: bytes, number: int) -> dict[str, int] | None:
+        """Return what became of the spans; `None` where they are to be sent again."""
+        try:
+            async with self._open().post(self._url, data=body, headers=self._headers) as answer:
+                said = await answer.read()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return None
+        if answer.status in _PASSING:
+            return None
+        if not answer.ok:
+            return {"refused": number}
+        refused = min(number, _rejected(said))
+        return {"exported": number - refused, "refused": refused}
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=1, ssl=self._tls),
+                timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+
+def _rejected(body: bytes) -> int:
+    try:
+        return int(ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans)
+    except DecodeError:
+        return 0

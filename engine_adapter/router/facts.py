@@ -1,0 +1,138 @@
+"""What rules ask of a request, read from its path, headers and JSON body.
+
+A router passes on what it does not understand: a body of any shape gives facts, and whatever it
+does not say in the way that the OpenAI API says it is `None`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from engine_adapter.router.decision import RequestFacts
+
+_MAX_TOKENS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_TEXTS: Final = ("instructions", "system", "prompt", "input", "messages")
+_JSON_KEYS: Final = (
+    "guided_json",
+    "guided_grammar",
+    "structured_outputs",
+    "json_schema",
+    "grammar",
+)
+_USERS: Final = ("safety_identifier", "user")
+_LOOKED_AT: Final = 16_000
+"""Characters, the last ones: enough to tell code or passages, whatever the prompt's length."""
+
+# No `\s*` at a line's start: it would run over line ends, and a page of them takes its square.
+_CODE: Final = re.compile(
+    r"```|^[ \t]{0,16}(?:def \w|class \w|import \w|from [\w.]+ import |#include |func \w|fn \w|"
+    r"function \w|public \w|private \w|const \w|SELECT |package \w)",
+    re.MULTILINE,
+)
+_PASSAGES: Final = re.compile(
+    r"<(?:context|documents?|passages?|sources?|search_results?)\b|"
+    r"^[ \t]{0,16}[#*]{0,4}[ \t]?(?:context|documents?|passages?|sources?|excerpts?|"
+    r"search results)[ \t]?\d{0,4}[ \t]?\*{0,2}:",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: int) -> RequestFacts:
+    """Return what is known of a request; `body` is its bytes, or the JSON document they hold."""
+    document = _document(body)
+    texts = list(_texts(document))
+    seen = _last(texts)
+    return RequestFacts(
+        path=path,
+        model=_text(document.get("model")),
+        stream=document.get("stream") is True,
+        max_tokens=_max_tokens(document),
+        input_characters=sum(map(len, texts)) if texts else None,
+        temperature=_number(document.get("temperature")),
+        tools=bool(document.get("tools")) or bool(document.get("functions")),
+        json_mode=_wants_json(document),
+        code=_CODE.search(seen) is not None,
+        passages=_PASSAGES.search(seen) is not None,
+        user=next((name for key in _USERS if (name := _text(document.get(key)))), None),
+        headers={name.lower(): value for name, value in headers.items()},
+        concurrency=concurrency,
+    )
+
+
+def _document(body: object) -> Mapping[str, Any]:  # Any: foreign JSON
+    if isinstance(body, bytes | bytearray):
+        try:
+            body = json.loads(body)
+        except (ValueError, RecursionError):
+            return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def _texts(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every text of the request, in order; images and token ids are none."""
+    for key in _TEXTS:
+        given = document.get(key)
+        for part in given if isinstance(given, list) else (given,):
+            if isinstance(part, str):
+                yield part
+            elif isinstance(part, Mapping):
+                yield from _texts_of_message(part)
+
+
+def _texts_of_message(message: Mapping[str, Any]) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for part in content:
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+                yield part["text"]
+
+
+def _last(texts: list[str]) -> str:
+    """Return the end of the texts, at most `_LOOKED_AT` characters of it."""
+    kept: list[str] = []
+    left = _LOOKED_AT
+    for text in reversed(texts):
+        kept.append(text[-left:])
+        left -= len(text)
+        if left <= 0:
+            break
+    return "\n".join(reversed(kept))
+
+
+def _wants_json(document: Mapping[str, Any]) -> bool:
+    text = document.get("text")
+    asked = (
+        document.get("response_format"),
+        text.get("format") if isinstance(text, Mapping) else None,
+    )
+    kinds = [form.get("type") for form in asked if isinstance(form, Mapping)]
+    return any(kind in ("json_object", "json_schema") for kind in kinds) or any(
+        document.get(key) for key in _JSON_KEYS
+    )
+
+
+def _max_tokens(document: Mapping[str, Any]) -> int | None:
+    found = (_count(document.get(key)) for key in _MAX_TOKENS)
+    return next((count for count in found if count is not None), None)
+
+
+def _text(given: object) -> str | None:
+    return given if isinstance(given, str) and given else None
+
+
+def _count(given: object) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def _number(given: object) -> float | None:
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    try:
+        number = float(given)
+    except OverflowError:  # JSON has integers that no float can hold
+        return None
+    return number if math.isfinite(number) else None

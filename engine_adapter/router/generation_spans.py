@@ -1,0 +1,206 @@
+"""One attempt of one arm as the contract's record of a generation, and as OTLP."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+
+from collector.contract import (
+    Arm,
+    AttributeValue,
+    Content,
+    Generation,
+    SpanLink,
+    SpanStatus,
+    Speculation,
+    encode,
+)
+from collector.contract.attributes import SCHEMA_URL
+from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.json_fields import count, number, text
+from engine_adapter.observation import Observed
+from engine_adapter.router.decision import Decision
+from engine_adapter.router.settings import Upstream
+from engine_adapter.router.trace_context import TraceContext
+
+_OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
+GENERATION_PATHS: Final = frozenset(_OPERATIONS)
+"""The routes whose requests a rollout is about; every other is the baseline's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known of an attempt besides its answer."""
+
+    path: str
+    document: Mapping[str, Any]  # Any: the client's JSON
+    decision: Decision
+    arm: Arm
+    place: TraceContext
+    pair_id: str | None = None
+    """What the two arms' generations of one mirrored request have in common."""
+    linked: TraceContext | None = None
+    """The generation that the user got, where this one is its mirror."""
+    fallback: bool = False
+    """Whether the baseline answers in the candidate's place."""
+    since_s: float | None = None
+    """When the candidate was asked in vain, by `time.perf_counter`: the user waits since then."""
+
+
+def generation_of(
+    around: Circumstances,
+    upstream: Upstream,
+    provider: str,
+    seen: Observed,
+    answer: Answer,
+    retries: int,
+) -> Generation:
+    """Return the record; what nobody said or measured stays absent."""
+    start_unix_ns = seen.start_unix_ns
+    asked, decision = around.document, around.decision
+    return Generation(
+        trace_id=around.place.trace_id,
+        span_id=around.place.span_id,
+        start_unix_ns=start_unix_ns,
+        end_unix_ns=start_unix_ns + round(seen.duration_s * 1e9),
+        operation=_OPERATIONS[around.path],
+        provider=provider,
+        request_model=text(asked, "model"),
+        response_model=answer.model,
+        max_tokens=count(asked, "max_completion_tokens") or count(asked, "max_tokens"),
+        temperature=number(asked, "temperature"),
+        top_p=number(asked, "top_p"),
+        top_k=count(asked, "top_k"),
+        seed=count(asked, "seed"),
+        response_id=answer.response_id,
+        finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,
+        error_type=seen.error.error_type if seen.error is not None else None,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        cached_input_tokens=answer.cached_input_tokens,
+        ttft_s=seen.ttft_s,
+        server_ttft_s=answer.server_ttft_s,
+        tpot_s=seen.tpot_s(answer.output_tokens),
+        queue_s=answer.queue_s,
+        prefill_s=answer.prefill_s,
+        decode_s=answer.decode_s,
+        stream_chunks=len(seen.chunk_times_s) or None,
+        stream_max_gap_s=seen.max_gap_s,
+        stream_p99_gap_s=seen.p99_gap_s,
+        rollout=decision.rollout,
+        arm=around.arm,
+        cohort=decision.cohort,
+        route=around.arm.value,
+        prompt_id=around.pair_id,
+        repeat=0 if around.pair_id is not None else None,
+        retries=retries,
+        fallback=around.fallback,
+        mirrored=around.linked is not None,
+        concurrency=seen.concurrency,
+        speculation=answer.speculation if answer.speculation != Speculation() else None,
+        service_name="draftgate",
+        service_version=_version(),
+        fingerprint=upstream.fingerprint,
+    )
+
+
+def with_content(
+    generation: Generation, document: Mapping[str, Any], answer: Answer
+) -> Generation:  # Any: the client's JSON
+    """Return the record with what was asked and answered; of images and tools, that they are."""
+    messages = document.get("messages")
+    asked = messages if isinstance(messages, list) else [{"content": document.get("prompt")}]
+    inputs = [_message(message) for message in asked if isinstance(message, Mapping)]
+    said = _message({"role": "assistant", "content": answer.text}) | {
+        "finish_reason": answer.finish_reason or "error"
+    }
+    content = Content(
+        input_messages=json.dumps(inputs),
+        output_messages=json.dumps([said]) if answer.text or answer.finish_reason else None,
+    )
+    return replace(generation, content=content)
+
+
+def export_request(
+    generation: Generation, place: TraceContext, linked: TraceContext | None
+) -> bytes:
+    """Return the generation as an OTLP export of one span.
+
+    Exports that are written one behind the other are one export: protobuf joins their lists.
+    """
+    span = encode(generation)
+    links = [SpanLink(trace_id=linked.trace_id, span_id=linked.span_id)] if linked else []
+    wire = Span(
+        trace_id=bytes.fromhex(span.trace_id),
+        span_id=bytes.fromhex(span.span_id),
+        parent_span_id=bytes.fromhex(place.parent_span_id or ""),
+        name=span.name,
+        kind=Span.SPAN_KIND_CLIENT,
+        start_time_unix_nano=span.start_unix_ns,
+        end_time_unix_nano=span.end_unix_ns,
+        attributes=_attributes(span.attributes),
+        links=[
+            Span.Link(trace_id=bytes.fromhex(to.trace_id), span_id=bytes.fromhex(to.span_id))
+            for to in links
+        ],
+    )
+    if span.status is SpanStatus.ERROR:
+        wire.status.code = Status.STATUS_CODE_ERROR
+        wire.status.message = generation.error_type or ""
+    scope = ScopeSpans(spans=[wire], schema_url=SCHEMA_URL)
+    resource = Resource(attributes=_attributes(span.resource))
+    export = ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans(resource=resource, scope_spans=[scope])]
+    )
+    return bytes(export.SerializeToString())
+
+
+def _attributes(named: Mapping[str, AttributeValue]) -> list[KeyValue]:
+    return [KeyValue(key=name, value=_value(value)) for name, value in named.items()]
+
+
+def _value(value: AttributeValue) -> AnyValue:
+    match value:
+        case bool():
+            return AnyValue(bool_value=value)
+        case str():
+            return AnyValue(string_value=value)
+        case int():
+            return AnyValue(int_value=value)
+        case float():
+            return AnyValue(double_value=value)
+        case tuple():
+            return AnyValue(array_value=ArrayValue(values=[_value(part) for part in value]))
+        case _:
+            raise TypeError(f"a generation's attribute is {type(value).__name__}")
+
+
+def _message(message: Mapping[str, Any]) -> dict[str, object]:  # Any: the client's JSON
+    """Return a message in the shape of `gen_ai.input.messages`."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return {
+        "role": text(message, "role") or "user",
+        "parts": [
+            {"type": "text", "content": words}
+            if (words := part if isinstance(part, str) else text(part, "text")) is not None
+            else {"type": text(part, "type") or "unknown"}
+            for part in parts
+            if part is not None
+        ],
+    }
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("draftgate")
+    except PackageNotFoundError:
+        return "unknown"

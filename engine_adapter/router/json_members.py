@@ -1,0 +1,89 @@
+"""Change single members of a JSON object's text and leave every other byte as it is.
+
+To decode and encode again would change numbers, escapes, spaces and the order of duplicates.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+_DECODE = json.JSONDecoder().raw_decode
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class Member(NamedTuple):
+    """One member of an object, by its place in the text."""
+
+    name: str
+    start: int
+    """Of the name's quote."""
+    value_start: int
+    end: int
+    """Behind the value."""
+
+
+def members(text: str) -> list[Member]:
+    """Return the members of the object that the text is; raises `ValueError` where it is none."""
+    at = _past(text, 0)
+    if text[at : at + 1] != "{":
+        raise ValueError("no object")
+    found: list[Member] = []
+    at = _past(text, at + 1)
+    while text[at : at + 1] != "}":
+        if found:
+            at = _past(text, _expect(text, at, ","))
+        _expect(text, at, '"')
+        name, name_end = _DECODE(text, at)
+        value_start = _past(text, _expect(text, _past(text, name_end), ":"))
+        _, end = _DECODE(text, value_start)
+        found.append(Member(name, at, value_start, end))
+        at = _past(text, end)
+    return found
+
+
+def with_members(text: str, values: Mapping[str, Any]) -> str:  # Any: JSON
+    """Return the object with these members, in place where it has them, else at its end."""
+    present = members(text)
+    names = {member.name for member in present}
+    for member in reversed(present):
+        if member.name in values:
+            new = _encode(values[member.name])
+            text = text[: member.value_start] + new + text[member.end :]
+    added = [f"{_encode(name)}:{_encode(values[name])}" for name in values if name not in names]
+    if not added:
+        return text
+    end = text.rindex("}")
+    comma = "," if present else ""
+    return f"{text[:end]}{comma}{','.join(added)}{text[end:]}"
+
+
+def without_members(text: str, unwanted: Callable[[str], bool]) -> str:
+    """Return the object without the members of such names, each with its comma."""
+    while True:
+        present = members(text)
+        place = next((n for n, member in enumerate(present) if unwanted(member.name)), None)
+        if place is None:
+            return text
+        member = present[place]
+        if place > 0:
+            text = text[: present[place - 1].end] + text[member.end :]
+        elif len(present) > 1:
+            text = text[: member.start] + text[present[1].start :]
+        else:
+            text = text[: member.start] + text[member.end :]
+
+
+def _encode(value: Any) -> str:  # Any: JSON
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _past(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space is not None else at
+
+
+def _expect(text: str, at: int, mark: str) -> int:
+    if text[at : at + 1] != mark:
+        raise ValueError(f"no {mark} at {at}")
+    return at + 1

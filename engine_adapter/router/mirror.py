@@ -1,0 +1,62 @@
+"""Requests that are sent to the candidate too, off the user's path: answers are read, not returned.
+
+They are model calls and nothing else: tools are described to the model and never run, and routes
+that keep something or act on something are not mirrored.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from engine_adapter.errors import GenerationError
+from engine_adapter.router.attempt import Attempt
+from engine_adapter.router.counts import Counts
+
+_TOLD = GenerationError("router_stopped", "the router was stopped before the answer was whole")
+
+
+class Mirrors:
+    """The mirrored requests in flight, of which there is a bound."""
+
+    def __init__(self, bound: int, counts: Counts) -> None:
+        self._bound = bound
+        self._counts = counts
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Return how many are in flight."""
+        return len(self._tasks)
+
+    def has_room(self) -> bool:
+        """Say whether one more may be sent; counts it as dropped where not."""
+        if len(self._tasks) < self._bound:
+            return True
+        self._counts.mirrors["dropped"] += 1
+        return False
+
+    def start(self, make: Callable[[], Attempt]) -> None:
+        """Send one in a task of its own, once the caller waits for something else."""
+        task = asyncio.create_task(self._answer(make))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Cut what is in flight."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, make: Callable[[], Attempt]) -> None:
+        attempt = make()
+        try:
+            await attempt.open()
+            while data := await attempt.read():
+                attempt.observe(data, time.perf_counter())
+            attempt.finish()
+        except GenerationError as exc:
+            attempt.finish(exc)
+        finally:
+            attempt.finish(_TOLD)
+            failed = attempt.failure is not None
+            self._counts.mirrors["failed" if failed else "answered"] += 1

@@ -1,0 +1,66 @@
+"""Read an answer beside its bytes' way to the client: when its chunks came, and what it says."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.errors import GenerationError
+from engine_adapter.observation import Observed
+from engine_adapter.transport import EventDecoder
+
+
+class AnswerObserver:
+    """Observes one answer; what it cannot read passes all the same, and is then unknown."""
+
+    def __init__(self, reader: AnswerReader, seen: Observed, max_bytes: int) -> None:
+        self.reader = reader
+        self.seen = seen
+        self.unread = False
+        """Whether the answer was too large to be read."""
+        self._decoder = EventDecoder(max_bytes)
+        self._done = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer said that it is whole."""
+        return self._done or self.reader.answer().finish_reason is not None
+
+    def feed(self, data: bytes, at_s: float) -> None:
+        """Take a stream's bytes."""
+        if self.unread or self.seen.error is not None:
+            return
+        try:
+            for event in self._decoder.feed(data, at_s):
+                if event.data == "[DONE]":
+                    self._done = True
+                else:
+                    self._take(_object(event.data), at_s)
+        except GenerationError as exc:
+            if exc.error_type == "event_too_large":
+                self.unread = True
+            else:
+                self.seen.error = exc
+
+    def whole(self, body: bytes, at_s: float) -> None:
+        """Take an answer that is no stream."""
+        try:
+            self._take(_object(body), at_s)
+        except GenerationError as exc:
+            self.seen.error = exc
+        self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
+
+    def _take(self, document: Mapping[str, Any], at_s: float) -> None:  # Any: the engine's JSON
+        piece = self.reader.take(document)
+        if piece is not None:
+            self.seen.chunk_times_s.append(at_s)
+
+
+def _object(text: str | bytes) -> Mapping[str, Any]:  # Any: the engine's JSON
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise GenerationError("invalid_json", "what the engine sent is not JSON") from exc
+    if not isinstance(document, dict):
+        raise GenerationError("invalid_json", "what the engine sent is no JSON object")
+    return document

@@ -1,0 +1,94 @@
+"""From a routes file to what a router runs on: its settings, and who decides."""
+
+import os
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from collector.client import Client
+from collector.contract import Speculation
+from engine_adapter.engines.answer import SpeculationSetup
+from engine_adapter.errors import RoutesFileError
+from engine_adapter.router.assignment import Assignment
+from engine_adapter.router.cohorts import Cohorts
+from engine_adapter.router.control import Informant, RolloutControl
+from engine_adapter.router.routes_file import Routes, UpstreamSection
+from engine_adapter.router.rules import Rules
+from engine_adapter.router.settings import (
+    Breaker,
+    ClientKey,
+    Limits,
+    RouterSettings,
+    Upstream,
+)
+from engine_adapter.router.switch_follower import SwitchFollower
+from engine_adapter.transport import Timeouts
+
+
+def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> RouterSettings:
+    """Return how the router is deployed; raises `RoutesFileError` for a key that is not set."""
+    return RouterSettings(
+        baseline=_upstream("baseline", routes.upstreams.baseline, environment),
+        candidate=_upstream("candidate", routes.upstreams.candidate, environment),
+        host=routes.listen.host,
+        port=routes.listen.port,
+        client_keys=tuple(ClientKey(**key.model_dump()) for key in routes.client_keys),
+        pass_headers=routes.pass_headers,
+        breaker=Breaker(**routes.breaker.model_dump()),
+        limits=Limits(**routes.limits.model_dump()),
+        collector_url=routes.collector.url,
+        record_content=routes.collector.record_content,
+    )
+
+
+def follower_of(routes: Routes) -> SwitchFollower:
+    """Return what follows the rollout's switch; it starts when it is entered."""
+    return SwitchFollower(
+        routes.rollout,
+        lambda timeout_s: Client.from_environment(routes.collector.url, timeout_s=timeout_s),
+        file=Path(str(routes.state_file)),
+        ramp_section=routes.ramp,
+    )
+
+
+def control_of(routes: Routes, informant: Informant) -> RolloutControl:
+    """Return who decides about requests."""
+    return RolloutControl(
+        rollout=routes.rollout,
+        mode=routes.mode,
+        share_percent=None if routes.ramp is not None else routes.share,
+        rules=Rules(routes.rules, routes.default),
+        cohorts=Cohorts(routes.cohorts),
+        assignment=Assignment(routes.rollout, routes.sticky, random.SystemRandom().random),
+        informant=informant,
+        now=lambda: datetime.now(UTC),
+    )
+
+
+def _upstream(arm: str, section: UpstreamSection, environment: Mapping[str, str]) -> Upstream:
+    key = None
+    if section.api_key_env is not None:
+        key = environment.get(section.api_key_env)
+        if not key:
+            raise RoutesFileError(
+                f"upstreams.{arm}.api_key_env: the environment variable {section.api_key_env} is "
+                "not set; set it to the engine's key"
+            )
+    said = section.speculation
+    return Upstream(
+        url=section.url,
+        engine=section.engine,
+        model=section.model,
+        api_key=key,
+        timeouts=Timeouts(
+            connect_s=section.connect_timeout_s,
+            first_byte_s=section.first_byte_timeout_s,
+            idle_s=section.idle_timeout_s,
+            total_s=section.timeout_s,
+        ),
+        setup=SpeculationSetup()
+        if said is None
+        else SpeculationSetup(on=True, configured=Speculation(**said.model_dump())),
+        fingerprint=section.fingerprint,
+    )

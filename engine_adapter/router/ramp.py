@@ -1,0 +1,102 @@
+"""Ramps: the share grows by steps, and each needs a passing verdict that is newer than the last.
+
+The collector keeps the steps and holds to that rule; what is said here is what to ask it for.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field, field_validator
+
+from collector.client import Client, ClientError
+from collector.contract import Outcome, RampChange, RampStep, StoredVerdict
+from engine_adapter.errors import PromotionError
+from engine_adapter.routes import Section
+
+STEPS: Final = (1.0, 5.0, 25.0, 50.0, 100.0)
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class RampSection(Section):
+    """The `ramp` of a routes file."""
+
+    steps: Annotated[tuple[Percent, ...], Field(min_length=1)] = STEPS
+    automatic: bool = False
+    """The router begins the ramp, and goes on whenever the gate passes; its key needs `admin`."""
+
+    @field_validator("steps")
+    @classmethod
+    def _grow(cls, steps: tuple[float, ...]) -> tuple[float, ...]:
+        if list(steps) != sorted(set(steps)) or steps[0] <= 0:
+            raise ValueError("wanted growing percentages above 0, such as [1, 5, 25, 50, 100]")
+        return steps
+
+
+class Standing(NamedTuple):
+    """Where a ramp stands."""
+
+    step: RampStep | None
+    """None: nobody has begun it."""
+    verdict: StoredVerdict | None
+    """The newest on the rollout that was posted after the step."""
+
+
+def standing(client: Client, rollout: str) -> Standing:
+    """Ask the collector where a ramp stands; raises `ClientError`."""
+    step = next(iter(client.ramp(rollout)), None)
+    if step is None:
+        return Standing(None, None)
+    verdict = _newest_verdict(client, rollout)
+    newer = verdict is not None and verdict.posted_unix_ns > step.time_unix_ns
+    return Standing(step, verdict if newer else None)
+
+
+def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampChange:
+    """Return the step to take; raises `PromotionError` where none can be taken now."""
+    last, verdict = stands
+    if last is None:
+        return RampChange(percent=steps[0], reason=f"begin at {steps[0]:g} %")
+    larger = [percent for percent in steps if percent > last.percent]
+    if not larger:
+        raise PromotionError(f"{rollout}: stands at {last.percent:g} %, its last step")
+    wanted = f"{rollout}: stands at {last.percent:g} %; {larger[0]:g} %"
+    if verdict is None:
+        raise PromotionError(
+            f"{wanted} needs a passing verdict that is newer than the step, and there is none: "
+            f"let traffic flow, then run `draftgate gate {rollout}`"
+        )
+    if verdict.verdict.outcome is not Outcome.PASS:
+        raise PromotionError(
+            f"{wanted} needs a passing verdict; the newest is {verdict.verdict.outcome}: "
+            f"{verdict.verdict.summary}"
+        )
+    reason = f"pass under {verdict.verdict.policy_name}: {verdict.verdict.summary}"
+    return RampChange(
+        percent=larger[0], reason=reason[:2000], continues=last.id, verdict=verdict.id
+    )
+
+
+def step_back(
+    rollout: str, steps: Sequence[float], stands: Standing, *, percent: float, reason: str
+) -> RampChange:
+    """Return the step down to a share; raises `PromotionError` where it is none."""
+    last = stands.step
+    if last is None:
+        raise PromotionError(f"{rollout}: nobody has begun its ramp; leave out --back-to")
+    if percent >= last.percent:
+        known = ", ".join(f"{step:g}" for step in (0.0, *steps) if step < last.percent)
+        raise PromotionError(
+            f"{rollout}: stands at {last.percent:g} %, so {percent:g} % is no step back; "
+            f"wanted less, such as {known or 'nothing: it stands at 0'}"
+        )
+    return RampChange(percent=percent, reason=reason, continues=last.id)
+
+
+def _newest_verdict(client: Client, rollout: str) -> StoredVerdict | None:
+    try:
+        return next(iter(client.verdicts(rollout, limit=1)), None)
+    except ClientError as exc:
+        if exc.status == HTTPStatus.NOT_FOUND:  # nothing is stored of the rollout yet
+            return None
+        raise

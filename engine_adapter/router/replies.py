@@ -1,0 +1,46 @@
+"""What the router answers itself, in the shape that the OpenAI API and its SDKs know."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+
+from engine_adapter.errors import GenerationError, RefusedRequestError
+
+_KINDS: Final = {
+    401: "authentication_error",
+    404: "not_found_error",
+    413: "invalid_request_error",
+    400: "invalid_request_error",
+}
+_TIMEOUTS: Final = frozenset(("connect_timeout", "first_byte_timeout", "total_timeout"))
+
+
+def refusal(refused: RefusedRequestError) -> web.Response:
+    """Return the answer to a request that is not passed on."""
+    headers = {}
+    if refused.retry_after_s is not None:
+        headers["Retry-After"] = str(math.ceil(refused.retry_after_s))
+    if refused.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _error(refused.status, refused.code, str(refused), headers)
+
+
+def upstream_failure(failure: GenerationError) -> web.Response:
+    """Return the answer where no engine gave one; it says nothing of where the engine stands."""
+    status = 504 if failure.error_type in _TIMEOUTS else 502
+    words = failure.error_type.replace("_", " ")
+    return _error(status, failure.error_type, f"no answer from the model's server: {words}", {})
+
+
+def _error(status: int, code: str, message: str, headers: Mapping[str, str]) -> web.Response:
+    kind = _KINDS.get(status, "server_error")
+    body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    return web.Response(
+        status=status,
+        body=json.dumps(body).encode(),
+        content_type="application/json",
+        headers=headers,
+    )

@@ -1,0 +1,192 @@
+"""The routes file: what a router listens for, whom it asks, and who gets which arm, as YAML."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from collector.contract import Arm
+from engine_adapter.errors import RoutesFileError
+from engine_adapter.router.assignment import Sticky
+from engine_adapter.router.cohorts import CohortSection
+from engine_adapter.router.decision import Mode
+from engine_adapter.router.ramp import Percent, RampSection
+from engine_adapter.router.rules import Rule
+from engine_adapter.routes import HttpEngineName, Section
+from engine_adapter.validation import describe
+
+RolloutName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
+Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+")]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(gt=0)]
+
+
+class SpeculationSection(Section):
+    """How an upstream speculates, which few engines say in their answers."""
+
+    method: str | None = None
+    draft_model: str | None = None
+    num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] | None = None
+    lossless: bool | None = None
+
+
+class UpstreamSection(Section):
+    """One arm's engine."""
+
+    url: Url
+    """The base of its OpenAI-compatible API, such as http://localhost:8000/v1."""
+    engine: HttpEngineName = "openai"
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """The name that it knows the model by, where clients ask for another."""
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    """The environment variable that holds the key; the key itself never stands in the file."""
+    speculation: SpeculationSection | None = None
+    fingerprint: Annotated[str, Field(min_length=1)] | None = None
+    connect_timeout_s: Seconds = 10.0
+    first_byte_timeout_s: Seconds = 120.0
+    idle_timeout_s: Seconds = 60.0
+    timeout_s: Seconds = 600.0
+
+
+class Upstreams(Section):
+    """The two arms."""
+
+    baseline: UpstreamSection
+    candidate: UpstreamSection
+
+
+class Listen(Section):
+    """Where the router listens."""
+
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+
+
+class CollectorSection(Section):
+    """Where switch and ramp come from, and where the spans go."""
+
+    url: Url = "http://localhost:4318"
+    record_content: bool = False
+    """Whether spans carry what was asked and answered, which evaluators need."""
+
+
+class ClientKeySection(Section):
+    """A key that clients may use."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the key's text, in lower-case hexadecimal digits."""
+
+
+class BreakerSection(Section):
+    """When an upstream that fails is left alone for a while."""
+
+    failures: Count = 5
+    open_s: Seconds = 10.0
+
+
+class LimitSection(Section):
+    """What the router refuses, or drops and counts, rather than grow."""
+
+    body_bytes: Count = 64 << 20
+    in_flight: Count = 4096
+    mirrors: Count = 64
+    spans: Count = 8192
+    observed_bytes: Count = 4 << 20
+
+
+class Routes(Section):
+    """All that a router is told."""
+
+    version: Literal[1] = 1
+    rollout: RolloutName
+    upstreams: Upstreams
+    mode: Mode = Mode.BASELINE
+    share: Percent | None = None
+    """Percent of the eligible requests that are mirrored, or that the candidate answers."""
+    ramp: RampSection | None = None
+    """The share by steps, which the collector keeps."""
+    sticky: Sticky = Sticky()
+    cohorts: CohortSection = CohortSection()
+    rules: tuple[Rule, ...] = ()
+    default: Arm = Arm.CANDIDATE
+    """Where the requests go that match no rule."""
+    listen: Listen = Listen()
+    collector: CollectorSection = CollectorSection()
+    client_keys: tuple[ClientKeySection, ...] = ()
+    pass_headers: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    breaker: BreakerSection = BreakerSection()
+    limits: LimitSection = LimitSection()
+    state_file: Annotated[str, Field(min_length=1)] | None = None
+    """Keeps the last known switch and ramp; absent: beside the routes file, with `.state`."""
+
+    @model_validator(mode="after")
+    def _says_one_share(self) -> "Routes":
+        if self.share is not None and self.ramp is not None:
+            raise ValueError("give `share` or `ramp`, not both")
+        if self.mode in (Mode.MIRROR, Mode.SPLIT) and self.share is None and self.ramp is None:
+            raise ValueError(
+                f"mode {self.mode} needs `share: 5` (percent), or `ramp: {{}}` for steps"
+            )
+        names = [key.name for key in self.client_keys]
+        if len(set(names)) < len(names):
+            raise ValueError("`client_keys` holds one name twice")
+        return self
+
+
+class AdvisedRules(Section):
+    """A file of rules, such as `draftgate advise --routes` writes."""
+
+    version: Literal[1] = 1
+    rollout: RolloutName | None = None
+    default: Arm | None = None
+    rules: tuple[Rule, ...] = ()
+
+
+def read(path: Path) -> Routes:
+    """Return the routes of a YAML file, its paths made absolute.
+
+    Raises `RoutesFileError` with the file and the key.
+    """
+    document = _yaml(path, "`rollout:` and `upstreams:`")
+    named = document.get("rules")
+    if isinstance(named, str):
+        document = _with_included(document, path.parent / named)
+    try:
+        routes = Routes.model_validate(document)
+    except ValidationError as exc:
+        raise RoutesFileError(f"{path}: {describe(exc, Routes)}") from exc
+    beside = path.parent / (routes.state_file or f"{path.name}.state")
+    return routes.model_copy(update={"state_file": str(beside.absolute())})
+
+
+def _with_included(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the document with the rules of a file in place of its name."""
+    given = _yaml(path, "`rules:`")
+    try:
+        included = AdvisedRules.model_validate(given)
+    except ValidationError as exc:
+        raise RoutesFileError(f"{path}: {describe(exc, AdvisedRules)}") from exc
+    rollout = document.get("rollout")
+    if included.rollout not in (None, rollout):
+        raise RoutesFileError(
+            f"{path}: rollout: these rules are of {included.rollout!r}, the routes of {rollout!r}; "
+            f"write new ones with `draftgate advise {rollout} --routes {path.name}`"
+        )
+    default = {} if included.default is None else {"default": included.default}
+    return {**default, **document, "rules": given.get("rules", [])}
+
+
+def _yaml(path: Path, wanted: str) -> dict[str, Any]:  # Any: what a user wrote
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as exc:
+        raise RoutesFileError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        reason = " ".join(str(exc).split())
+        raise RoutesFileError(f"{path}: is not YAML: {reason}") from exc
+    if not isinstance(document, dict):
+        raise RoutesFileError(f"{path}: wanted keys such as {wanted}")
+    return document

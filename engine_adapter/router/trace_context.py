@@ -1,0 +1,51 @@
+"""W3C trace context: the client's trace goes on through the router to the engine."""
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+_HEADER: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_SAMPLED: Final = "01"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceContext:
+    """Where a generation's span stands."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None = None
+    flags: str = _SAMPLED
+
+    @classmethod
+    def continued(cls, headers: Mapping[str, str]) -> Self:
+        """Return a new span's place in the client's trace, or in one of its own."""
+        found = _HEADER.fullmatch(headers.get("traceparent", ""))
+        if found is None or not int(found[1], 16) or not int(found[2], 16):
+            return cls.own()
+        return cls(trace_id=found[1], span_id=_id(64), parent_span_id=found[2], flags=found[3])
+
+    @classmethod
+    def own(cls) -> Self:
+        """Return the place of a new trace's first span."""
+        return cls(trace_id=_id(128), span_id=_id(64))
+
+    def beside(self) -> "TraceContext":
+        """Return the place of another span with the same parent."""
+        return TraceContext(
+            trace_id=self.trace_id,
+            span_id=_id(64),
+            parent_span_id=self.parent_span_id,
+            flags=self.flags,
+        )
+
+    @property
+    def traceparent(self) -> str:
+        """What the engine is sent, so that its spans are this one's children."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
+
+
+def _id(bits: int) -> str:
+    return f"{random.getrandbits(bits) or 1:0{bits // 4}x}"  # a name, no secret

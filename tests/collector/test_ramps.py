@@ -1,0 +1,181 @@
+"""Ramps of rollouts: an audit log of shares, in which a larger one rests on a passing verdict."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from alembic import command
+
+from collector.api_key import ApiKey, Scope, digest, new_key_text
+from collector.client import Client, ClientError
+from collector.contract import Outcome, RampChange, RampStep, StoredVerdict, Verdict
+from collector.store import Store, keys, migrate, ramps
+
+
+def test_a_ramp_nobody_began_is_unknown(http: httpx.Client) -> None:
+    """There is no step and no log, and asking makes none."""
+    for _ in range(2):
+        answer = http.get("/api/v1/rollouts/k4/ramp")
+        assert answer.json() == {"rollout": "k4", "step": None, "log": []}
+
+
+def test_a_larger_share_rests_on_the_newest_verdict(new_database_url: Callable[[str], str]) -> None:
+    """The first step needs none; a larger one needs a pass since; a smaller one needs none."""
+    for kind in ("sqlite", "postgresql"):
+        with Client.local(new_database_url(kind)) as client:
+            before = client.post_verdict(verdict(Outcome.PASS, pairs=1))
+            first = step(client, 1)
+            assert refusal(client, 5, first, None) == "none was posted since"
+            assert refusal(client, 5, first, before) == "none was posted since"
+            failed = client.post_verdict(verdict(Outcome.FAIL, pairs=2))
+            assert refusal(client, 5, first, failed) == "the newest one is fail: 2 pairs"
+            client.post_verdict(verdict(Outcome.PASS, pairs=99, rollout="other"))
+            passed = client.post_verdict(verdict(Outcome.PASS, pairs=3))
+            assert refusal(client, 5, first, failed) == f"the newest is {passed.id}"
+            second = step(client, 5, first, passed)
+            assert refusal(client, 25, second, passed) == "none was posted since"
+            back = step(client, 0, second)
+            assert client.ramp("team/k 4") == (back, second, first)
+            assert client.ramp("other") == ()
+        assert [(s.percent, s.verdict, s.who) for s in (first, second, back)] == [
+            (1, None, "local"), (5, passed.id, "local"), (0, None, "local")
+        ]  # fmt: skip
+
+
+def test_of_two_who_follow_the_same_step_one_does(any_database_url: str) -> None:
+    """Many who take the next step at once take it once; the others are told."""
+    with Client.local(any_database_url) as client:
+        passed_after = step(client, 1)
+        passed = client.post_verdict(verdict(Outcome.PASS, pairs=1))
+
+        def take(_: int) -> str:
+            try:
+                return f"{step(client, 5, passed_after, passed).percent:g} %"
+            except ClientError as exc:
+                return f"{exc.status} {str(exc).partition(': somebody')[2]}"
+
+        with ThreadPoolExecutor(8) as pool:
+            taken = sorted(pool.map(take, range(8)))
+        told = "409  else took one; look where the ramp stands, and decide again"
+        assert taken == [*7 * [told], "5 %"]
+        assert [s.percent for s in client.ramp("team/k 4")] == [5, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"percent": 1}, "reason: missing key"),
+        ({"percent": 1, "reason": " "}, "a step is taken for a reason"),
+        ({"percent": 101, "reason": "r"}, "percent: wanted 0 to 100, got 101"),
+        ({"percent": -1, "reason": "r"}, "percent: wanted 0 to 100, got -1"),
+        ({"percent": "1", "reason": "r"}, "percent: wanted float"),
+        ({"percent": 1, "reason": "r", "who": "me"}, "who: unknown key"),
+        ({"percent": 1, "reason": "x" * 2001}, "reason: wanted at most 2000"),
+        ({"percent": 1, "reason": "r", "verdict": "\0"}, "verdict: wanted at most 2000"),
+        ([], "wanted an object"),
+    ],
+)
+def test_an_unusable_step_is_refused(http: httpx.Client, body: Any, words: str) -> None:
+    """400 says what is wrong, and nothing is stored."""
+    answer = http.post("/api/v1/rollouts/k4/ramp", json=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["detail"]
+    assert http.get("/api/v1/rollouts/k4/ramp").json()["log"] == []
+
+
+def test_a_step_needs_the_scope_admin(serve: Callable[..., Any], database_url: str) -> None:
+    """A key that may only read is refused; the log names the key that took the step."""
+    with contextlib.closing(Store.open(database_url)) as store:
+        reader = add_key(store, "router", Scope.READ)
+        admin = add_key(store, "release team", Scope.ADMIN, Scope.READ)
+    server = serve(database_url, env={"DRAFTGATE_REQUIRE_KEYS": "1"})
+    with Client(server.url, key=reader) as client, pytest.raises(ClientError, match="scope admin"):
+        step(client, 1)
+    with Client(server.url, key=admin) as client:
+        assert step(client, 1).who == "release team"
+    with Client(server.url, key=reader) as client:
+        assert [s.who for s in client.ramp("team/k 4")] == ["release team"]
+
+
+def test_the_table_goes_down_and_up_again(any_database_url: str) -> None:
+    """The migration takes its table away and brings it back, and leaves the switches alone."""
+    with contextlib.closing(Store.open(any_database_url)) as store:
+        for revision, there in (("0008", False), ("0009", True)):
+            migrating = store.engine.connect().execution_options(writes=True)
+            with migrating as connection, connection.begin():
+                turn = command.upgrade if there else command.downgrade
+                turn(migrate.configuration(connection), revision)
+                tables = sa.inspect(connection).get_table_names()
+                assert ("ramp_step" in tables, "switch_event" in tables) == (there, True)
+        with store.transaction() as connection:
+            change = RampChange(percent=0.5, reason="begin ☃")
+            stored = ramps.add(connection, "k4", change, who="w", unix_ns=7)
+        with store.read() as connection:
+            assert ramps.newest(connection, "k4", limit=9) == (stored,)
+    assert (stored.percent, stored.reason, stored.time_unix_ns) == (0.5, "begin ☃", 7)
+
+
+def step(
+    client: Client,
+    percent: float,
+    last: RampStep | None = None,
+    rests_on: StoredVerdict | None = None,
+) -> RampStep:
+    change = RampChange(
+        percent=percent,
+        reason="r",
+        continues=0 if last is None else last.id,
+        verdict=None if rests_on is None else rests_on.id,
+    )
+    return client.take_step("team/k 4", change)
+
+
+def refusal(client: Client, percent: float, last: RampStep, rests_on: StoredVerdict | None) -> str:
+    """Return the part of the refusal that says what is lacking."""
+    with pytest.raises(ClientError) as refused:
+        step(client, percent, last, rests_on)
+    assert refused.value.status == 409
+    said = str(refused.value).rpartition("; ")[2]
+    return said.partition(". ")[0].partition(": read")[0]
+
+
+def verdict(outcome: Outcome, *, pairs: int, rollout: str = "team/k 4") -> Verdict:
+    return Verdict(
+        rollout=rollout,
+        outcome=outcome,
+        summary=f"{pairs} pairs",
+        reasons=(),
+        pairs=pairs,
+        incomplete_pairs=0,
+        failed_pairs=0,
+        duplicates=0,
+        findings=(),
+        latency=(),
+        acceptance=(),
+        quality=(),
+        policy_name="default",
+        policy_hash="p",
+        data_hash="d",
+    )
+
+
+def add_key(store: Store, name: str, *scopes: Scope) -> str:
+    text = new_key_text()
+    key = ApiKey(
+        id=text.id,
+        name=name,
+        digest=digest(text.secret),
+        scopes=frozenset(scopes),
+        project=None,
+        rate_per_s=None,
+        created_unix_ns=time.time_ns(),
+        expires_unix_ns=None,
+    )
+    with store.transaction() as connection:
+        keys.add(connection, key)
+    return str(text)
