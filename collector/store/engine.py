@@ -19,6 +19,7 @@ from collector.store import (
     retention,
     sqlite_file,
     tables,
+    upkeep_lease,
 )
 from collector.store.batch import Batch
 from collector.store.rollups import fold
@@ -127,6 +128,19 @@ class Store:
                 pair_counts.add_late(connection, rows)
                 Writer(connection).write_generations(rows)
             return len(rows)
+
+    def take_upkeep(self, holder: str, for_s: float) -> bool:
+        """Say whether the holder is the one that does the upkeep from now on, for so long."""
+        with self.read() as connection:
+            if upkeep_lease.is_anothers(connection, holder):
+                return False
+        with self.transaction() as connection:
+            return upkeep_lease.take(connection, holder, for_s)
+
+    def leave_upkeep(self, holder: str) -> None:
+        """Let another do the upkeep."""
+        with self.transaction() as connection:
+            upkeep_lease.leave(connection, holder)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
         """Delete a piece of what is too old, and return how much; 0 where nothing is left."""
