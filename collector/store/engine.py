@@ -13,6 +13,7 @@ from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
     engine_spans,
     faults,
+    leases,
     migrate,
     pair_counts,
     postgres,
@@ -127,6 +128,7 @@ class Store:
             if rows:
                 pair_counts.add_late(connection, rows)
                 Writer(connection).write_generations(rows)
+                leases.add_late(connection, rows)
             return len(rows)
 
     def take_upkeep(self, holder: str, for_s: float) -> bool:
