@@ -1,7 +1,7 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from http import HTTPStatus
@@ -23,6 +23,8 @@ from collector.contract import (
     EngineSample,
     Feedback,
     Generation,
+    Lease,
+    LeaseRequest,
     Pair,
     RampChange,
     RampStep,
@@ -354,6 +356,29 @@ class Client:
         query = {"rollout": rollout, "metric": metric}
         return self._connection.pages(Score, "/api/v1/scores", query, "scores")
 
+    def lease(self, wanted: LeaseRequest, *, content: bool = True) -> Lease | None:
+        """Lease generations that no other worker has, or has had, in hand; None where none are.
+
+        What it judged is posted with `post_scores`; then `finish_lease`.
+        """
+        path = f"/api/v1/leases?content={str(content).lower()}"
+        body = self._connection.json(self._connection.post(path, to_document(wanted)))
+        try:
+            found = body["lease"]
+        except (KeyError, TypeError) as exc:
+            raise self._connection.alien(exc) from exc
+        return None if found is None else self._connection.record(Lease, found)
+
+    def renew_lease(self, id_: str, *, ttl_s: float) -> bool:
+        """Let a lease last so long from now on, 0 gives it back; False where it is lost."""
+        return self._unless_lost(
+            lambda: self._connection.post(f"{_lease_path(id_)}/renewal", {"ttl_s": ttl_s})
+        )
+
+    def finish_lease(self, id_: str) -> bool:
+        """Say that all of a lease is scored; False where it is somebody else's by now."""
+        return self._unless_lost(lambda: self._connection.send("DELETE", _lease_path(id_)))
+
     def post_feedback(self, feedback: Iterable[Feedback]) -> None:
         """Store feedback; each replaces the same source's earlier one of that span and kind."""
         left = iter(feedback)
@@ -444,6 +469,16 @@ class Client:
         body = self._connection.get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
         return self._connection.records(StoredVerdict, body, "verdicts")
 
+    @staticmethod
+    def _unless_lost(ask: Callable[[], object]) -> bool:
+        try:
+            ask()
+        except ClientError as exc:
+            if exc.status == HTTPStatus.CONFLICT:
+                return False
+            raise
+        return True
+
     def _partial_success(self, response: httpx.Response) -> tuple[int, str]:
         if response.headers.get("content-type", "").startswith("application/json"):
             partial = self._connection.json(response).get("partialSuccess", {})
@@ -466,6 +501,10 @@ def _instant(name: str, given: Instant | None) -> str | None:
             raise ClientError(f"{name}={given}: has no time zone; wanted one, such as UTC")
         return given.isoformat()
     return None if given is None else repr(given)
+
+
+def _lease_path(id_: str) -> str:
+    return f"/api/v1/leases/{quote(id_, safe='')}"
 
 
 def _switch_path(rollout: str) -> str:

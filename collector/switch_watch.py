@@ -64,13 +64,15 @@ class SwitchWatch:
 
     async def _ask_for_all(self) -> None:
         """Ask the database twice a second for as long as anybody waits."""
-        while self._waiting and not self._ended:
-            with suppress(StoreUnavailableError):
-                found = await run_in_threadpool(self._ask, self._asked_up_to)
-                self._asked_up_to = max([self._asked_up_to, *found.values()])
-                await self._note(found)
-            await self._sleep()
-        self._asking = None
+        try:
+            while self._waiting and not self._ended:
+                with suppress(StoreUnavailableError):
+                    found = await run_in_threadpool(self._ask, self._asked_up_to)
+                    self._asked_up_to = max([self._asked_up_to, *found.values()])
+                    await self._note(found)
+                await self._sleep()
+        finally:
+            self._asking = None  # whoever waits next asks again, whatever ended this
 
     async def _sleep(self) -> None:
         with suppress(TimeoutError):

@@ -1,13 +1,17 @@
 """Upkeep while the collector runs: rollups folded, pairs counted, old days dropped.
 
 Everything here is done in steps of one short transaction, with pauses at least as long as the step
-before, so that senders hardly wait for it.
+before, so that senders hardly wait for it. Of several collectors on one database one does it, the
+first that finds something to do; where that one says nothing any more, another takes over. Should
+two ever do it at once, no number is wrong: each step excludes every other writer.
 """
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
@@ -22,6 +26,8 @@ _AT_MOST: Final = 500
 _SOON_S: Final = 5.0
 _RETENTION_S: Final = 3600.0
 _LOOK_EVERY_S: Final = 1.0
+LEASED_S: Final = 10.0
+"""After so long another collector takes over from one that says nothing."""
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +56,9 @@ class Upkeep:
         }
         self._folded = now
         self._failing = False
+        self._name = secrets.token_hex(8)
+        self._ours_until_s = 0.0
+        """By the monotonic clock, counted from before it was asked for: never too late."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="draftgate-upkeep", daemon=True)
 
@@ -61,6 +70,9 @@ class Upkeep:
         """End the thread, after the step that it is in."""
         self._stopping.set()
         self._thread.join()
+        if self._ours_until_s:
+            with suppress(StoreUnavailableError):  # it ends by itself, too
+                self._store.leave_upkeep(self._name)
 
     def step(self) -> int:
         """Do one piece of what is due, in one transaction; return how much, 0 where nothing is.
@@ -103,7 +115,8 @@ class Upkeep:
         before = int(self._clock()) - engine_spans.PATIENCE_S
         with self._store.read() as connection:
             waits = engine_spans.any_overdue(connection, before)
-        done = self._store.promote_engine_spans(before, at_most=_AT_MOST) if waits else 0
+        ours = waits and self._is_ours()
+        done = self._store.promote_engine_spans(before, at_most=_AT_MOST) if ours else 0
         return self._later(self._promote, done)
 
     def _fold(self) -> int:
@@ -112,6 +125,8 @@ class Upkeep:
         now = self._clock()
         if not pending or (pending < _FOLD_FROM and now < self._folded + _SOON_S):
             return 0
+        if not self._is_ours():
+            return 0
         if pending <= _FOLD_AT_MOST:
             self._folded = now
         return self._store.fold(at_most=_FOLD_AT_MOST)
@@ -119,12 +134,24 @@ class Upkeep:
     def _count_pairs(self) -> int:
         with self._store.read() as connection:
             waits = pair_counts.any_uncounted(connection)
-        done = self._store.count_pairs(at_most=_AT_MOST) if waits else 0
+        done = self._store.count_pairs(at_most=_AT_MOST) if waits and self._is_ours() else 0
         return self._later(self._count_pairs, done)
 
     def _retain(self) -> int:
-        done = 0 if self._keep.everything else self._store.retain(self._keep, self._clock())
+        if self._keep.everything:
+            return self._later(self._retain, 0, after_s=_RETENTION_S)
+        if not self._is_ours():
+            return self._later(self._retain, 0)
+        done = self._store.retain(self._keep, self._clock())
         return self._later(self._retain, done, after_s=_RETENTION_S)
+
+    def _is_ours(self) -> bool:
+        """Say whether this collector does the upkeep; asked only where there is something to do."""
+        now_s = time.monotonic()
+        if now_s > self._ours_until_s - LEASED_S / 2:
+            taken = self._store.take_upkeep(self._name, LEASED_S)
+            self._ours_until_s = now_s + LEASED_S if taken else 0.0
+        return bool(self._ours_until_s)
 
     def _later(self, task: Callable[[], int], done: int, after_s: float = _SOON_S) -> int:
         """Look after the task again at once where it did something, else later."""

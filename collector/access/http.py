@@ -1,5 +1,6 @@
 """Access on HTTP: which scope a request needs, where its key stands, how a refusal is written."""
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -28,6 +29,7 @@ from collector.errors import (
 _GRANT = "draftgate.grant"
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/redoc", "/openapi.json"})
 _INGEST_POSTS = frozenset({"/api/v1/scores", "/api/v1/verdicts", "/api/v1/feedback"})
+_LEASES = re.compile(r"/api/v1/leases(/.*)?")
 _GRPC_CODES = {
     HTTPStatus.UNAUTHORIZED: 16,  # UNAUTHENTICATED
     HTTPStatus.FORBIDDEN: 7,  # PERMISSION_DENIED
@@ -46,6 +48,8 @@ def needed_scope(method: str, path: str) -> KeyScope | None:
         return None
     if path.startswith("/v1/") or (method == "POST" and path in _INGEST_POSTS):
         return KeyScope.INGEST
+    if method in ("POST", "DELETE") and _LEASES.fullmatch(path):
+        return KeyScope.INGEST  # what a lease gives to read needs `read` beside it
     if method in ("GET", "HEAD") and (path.startswith("/api/") or path == "/metrics"):
         return KeyScope.READ
     return KeyScope.ADMIN
@@ -60,6 +64,17 @@ def grant_in(scope: Scope) -> Grant:
 def may_read_content(request: Request) -> bool:
     """Say whether the request's key allows it to read text."""
     return KeyScope.CONTENT in grant_in(request.scope).scopes
+
+
+def require(request: Request, scope: KeyScope) -> None:
+    """Raise `ForbiddenError` unless the request's key has this scope beside the one it needed."""
+    grant = grant_in(request.scope)
+    if scope not in grant.scopes:
+        raise ForbiddenError(
+            f"the API key {grant.key_id} lacks the scope {scope}; "
+            f"use one made with --scope {scope} too",
+            lacking=scope,
+        )
 
 
 def require_content(request: Request) -> None:

@@ -18,6 +18,7 @@ from collector.contract.codec import (
 from collector.contract.conservation import counts_usable, usable_counts, violations
 from collector.contract.documents import Document, DocumentError, from_document, to_document
 from collector.contract.fields import Fields, flatten, unflatten
+from collector.contract.lease import Lease, LeasedEvaluator, LeaseRequest
 from collector.contract.records import (
     Arm,
     ArmSummary,
@@ -93,6 +94,9 @@ __all__ = [
     "Fields",
     "Finding",
     "Generation",
+    "Lease",
+    "LeaseRequest",
+    "LeasedEvaluator",
     "MetricSummary",
     "Outcome",
     "Pair",

@@ -13,12 +13,14 @@ from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
     engine_spans,
     faults,
+    leases,
     migrate,
     pair_counts,
     postgres,
     retention,
     sqlite_file,
     tables,
+    upkeep_lease,
 )
 from collector.store.batch import Batch
 from collector.store.rollups import fold
@@ -126,7 +128,21 @@ class Store:
             if rows:
                 pair_counts.add_late(connection, rows)
                 Writer(connection).write_generations(rows)
+                leases.add_late(connection, rows)
             return len(rows)
+
+    def take_upkeep(self, holder: str, for_s: float) -> bool:
+        """Say whether the holder is the one that does the upkeep from now on, for so long."""
+        with self.read() as connection:
+            if upkeep_lease.is_anothers(connection, holder):
+                return False
+        with self.transaction() as connection:
+            return upkeep_lease.take(connection, holder, for_s)
+
+    def leave_upkeep(self, holder: str) -> None:
+        """Let another do the upkeep."""
+        with self.transaction() as connection:
+            upkeep_lease.leave(connection, holder)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
         """Delete a piece of what is too old, and return how much; 0 where nothing is left."""

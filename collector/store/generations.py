@@ -75,6 +75,17 @@ def page(  # all but two by keyword
     )
 
 
+def between(
+    connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
+) -> tuple[list[int], tuple[Generation, ...]]:
+    """Return the rollout's generations with ids in (after, up_to] by their ids, and they."""
+    here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
+    rows = connection.execute(select(g).where(*here).order_by(g.c.id)).mappings().all()
+    texts = contents(connection, {row["id"]: row["dialect"] for row in rows}) if content else {}
+    found = tuple(from_row(row, texts.get(row["id"])) for row in rows)
+    return [row["id"] for row in rows], found
+
+
 def check(connection: Connection, wanted: Filter) -> None:
     """Raise `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort of none."""
     if wanted.rollout is not None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, or_, select, update
 
 from collector.api_key import ApiKey, Scope
 from collector.store.tables import api_key
@@ -48,10 +48,13 @@ def revoke(connection: Connection, id_: str, now_unix_ns: int) -> None:
 
 
 def note_use(connection: Connection, used_unix_ns: Mapping[str, int]) -> None:
-    """Store when keys were last used, by id."""
+    """Store when keys were last used, by id; a later use that is known already stays."""
+    last = api_key.c.last_used_unix_ns
     for id_, unix_ns in used_unix_ns.items():
         connection.execute(
-            update(api_key).where(api_key.c.id == id_).values(last_used_unix_ns=unix_ns)
+            update(api_key)
+            .where(api_key.c.id == id_, or_(last.is_(None), last < unix_ns))
+            .values(last_used_unix_ns=unix_ns)
         )
 
 

@@ -4,7 +4,7 @@ from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection, Row, select
 
 from collector.contract import Content, Generation, Pair, PairKey, Score
 from collector.store import rollouts, scores, sides
@@ -19,6 +19,13 @@ class PairPage(NamedTuple):
     pairs: tuple[Pair, ...]
     next: PairKey | None
     """The last key of this page where there are more."""
+
+
+class Completed(NamedTuple):
+    """A pair of which both sides have arrived."""
+
+    pair: Pair
+    candidate_id: int
 
 
 def page(
@@ -46,6 +53,26 @@ def page(
     return PairPage(
         tuple(_pair(rollout, pair, texts, scored) for pair in shown),
         shown[-1].key if len(pairs) > limit else None,
+    )
+
+
+def completed(
+    connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
+) -> tuple[Completed, ...]:
+    """Return the pairs of which the later side has an id in (after, up_to], without scores."""
+    here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
+    arrived = select(g.c.prompt_id).where(*here, g.c.prompt_id.is_not(None)).distinct()
+    prompts = sorted(connection.scalars(arrived))
+    found = [
+        (pair, pair.candidate.id, max(pair.baseline.id, pair.candidate.id))
+        for pair in sides.of_prompts(connection, g.c, rollout, prompts)
+        if pair.baseline is not None and pair.candidate is not None
+    ]
+    found = [one for one in found if after < one[2] <= up_to]
+    rows = [row for pair, *_ in found for row in (pair.baseline, pair.candidate) if row is not None]
+    texts = contents(connection, {row.id: row.dialect for row in rows}) if content else {}
+    return tuple(
+        Completed(_pair(rollout, pair, texts, {}), candidate_id) for pair, candidate_id, _ in found
     )
 
 

@@ -322,6 +322,38 @@ watch = Table(
     Column("document", Text, nullable=False),  # JSON
 )
 
+# Which of several collectors does the upkeep, as `store.upkeep_lease` has it.
+upkeep_lease = Table(
+    "upkeep_lease",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("holder", String, nullable=False),
+    Column("taken_unix_ns", BigInteger, nullable=False),  # by the database's clock, as all of these
+    Column("expires_unix_ns", BigInteger, nullable=False),
+)
+
+# Up to which generation a rollout was handed out to evaluators, and what of it is not done yet.
+evaluation = Table(
+    "evaluation",
+    metadata,
+    Column("rollout", Text, primary_key=True),
+    Column("evaluators", String, primary_key=True),  # digest of their metrics, names and versions
+    Column("up_to", BigInteger, nullable=False),
+)
+evaluation_lease = Table(
+    "evaluation_lease",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("rollout", Text, nullable=False),
+    Column("evaluators", String, nullable=False),
+    Column("after", BigInteger, nullable=False),  # of the rollout's generations, those in between
+    Column("up_to", BigInteger, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("taken_unix_ns", BigInteger, nullable=False),
+    Column("expires_unix_ns", BigInteger, nullable=False),
+    Index(None, "rollout", "evaluators"),
+)
+
 api_key = Table(
     "api_key",
     metadata,

@@ -1,6 +1,9 @@
 """`draftgate evaluate`: score what has no score yet."""
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -16,8 +19,10 @@ from rich.progress import (
 
 from collector.client import Client
 from evals.cli.options import Collector, Database, Rollout, open_client, usable
-from evals.evaluation.evaluate import EvaluationCounts, evaluate_rollout, follow_rollout
+from evals.evaluation.evaluate import evaluate_rollout
+from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice
+from evals.evaluation.tally import EvaluationCounts
 from evals.rollouts import require
 
 app = typer.Typer()
@@ -37,8 +42,20 @@ def evaluate(  # one parameter an option
     ] = 1,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on scoring what arrives, until Ctrl-C.")
+        bool,
+        typer.Option(
+            "--follow",
+            help="Go on scoring what arrives, until Ctrl-C, shared with all others that do.",
+        ),
     ] = False,
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            max=3600,
+            help="With --follow: seconds after which another takes over what this one left.",
+        ),
+    ] = 60.0,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
@@ -50,7 +67,8 @@ def evaluate(  # one parameter an option
     with usable(), open_client(collector, database) as client:
         try:
             if follow:
-                _follow(client, rollout, choice, workers)
+                with _ended_by_sigterm():
+                    _follow(client, rollout, choice, Terms(workers=workers, ttl_s=lease))
             counts = _evaluate_with_bar(client, rollout, choice, workers)
         except KeyboardInterrupt:
             typer.echo(f"{rollout}: stopped; what was scored is posted", err=True)
@@ -69,8 +87,18 @@ def _words(counts: EvaluationCounts) -> str:
     )
 
 
-def _follow(client: Client, rollout: str, choice: Choice, workers: int) -> None:
-    """Report each pass on a line, until interrupted."""
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: give back what is leased, then end."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _follow(client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
+    """Report what was scored on a line now and then, until interrupted."""
     require(client, rollout)
     typer.echo(f"{rollout}: following; Ctrl-C ends it", err=True)
     follow_rollout(
@@ -78,7 +106,7 @@ def _follow(client: Client, rollout: str, choice: Choice, workers: int) -> None:
         rollout,
         lambda counts: typer.echo(f"{rollout}: {_words(counts)}"),
         choice=choice,
-        workers=workers,
+        terms=terms,
     )
 
 

@@ -3,9 +3,11 @@
 import multiprocessing
 import signal
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from collector.contract import Score
@@ -23,28 +25,30 @@ class Scored(NamedTuple):
     scores: list[Score | None]
 
 
+Scoring = Callable[[Iterable[Task]], Iterator[Scored]]
+"""Yields each task's scores, in the order of the tasks."""
+
+
 def scored(choice: Choice, tasks: Iterable[Task], *, workers: int) -> Iterator[Scored]:
     """Yield each task's scores, in the order of the tasks.
 
     With one worker in this process, else in so many others. Raises `EvaluatorError` where one of
     those ended: what was yielded before stays.
     """
+    with scoring(choice, workers=workers) as score:
+        yield from score(tasks)
+
+
+@contextmanager
+def scoring(choice: Choice, *, workers: int) -> Iterator[Scoring]:
+    """Make the evaluators once, for one round of tasks after the other; as `scored`."""
     if workers == 1:
-        yield from _here(choice, tasks)
-    else:
-        yield from _elsewhere(choice, tasks, workers)
-
-
-def _here(choice: Choice, tasks: Iterable[Task]) -> Iterator[Scored]:
-    scorer = Scorer(choice.make())
-    try:
-        for task in tasks:
-            yield Scored(task, scorer.score(task))
-    finally:
-        scorer.close()
-
-
-def _elsewhere(choice: Choice, tasks: Iterable[Task], workers: int) -> Iterator[Scored]:
+        scorer = Scorer(choice.make())
+        try:
+            yield partial(_here, scorer)
+        finally:
+            scorer.close()
+        return
     pool = ProcessPoolExecutor(
         workers,
         # A fork would share the parent's connections and locks.
@@ -52,14 +56,8 @@ def _elsewhere(choice: Choice, tasks: Iterable[Task], workers: int) -> Iterator[
         initializer=_begin,
         initargs=(choice,),
     )
-    waiting: deque[tuple[list[Task], Future[list[list[Score | None]]]]] = deque()
     try:
-        for chunk in _chunks(tasks):
-            waiting.append((chunk, pool.submit(_score, chunk)))
-            if len(waiting) > 2 * workers:
-                yield from _done(*waiting.popleft())
-        while waiting:
-            yield from _done(*waiting.popleft())
+        yield partial(_elsewhere, pool, workers)
     except BrokenProcessPool as exc:
         raise EvaluatorError(
             "a worker process ended (was it killed, or out of memory?); run the command again, "
@@ -67,6 +65,21 @@ def _elsewhere(choice: Choice, tasks: Iterable[Task], workers: int) -> Iterator[
         ) from exc
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _here(scorer: Scorer, tasks: Iterable[Task]) -> Iterator[Scored]:
+    for task in tasks:
+        yield Scored(task, scorer.score(task))
+
+
+def _elsewhere(pool: ProcessPoolExecutor, workers: int, tasks: Iterable[Task]) -> Iterator[Scored]:
+    waiting: deque[tuple[list[Task], Future[list[list[Score | None]]]]] = deque()
+    for chunk in _chunks(tasks):
+        waiting.append((chunk, pool.submit(_score, chunk)))
+        if len(waiting) > 2 * workers:
+            yield from _done(*waiting.popleft())
+    while waiting:
+        yield from _done(*waiting.popleft())
 
 
 def _done(chunk: list[Task], future: "Future[list[list[Score | None]]]") -> Iterator[Scored]:

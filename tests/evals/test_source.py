@@ -13,7 +13,8 @@ from collector.contract import Arm, Outcome, Speculation, Verdict, from_document
 from evals import policy, source
 from evals.cli import app
 from evals.errors import SourceError
-from evals.evaluation.evaluate import EvaluationCounts, evaluate_rollout
+from evals.evaluation.evaluate import evaluate_rollout
+from evals.evaluation.tally import EvaluationCounts
 from evals.evaluators import TaskCompletion
 from evals.report import to_json
 

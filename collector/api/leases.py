@@ -1,0 +1,136 @@
+"""Leases: generations for evaluators to score, shared among any number of workers."""
+
+from dataclasses import replace
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
+
+from collector.access.http import require
+from collector.api import bodies
+from collector.api.pages import Text
+from collector.api.problems import responses
+from collector.api.scores import without_text
+from collector.api.state import Collector, State
+from collector.api_key import Scope
+from collector.contract import Lease, LeaseRequest, from_document, to_document
+from collector.contract.documents import DocumentError
+from collector.contract.names import WANTED_NAME, is_name
+from collector.errors import RequestError
+from collector.store import leases
+
+router = APIRouter(prefix="/api/v1/leases", tags=["leases"])
+
+_BODY = {
+    "required": True,
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/LeaseRequest"}}},
+}
+_MOST_GENERATIONS = 1000
+_MOST_EVALUATORS = 100
+_LONGEST_S = 3600
+_LONGEST = 2000
+
+
+class Leases(BaseModel):
+    """A lease, or none where all is handed out."""
+
+    lease: Lease | None
+    request: LeaseRequest
+    """As it was understood."""
+
+
+class Renewal(BaseModel):
+    """For how long a lease is to last from now on."""
+
+    ttl_s: float = Field(ge=0, le=_LONGEST_S, description="0 gives it back.")
+
+
+@router.post(
+    "",
+    response_model=Leases,
+    responses=responses(400, 401, 403, 404, 413, 429, 503),
+    openapi_extra={"requestBody": _BODY},
+)
+async def post_lease(request: Request, collector: Collector, *, content: Text) -> JSONResponse:
+    """Lease the oldest generations that no worker with these evaluators has, or has had, in hand.
+
+    What a worker did not finish before its lease ran out is given to the next that asks. Needs the
+    scopes ingest and read.
+    """
+    require(request, Scope.READ)
+    document = await bodies.read_json(request, collector.settings.max_body_bytes)
+    try:
+        wanted = from_document(LeaseRequest, document)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+    _check(wanted)
+    lease = await run_in_threadpool(_lease, collector, wanted, content=content)
+    found = None if lease is None else to_document(lease)
+    return JSONResponse({"lease": found, "request": to_document(wanted)})
+
+
+@router.post(
+    "/{lease_id}/renewal",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,
+    responses=responses(401, 403, 404, 409, 422, 429, 503),
+)
+def post_renewal(lease_id: str, renewal: Renewal, collector: Collector) -> Response:
+    """Let a lease last longer, or give it back; 409 where it is somebody else's by now."""
+    with collector.store.transaction() as connection:
+        leases.renew(connection, lease_id, renewal.ttl_s)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+@router.delete(
+    "/{lease_id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,
+    responses=responses(401, 403, 404, 409, 429, 503),
+)
+def delete_lease(lease_id: str, collector: Collector) -> Response:
+    """Say that all of a lease is scored; 409 where it is somebody else's by now."""
+    with collector.store.transaction() as connection:
+        leases.finish(connection, lease_id)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | None:
+    with collector.store.transaction() as connection:
+        piece = leases.take(connection, wanted)
+    if piece is None:
+        return None
+    # Not in the writers' transaction, which others wait for.
+    with collector.store.read() as connection:
+        found = leases.read(connection, wanted, piece, content=content)
+    return Lease(
+        id=piece.id,
+        rollout=wanted.rollout,
+        expires_in_s=wanted.ttl_s,
+        generations=found.generations,
+        pairs=tuple(replace(pair, baseline_scores=(), candidate_scores=()) for pair in found.pairs),
+        scores=without_text(found.scores),
+    )
+
+
+def _check(wanted: LeaseRequest) -> None:
+    """Raise `RequestError` where the request is out of bounds."""
+    for name, count, most in (
+        ("generations", wanted.generations, _MOST_GENERATIONS),
+        ("evaluators", len(wanted.evaluators), _MOST_EVALUATORS),
+    ):
+        if not 1 <= count <= most:
+            raise RequestError(f"{name}: wanted 1 to {most}, got {count}")
+    if not 0 < wanted.ttl_s <= _LONGEST_S:
+        raise RequestError(
+            f"ttl_s: wanted more than 0 and at most {_LONGEST_S}, got {wanted.ttl_s}"
+        )
+    for name, text in (("rollout", wanted.rollout), ("worker", wanted.worker)):
+        if len(text) > _LONGEST or "\0" in text:
+            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    for i, one in enumerate(wanted.evaluators):
+        for name in ("metric", "evaluator", "version"):
+            if not is_name(getattr(one, name)):
+                raise RequestError(f"evaluators[{i}].{name}: {WANTED_NAME}")

@@ -1,0 +1,250 @@
+"""Several collectors on one database: each knows, and goes on with, what another does."""
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from otlp_bodies import received
+from postgres_cluster import Postgres
+from sqlalchemy import Connection, update
+
+from benchmarks.side_by_side import Team
+from collector.api_key import ApiKey, Scope, digest
+from collector.client import Client
+from collector.contract import Arm, Generation, Switch, encode
+from collector.errors import StoreUnavailableError
+from collector.store import Batch, Keep, Store, clock, keys, pair_counts, prepare
+from collector.store.postgres import _WRITER_LOCK
+from collector.store.rollups import check, fold
+from collector.store.tables import upkeep_lease
+from collector.upkeep import LEASED_S, Upkeep
+
+GenerationOf = Callable[..., Generation]
+LATER_S = 60.0
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(
+    request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
+) -> Iterator[Store]:
+    """Open an empty database of each kind."""
+    with contextlib.closing(Store.open(new_database_url(request.param))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def postgres_url(new_database_url: Callable[[str], str]) -> str:
+    """Name an empty database in PostgreSQL."""
+    return new_database_url("postgresql")
+
+
+def write(store: Store, generation_of: GenerationOf, numbers: range) -> None:
+    for n in numbers:
+        made = generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}")
+        store.write(Batch(spans=prepare(received([encode(made)]))))
+
+
+def upkeep_of(store: Store) -> Upkeep:
+    """Return upkeep to which everything has been due for long."""
+    made = Upkeep(store, Keep(), clock=lambda: time.time() + LATER_S)
+    made._tasks = dict.fromkeys(made._tasks, 0.0)
+    made._folded = 0.0
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_nothing_acknowledged_is_lost_with_one_killed_and_one_paused(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    """Senders go elsewhere; each span is stored once, and rollups and pairs equal the rows."""
+    team = Team(tmp_path, postgres, seed=20261121)
+    try:
+        done = list(team.run(5))
+    finally:
+        team.stop()
+    assert len(done) == 5
+    assert sum(one.unanswered for one in done) > 0, "neither the kill nor the pause was noticed"
+
+
+def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """The first that finds work keeps it; when its lease has run out another takes over."""
+    first, second = upkeep_of(store), upkeep_of(store)
+    write(store, generation_of, range(2, 8))
+    assert first.step() > 0
+    write(store, generation_of, range(8, 14))
+    assert second.step() == 0
+    with store.read() as connection:
+        assert fold.pending(connection) > 0
+    expire(store)
+    while second.step():
+        pass
+    with store.read() as connection:
+        assert fold.pending(connection) == 0
+        assert list(check.differences(connection)) == []
+        assert pair_counts.counts(connection) == {"k4": 6}
+    first._ours_until_s = 0.0  # as of one that was paused beyond its lease
+    write(store, generation_of, range(14, 16))
+    assert first.step() == 0
+
+
+def expire(store: Store) -> None:
+    """Let the upkeep's lease have been taken so long ago that it has run out."""
+    with store.transaction() as connection:
+        shift(connection, -LEASED_S)
+
+
+def shift(connection: Connection, by_s: float) -> None:
+    by_ns = int(by_s * 1e9)
+    connection.execute(
+        update(upkeep_lease).values(
+            taken_unix_ns=upkeep_lease.c.taken_unix_ns + by_ns,
+            expires_unix_ns=upkeep_lease.c.expires_unix_ns + by_ns,
+        )
+    )
+
+
+def test_a_lease_of_a_clock_that_was_set_back_is_not_waited_for(store: Store) -> None:
+    """Taken in the future by the database's clock, it is anybody's."""
+    assert store.take_upkeep("first", 10)
+    assert not store.take_upkeep("second", 10)
+    with store.transaction() as connection:
+        shift(connection, 3600)
+    assert store.take_upkeep("second", 10)
+
+
+def test_a_collector_that_ends_leaves_the_upkeep_to_the_next(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """Nobody waits for the lease of one that was stopped well."""
+    first, second = upkeep_of(store), upkeep_of(store)
+    write(store, generation_of, range(2, 4))
+    first.start()
+    until(lambda: first._ours_until_s > 0)
+    first.stop()
+    write(store, generation_of, range(4, 6))
+    assert second.step() > 0
+
+
+def test_a_machine_with_another_time_changes_no_lease(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database's clock decides, not that of the collector's process."""
+    assert store.take_upkeep("first", 10)
+    with store.read() as connection:
+        assert abs(clock.now_unix_ns(connection) - time.time_ns()) < 60 * 10**9
+    monkeypatch.setattr(time, "time", lambda: 4e9)
+    monkeypatch.setattr(time, "time_ns", lambda: int(4e18))
+    assert not store.take_upkeep("second", 10)
+
+
+def test_a_use_of_a_key_that_is_noted_late_hides_no_later_one(store: Store) -> None:
+    """Of two collectors that saw a key, the later use stays, whoever writes last."""
+    key = ApiKey(
+        id="00000001",
+        name="t",
+        digest=digest("s"),
+        scopes=frozenset({Scope.READ}),
+        project=None,
+        rate_per_s=None,
+        created_unix_ns=1,
+        expires_unix_ns=None,
+        revoked_unix_ns=None,
+        last_used_unix_ns=None,
+    )
+    with store.transaction() as connection:
+        keys.add(connection, key)
+        keys.note_use(connection, {key.id: 9})
+        keys.note_use(connection, {key.id: 7})
+        stored = keys.by_id(connection, key.id)
+    assert stored is not None
+    assert stored.last_used_unix_ns == 9
+
+
+def test_a_switch_set_through_one_collector_answers_those_who_wait_at_another(
+    postgres_url: str, serve: Callable[..., Any]
+) -> None:
+    """A router's long poll at the second ends with the event that the first stored."""
+    first, second = serve(postgres_url), serve(postgres_url)
+    with ThreadPoolExecutor(1) as pool, Client(first.url) as here, Client(second.url) as there:
+        waiting = pool.submit(there.switch, "k4", wait_s=60)
+        time.sleep(0.5)
+        event = here.set_switch("k4", Switch.OFF, reason="slow")
+        assert waiting.result(timeout=60) == (event,)
+
+
+COPY = "COPY rollup_hour (series_id) FROM STDIN"
+LOCK = f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
+
+
+@pytest.mark.parametrize("copying", [False, True], ids=["between statements", "in a COPY"])
+def test_a_writer_that_says_nothing_any_more_is_ended(
+    postgres_url: str, generation_of: GenerationOf, copying: bool
+) -> None:
+    """Where a stopped process holds the lock of writers, others write again after a while."""
+    with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.5)) as store:
+        stalled = psycopg.connect(postgres_url)
+        stalled.execute(LOCK)
+        if copying:
+            stalled.pgconn.exec_(COPY.encode())
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                write(store, generation_of, range(1, 2))
+                break
+            except StoreUnavailableError:
+                assert time.monotonic() < deadline
+        with pytest.raises(psycopg.Error):
+            stalled.execute("SELECT 1")
+        stalled.close()
+
+
+def test_a_writer_that_works_is_not_ended(postgres_url: str, generation_of: GenerationOf) -> None:
+    """However long its statement takes: others are told to come again."""
+    with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.2)) as store:
+        with psycopg.connect(postgres_url) as working:
+            working.execute(LOCK)
+            done = threading.Thread(target=working.execute, args=("SELECT pg_sleep(2)",))
+            done.start()
+            for _ in range(3):
+                with pytest.raises(StoreUnavailableError, match="lock"):
+                    write(store, generation_of, range(1, 2))
+            done.join()
+            working.execute("SELECT 1")
+        write(store, generation_of, range(1, 2))
+
+
+def test_collectors_that_start_at_once_on_an_empty_database_all_serve(
+    postgres_url: str, command_of: Callable[..., list[str]]
+) -> None:
+    """One of them makes the schema, and the others wait for it."""
+    options = ("serve", "--database", postgres_url, "--port", "0", "--no-grpc")
+    environment = os.environ | {"DRAFTGATE_BUSY_TIMEOUT_S": "60"}
+    processes = [
+        subprocess.Popen(command_of(*options), stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(3)
+    ]
+    try:
+        for process in processes:
+            assert process.stdout is not None
+            assert "OTLP over HTTP at" in process.stdout.readline()
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Return once it is reached; the test's own limit ends what never is."""
+    while not reached():
+        time.sleep(0.05)

@@ -1,0 +1,196 @@
+"""Workers that share a rollout by leases, each `draftgate evaluate --follow` in its own process."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from collector.client import Client, ClientError
+from collector.contract import Arm, LeasedEvaluator, LeaseRequest, Score
+from demo.collector_process import running
+from evals.evaluation.follow import Terms, follow_rollout
+from evals.evaluation.scoring import Choice, Scorer, Task
+
+ROOT = Path(__file__).resolve().parents[2]
+ANSWERS = 400
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """Serve a collector that keeps content, in a process of its own."""
+    with running(tmp_path / "draftgate.db", tmp_path / "log") as served:
+        yield served
+
+
+@pytest.fixture
+def store(url, generation_of, otlp_of) -> Callable[[int, int], None]:
+    """Give a function that stores the answers to these prompts, by both arms."""
+
+    def stored(first: int, last: int) -> None:
+        made = [
+            replace(
+                generation_of(2 * n + turn + 1, f"Answer {n}.", reference=f"Answer {n}."),
+                rollout="k4",
+                arm=arm,
+                prompt_id=f"p{n}",
+                repeat=0,
+                temperature=0.0,
+            )
+            for n in range(first, last)
+            for turn, arm in enumerate(Arm)
+        ]
+        with Client(url) as client:
+            client.post_traces(otlp_of(made), content_type="application/json")
+
+    return stored
+
+
+def following(url: str, *options: str) -> subprocess.Popen[str]:
+    """Start a worker with the evaluators of one answer and of pairs."""
+    command = [sys.executable, "-m", "draftgate", "evaluate", "k4", "--collector", url, "--follow"]
+    command += ["--evaluator", "reference", "--evaluator", "parity", *options]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+
+
+def scores(url: str) -> list[Score]:
+    with Client(url) as client:
+        return list(client.scores("k4"))
+
+
+def wait_for(url: str, count: int) -> None:
+    """Wait for so many scores; the test's own timeout ends it if they never come."""
+    while len(scores(url)) < count:
+        time.sleep(0.2)
+
+
+def ended(worker: subprocess.Popen[str]) -> int:
+    """End a worker by SIGTERM; return how many scores it says that it posted."""
+    worker.send_signal(signal.SIGTERM)
+    output, words = worker.communicate(timeout=60)
+    assert worker.returncode == 0, words
+    return sum(int(line.split(", ")[1].split()[0]) for line in output.splitlines())
+
+
+def test_two_workers_share_without_overlap(url: str, store: Callable[[int, int], None]) -> None:
+    """Each answer and each pair is scored by one of them: their counts sum up to what is stored."""
+    store(0, ANSWERS // 2)
+    workers = [following(url), following(url)]
+    wait_for(url, ANSWERS + ANSWERS // 2)
+    assert sum(map(ended, workers)) == ANSWERS + ANSWERS // 2
+    assert Counter(score.metric for score in scores(url)) == {
+        "task_completion": ANSWERS,
+        "parity": ANSWERS // 2,
+    }
+
+
+def test_what_a_killed_worker_left_another_finishes(
+    url: str, store: Callable[[int, int], None]
+) -> None:
+    """Once its lease has run out; what it had posted is kept."""
+    store(0, ANSWERS // 2)
+    wanted = LeaseRequest(rollout="k4", worker="dead", evaluators=evaluators(), pairs=True, ttl_s=3)
+    with Client(url) as client:
+        lease = client.lease(wanted)  # of one that is killed before it posts anything
+    assert lease is not None
+    killed = following(url, "--lease", "2")
+    wait_for(url, 1)
+    killed.kill()
+    killed.communicate()
+    other = following(url, "--lease", "2")
+    wait_for(url, ANSWERS + ANSWERS // 2)
+    assert 0 < ended(other) <= ANSWERS + ANSWERS // 2
+    of_dead = {(g.trace_id, g.span_id) for g in lease.generations}
+    assert of_dead <= {(s.trace_id, s.span_id) for s in scores(url)}
+
+
+def evaluators() -> tuple[LeasedEvaluator, ...]:
+    made = Choice(names=("reference", "parity")).make()
+    found = [LeasedEvaluator(metric=e.metric, evaluator=e.name, version=e.version) for e in made]
+    for one in made:
+        one.close()
+    return tuple(found)
+
+
+class SeenEnoughError(Exception):
+    """The test has seen enough."""
+
+
+def test_a_lease_is_renewed_while_it_is_worked_on(
+    url: str, store: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that takes longer than the lease keeps it; nobody else is given its generations."""
+    store(0, 1)
+    begun, seen = threading.Event(), []
+
+    def slow(_scorer: Scorer, _task: Task) -> list[Score | None]:
+        begun.set()
+        time.sleep(1.5)  # two tasks: three times the lease
+        return [None]
+
+    monkeypatch.setattr(Scorer, "score", slow)
+    reported: list[object] = []
+
+    def work() -> None:
+        def finish(id_: str) -> bool:
+            reported.append(client_finish(id_))
+            raise SeenEnoughError
+
+        with Client(url) as client:
+            client_finish = client.finish_lease
+            client.finish_lease = finish  # type: ignore[method-assign]
+            with pytest.raises(SeenEnoughError):
+                follow_rollout(
+                    client,
+                    "k4",
+                    lambda _: None,
+                    choice=Choice(names=("reference",)),
+                    terms=Terms(ttl_s=1),
+                )
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert begun.wait(60)
+    wanted = LeaseRequest(rollout="k4", worker="other", evaluators=evaluators()[:1])
+    with Client(url) as client:
+        while worker.is_alive():
+            seen.append(client.lease(wanted))
+            time.sleep(0.1)
+    worker.join()
+    assert reported == [True]
+    assert set(seen) == {None}
+
+
+def test_a_collector_that_restarts_is_asked_again(
+    url: str, store: Callable[[int, int], None]
+) -> None:
+    """A refusal for now, or no answer, ends no worker; a lasting refusal does."""
+    store(0, 1)
+    answers = [
+        ClientError("busy", status=503),
+        ClientError("nothing answers"),
+        ClientError("x", status=403),
+    ]
+    with Client(url) as client:
+
+        def lease(*_: object, **__: object) -> None:
+            raise answers.pop(0)
+
+        client.lease = lease  # type: ignore[method-assign, assignment]
+        with pytest.raises(ClientError, match="x"):
+            follow_rollout(client, "k4", lambda _: None, choice=Choice(names=("parity",)))
+    assert answers == []
