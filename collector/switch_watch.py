@@ -1,7 +1,7 @@
 """Waiting for switches: any number of requests wait without a connection or a thread of their own.
 
 A change that is made through this process wakes them at once. One that another process makes is
-found by asking the database once a second, for all who wait together.
+found by asking the database twice a second, for all who wait together.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from collector.errors import StoreUnavailableError
 from collector.store import Store, switches
 
-_ASK_EVERY_S: Final = 1.0
+_ASK_EVERY_S: Final = 0.5
 _log = logging.getLogger(__name__)
 
 
@@ -63,7 +63,7 @@ class SwitchWatch:
             await self._asking
 
     async def _ask_for_all(self) -> None:
-        """Ask the database once a second for as long as anybody waits."""
+        """Ask the database twice a second for as long as anybody waits."""
         while self._waiting and not self._ended:
             with suppress(StoreUnavailableError):
                 found = await run_in_threadpool(self._ask, self._asked_up_to)

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Protocol
 
 from collector.contract import Arm, to_document
 from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
+from engine_adapter.router.generation_spans import GENERATION_PATHS
 from engine_adapter.router.known_state import Known
 from engine_adapter.router.rules import Rules
-
-GENERATING: Final = frozenset({"/chat/completions", "/completions", "/responses"})
-"""Paths that a candidate can answer faster; all others are the baseline's."""
 
 
 class Informant(Protocol):
@@ -96,7 +94,7 @@ class RolloutControl:
             return "switch: never set" if known.told_unix_ns else "switch: not known"
         if not known.on:
             return "switch: off"
-        if facts.path not in GENERATING:
+        if facts.path not in GENERATION_PATHS:
             return "only generations are eligible"
         return None
 

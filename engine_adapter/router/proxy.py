@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -77,7 +78,7 @@ class Proxy:
         if request.path == "/metrics":
             return _metrics(self._counts, self._gauges())
         if request.path == "/router/state":
-            return web.json_response({**self._gauges(), "spans": self._counts.spans})
+            return web.json_response(self._state())
         outgoing = await self._outgoing(request)
         path = request.rel_url.raw_path.removeprefix(BASE)
         if request.method == "POST" and path in GENERATION_PATHS:
@@ -137,6 +138,27 @@ class Proxy:
         except GenerationError:
             cut(request)
             raise
+
+    def _state(self) -> Mapping[str, object]:
+        """Return what is so now; `draftgate drill` reads when the candidate was last asked."""
+        return {
+            "now_unix_ns": time.time_ns(),
+            "control": self._control.state(),
+            "arms": {
+                arm.value: {
+                    "begun": upstream.begun,
+                    "last_begun_unix_ns": upstream.last_begun_unix_ns,
+                    "breaker_open": upstream.breaker.is_open,
+                }
+                for arm, upstream in self._arms.items()
+            },
+            "in_flight": self._in_flight,
+            "mirrors_in_flight": len(self._generations.mirrors),
+            "mirrors": self._counts.mirrors,
+            "fallbacks": self._counts.fallbacks,
+            "spans_waiting": None if self._queue is None else len(self._queue),
+            "spans": self._counts.spans,
+        }
 
     def _gauges(self) -> Gauges:
         return Gauges(

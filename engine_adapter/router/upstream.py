@@ -1,5 +1,6 @@
 """One arm's engine over HTTP: requests go out as they came in, answers come back as bytes."""
 
+import time
 from dataclasses import dataclass
 
 import aiohttp
@@ -61,6 +62,9 @@ class UpstreamClient:
         self.arm = arm
         self.settings = settings
         self.breaker = CircuitBreaker(breaker)
+        self.begun = 0
+        """Requests sent, mirrored ones and second attempts included."""
+        self.last_begun_unix_ns: int | None = None
         self._base = settings.url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
 
@@ -92,6 +96,8 @@ class UpstreamClient:
         if self.settings.api_key is not None:
             headers = headers.copy()
             headers["Authorization"] = f"Bearer {self.settings.api_key}"
+        self.begun += 1
+        self.last_begun_unix_ns = time.time_ns()
         return await deadlines.within(
             self._open().request(
                 outgoing.method,

@@ -104,7 +104,7 @@ def test_the_ramp_is_the_share() -> None:
     assert arms == ["not in split: 0 %", "not in split: 0 %", "split: 100 %"]
 
 
-@pytest.mark.parametrize("path", ["/embeddings", "/models", "/audio/speech"])
+@pytest.mark.parametrize("path", ["/embeddings", "/responses", "/models"])
 def test_only_generations_are_eligible(path: str) -> None:
     """What no draft speeds up stays at the baseline."""
     made = control(switched(Switch.ON), mode="candidate")

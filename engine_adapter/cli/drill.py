@@ -1,0 +1,78 @@
+"""`draftgate drill`: does the switch work, and how fast."""
+
+import json
+import os
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from engine_adapter.cli.options import (
+    FAILED,
+    UNDECIDED,
+    Collector,
+    Database,
+    RolloutName,
+    open_client,
+    usable,
+)
+from engine_adapter.router.drill import BOUND_S, Drilled
+from engine_adapter.router.drill import drill as measure
+
+
+def drill(  # one argument an option
+    rollout: RolloutName,
+    router: Annotated[str, typer.Option(help="Address, such as http://localhost:8080.")],
+    *,
+    watch_s: Annotated[
+        float, typer.Option("--watch", min=1, help="Seconds to watch after the flip.")
+    ] = 5.0,
+    traffic_s: Annotated[
+        float, typer.Option("--traffic", min=1, help="Seconds to wait for candidate traffic.")
+    ] = 10.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Set the switch off under live traffic, time the last candidate request, and set it on again.
+
+    Exit 0: none began later than 1 s after, 1: one did, 2: unusable, 3: traffic stopped meanwhile.
+
+    Example: draftgate drill support-k4 --router http://localhost:8080
+    """
+    key = os.environ.get("DRAFTGATE_ROUTER_KEY")
+    with usable(), open_client(collector, database) as client:
+        found = measure(
+            client, rollout, router, key=key or None, traffic_s=traffic_s, watch_s=watch_s
+        )
+    verdict = {"decides": found.decides, "holds": found.holds}
+    typer.echo(json.dumps(asdict(found) | verdict) if as_json else _in_words(found))
+    if not found.holds:
+        raise typer.Exit(FAILED)
+    if not found.decides:
+        raise typer.Exit(UNDECIDED)
+
+
+def _in_words(found: Drilled) -> str:
+    side = "after" if found.last_candidate_s >= 0 else "before"
+    text = (
+        f"{found.rollout}: the last candidate request began {abs(found.last_candidate_s):.4f} s "
+        f"{side} the flip (± {found.clock_error_s:.4f} s, for two clocks were read).\n"
+    )
+    if found.learnt_s is None:
+        text += "The router was never seen to obey.\n"
+    else:
+        text += f"The router was seen to obey {found.learnt_s:.3f} s after the flip.\n"
+    text += (
+        f"In the {found.watched_s:g} s watched, {found.baseline_after} requests began at the "
+        f"baseline after that, {found.candidate_after} at the candidate since the flip.\n"
+    )
+    if found.restored:
+        text += "The switch is on again."
+    else:
+        text += "The switch was left as it is: somebody else set it meanwhile."
+    if not found.holds:
+        text += f"\nFAIL: wanted obedience, and no candidate request later than {BOUND_S:g} s."
+    elif not found.decides:
+        text += "\nUNDECIDED: traffic stopped, so nothing shows that the baseline took over."
+    return text

@@ -1,0 +1,43 @@
+"""What the router's commands share: arguments, errors as one line, and the door to the data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+
+import typer
+
+from collector.client import Client, ClientError
+from engine_adapter.errors import AdapterError
+
+FAILED: Final = 1
+UNUSABLE: Final = 2
+UNDECIDED: Final = 3
+
+RolloutName = Annotated[str, typer.Argument(metavar="ROLLOUT", help="Name of the rollout.")]
+Collector = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
+    ),
+]
+Database = Annotated[
+    str,
+    typer.Option(
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+    ),
+]
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Turn what cannot be used into one line and exit code 2."""
+    try:
+        yield
+    except (AdapterError, ClientError) as exc:
+        typer.echo(f"error: {exc}", err=True)
+        raise typer.Exit(UNUSABLE) from exc
+
+
+def open_client(collector: str | None, database: str) -> Client:
+    """Return a client of the collector, or of the database where none is given."""
+    return Client.from_environment(collector) if collector else Client.local(database)

@@ -1,0 +1,73 @@
+"""`draftgate promote`: the next step of a rollout's ramp."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine_adapter.cli.options import (
+    FAILED,
+    UNUSABLE,
+    Collector,
+    Database,
+    RolloutName,
+    open_client,
+    usable,
+)
+from engine_adapter.errors import PromotionError, RoutesFileError
+from engine_adapter.router import ramp, routes_file
+
+
+def promote(  # one argument an option
+    rollout: RolloutName,
+    *,
+    routes: Annotated[
+        Path | None, typer.Option(help="Routes file with the steps (default 1, 5, 25, 50, 100).")
+    ] = None,
+    back_to: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Go back to this percentage instead.")
+    ] = None,
+    reason: Annotated[str | None, typer.Option(help="Why it goes back, for the log.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Let the candidate have the next step of the ramp, which a newer passing verdict allows.
+
+    The first step needs none. Exit 0: taken, 1: not allowed now, 2: unusable.
+
+    Example: draftgate promote support-k4 --routes routes.yaml
+    """
+    if (back_to is None) != (reason is None):
+        lacking = "--reason" if reason is None else "--back-to"
+        typer.echo(f"error: going back needs {lacking}, too", err=True)
+        raise typer.Exit(UNUSABLE)
+    with usable(), open_client(collector, database) as client:
+        steps = _steps(rollout, routes)
+        stands = ramp.standing(client, rollout)
+        try:
+            if back_to is not None and reason is not None:
+                change = ramp.step_back(rollout, steps, stands, percent=back_to, reason=reason)
+            else:
+                change = ramp.next_step(rollout, steps, stands)
+        except PromotionError as exc:
+            typer.echo(f"error: {exc}", err=True)
+            raise typer.Exit(FAILED) from exc
+        if not dry_run:
+            client.take_step(rollout, change)
+    before = "not begun" if stands.step is None else f"{stands.step.percent:g} %"
+    would = "would stand" if dry_run else "stands"
+    typer.echo(f"{rollout}: {would} at {change.percent:g} % (before: {before}): {change.reason}")
+
+
+def _steps(rollout: str, file: Path | None) -> tuple[float, ...]:
+    if file is None:
+        return ramp.STEPS
+    routes = routes_file.read(file)
+    if routes.rollout != rollout:
+        raise RoutesFileError(f"{file}: rollout: routes {routes.rollout!r}, not {rollout!r}")
+    if routes.ramp is None:
+        raise RoutesFileError(f"{file}: ramp: required key is missing; `ramp: {{}}` has the steps")
+    return routes.ramp.steps

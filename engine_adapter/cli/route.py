@@ -1,0 +1,97 @@
+"""`draftgate route`: the router, until it is stopped."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine_adapter.cli.options import usable
+from engine_adapter.errors import RoutesFileError
+from engine_adapter.router import explanation, opening, routes_file
+from engine_adapter.router.decision import Control
+from engine_adapter.router.routes_file import CollectorSection, Listen, Routes
+from engine_adapter.router.server import serve
+from engine_adapter.router.settings import RouterSettings
+
+_FIRST_ANSWER_S = 3.0
+
+
+def route(
+    file: Annotated[Path, typer.Argument(help="The routes file (YAML).")],
+    collector: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to follow; wins over the file's."
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; wins over the file's; 0 takes a free one."),
+    ] = None,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what goes where, in words, and end.")
+    ] = False,
+) -> None:
+    """Mirror, split or switch off a candidate's traffic, behind one OpenAI-compatible address.
+
+    Point clients at http://HOST:PORT/v1. Ctrl-C ends it; streams in flight finish.
+
+    Example: draftgate route routes.yaml --check && draftgate route routes.yaml
+    """
+    with usable():
+        routes = _overridden(routes_file.read(file), collector, port)
+        settings = opening.settings_of(routes)
+        for line in explanation.of_routes(routes):
+            typer.echo(line)
+        if not check:
+            logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+            _serve(routes, settings)
+
+
+def _overridden(routes: Routes, collector: str | None, port: int | None) -> Routes:
+    update: dict[str, CollectorSection | Listen] = {}
+    if collector is not None:
+        update["collector"] = routes.collector.model_copy(update={"url": collector})
+    if port is not None:
+        update["listen"] = routes.listen.model_copy(update={"port": port})
+    return routes.model_copy(update=update)
+
+
+def _serve(routes: Routes, settings: RouterSettings) -> None:
+    with opening.follower_of(routes) as follower:
+        if not follower.wait_for_answer(_FIRST_ANSWER_S):
+            typer.echo(f"the collector does not answer yet: {follower.trouble or 'still waiting'}")
+        for line in explanation.of_known(follower.known, ramped=routes.ramp is not None):
+            typer.echo(line)
+        control = opening.control_of(routes, follower)
+        try:
+            asyncio.run(_until_stopped(settings, control, _listening))
+        except OSError as exc:
+            raise RoutesFileError(
+                f"listen: {settings.host}:{settings.port} cannot be listened on "
+                f"({exc.strerror or exc}); choose another with `listen.port` or --port"
+            ) from exc
+
+
+def _listening(url: str) -> None:
+    typer.echo(f"listening at {url}/v1; state at {url}/router/state")
+
+
+async def _until_stopped(
+    settings: RouterSettings, control: Control, ready: Callable[[str], None]
+) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    loop, task = (
+        asyncio.get_running_loop(),
+        asyncio.create_task(serve(settings, control, ready=ready)),
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
