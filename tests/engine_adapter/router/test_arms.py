@@ -66,7 +66,7 @@ def test_a_candidate_that_is_not_there_is_left_alone_after_some_failures() -> No
         with routing(baseline.url, NOBODY, CANDIDATES, **settings) as router:
             assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5
             assert router.counted("fallbacks") == {"connection_refused": 3, "breaker_open": 2}
-            assert router.state()["candidate_breaker_open"]
+            assert router.state()["arms"]["candidate"]["breaker_open"]
         assert len(baseline.log()) == 5
 
 
