@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
+OPENAI_JS = ROOT / "tests" / "engine_adapter" / "router" / "js"
 AXE = ROOT / "tests" / "dashboard" / "axe"
 ENVIRONMENTS = ROOT / ".venv-clients"
 METRICS = ROOT / "tests" / "evals" / "adapters" / "pins"
@@ -44,6 +45,13 @@ def javascript() -> Path:
     """Return the folder with the JavaScript client and its packages."""
     folder = _packages(SOURCES / "js", "js")
     shutil.copy(SOURCES / "js" / "client.mjs", folder)
+    return folder
+
+
+def openai_javascript() -> Path:
+    """Return the folder with the JavaScript program that uses OpenAI's SDK."""
+    folder = _packages(OPENAI_JS, "openai-js")
+    shutil.copy(OPENAI_JS / "client.mjs", folder)
     return folder
 
 
@@ -100,4 +108,5 @@ if __name__ == "__main__":
         python_of(client)
     if not sys.argv[1:] and shutil.which("npm") is not None:
         javascript()
+        openai_javascript()
         axe()

@@ -31,13 +31,16 @@ def known(folder: Path) -> dict[str, Target]:
     }
 
 
-def installed_version(folder: Path, package: str) -> str:
-    """Return the version of a peer's package, installing it where it is missing."""
+def installed_version(folder: Path, package: str, requirement: str | None = None) -> str:
+    """Return the version of a peer's package, installing it where it is missing.
+
+    A requirement names extras besides, such as `litellm[proxy]`.
+    """
     environment = folder / package
     if not (environment / "bin" / "python").exists():
         print(f"installing {package} into {environment}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)  # noqa: S603
-        _python(environment, "-m", "pip", "install", "--quiet", package)
+        _python(environment, "-m", "pip", "install", "--quiet", requirement or package)
     code = f"from importlib.metadata import version; print(version({package!r}))"
     return _python(environment, "-c", code).strip()
 

@@ -101,15 +101,16 @@ class AnswerReader:
         """
         _raise_reported(document)
         for name in ("id", "model"):
-            if (value := text(document, name)) is not None:
+            if isinstance(value := document.get(name), str):
                 self._named[name] = value
-        if isinstance(usage := within(document, "usage"), Mapping):
+        usage = document.get("usage")
+        if usage is not None and isinstance(usage, Mapping):
             self._usage = usage
-        choices = objects(document, "choices")
-        self.several_choices |= any(count(choice, "index") for choice in choices)
         piece = None
-        for choice in choices:
-            if not count(choice, "index"):
+        for choice in objects(document, "choices"):
+            if count(choice, "index"):
+                self.several_choices = True
+            else:
                 piece = self._choice(choice)
         return self.observe(document, piece)
 
@@ -154,22 +155,25 @@ class AnswerReader:
         return replace(self.setup.configured, source=source.value, **counts)
 
     def _choice(self, choice: JsonObject) -> Piece | None:
-        self.finish(within(choice, "finish_reason"))
-        part = within(choice, "delta") or within(choice, "message") or {}
+        self.finish(choice.get("finish_reason"))
+        part = choice.get("delta") or choice.get("message") or {}
         words = text(part, "content") or text(choice, "text") or ""
         self.add(words)
-        ids = within(choice, "token_ids")
+        ids = choice.get("token_ids")
         tokens = len(ids) if isinstance(ids, list) else None
-        thought = text(part, "reasoning_content") or text(part, "reasoning")
-        if words or tokens or thought or within(part, "tool_calls"):
+        if words or tokens or _thought(part) or within(part, "tool_calls"):
             return Piece(text=words, tokens=tokens)
         return None
 
 
+def _thought(part: object) -> str | None:
+    return text(part, "reasoning_content") or text(part, "reasoning")
+
+
 def _raise_reported(document: JsonObject) -> None:
     """Raise the error that an engine sent in place of an answer, whichever shape it has."""
-    error = within(document, "error")
-    if error is None and text(document, "object") == "error":
+    error = document.get("error")
+    if error is None and document.get("object") == "error":
         error = document
     if not error:
         return

@@ -78,6 +78,12 @@ class AnswerEdit:
         member = self._asked.member
         if member is None or not isinstance(document, dict) or member not in document:
             return text
-        if member == "timings" and within(document, "choices", 0, "finish_reason") is not None:
+        if member == "timings" and not _goes_on(document):
             return text  # llama.cpp says them at the end in any case
         return without_members(text, member.__eq__)
+
+
+def _goes_on(document: Any) -> bool:  # Any: the engine's JSON
+    """Say whether the event is one of an answer that has not ended."""
+    choice = within(document, "choices", 0)
+    return choice is not None and within(choice, "finish_reason") is None

@@ -5,11 +5,13 @@ the control decides.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.router.counts import Counts
@@ -49,6 +51,7 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
             request_factory=partial(_request, settings.limits.body_bytes),
             handler_cancellation=True,  # a client that leaves ends the engine's work
             access_log=None,
+            logger=_logger(),
             auto_decompress=False,
         )
         runner = web.ServerRunner(server, shutdown_timeout=_FINISH_S)
@@ -78,6 +81,21 @@ async def _exporting(settings: RouterSettings, counts: Counts) -> AsyncIterator[
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await queue.close()
+
+
+def _logger() -> logging.Logger:
+    """Return where failures of the server itself are logged."""
+    logger = logging.getLogger("draftgate.router")
+    if not any(isinstance(known, _Discreet) for known in logger.filters):
+        logger.addFilter(_Discreet())
+    return logger
+
+
+class _Discreet(logging.Filter):
+    """Leaves out requests that are not HTTP: the message quotes their bytes, keys included."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def _request(most_bytes: int, *given: object) -> web.BaseRequest:
