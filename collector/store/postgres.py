@@ -34,8 +34,12 @@ class _TextDumper(StrDumperUnknown):
         return super().dump(obj.replace("\0", "\ufffd"))
 
 
-def create(url: URL, *, busy_timeout_s: float) -> Engine:
-    """Return an engine on a PostgreSQL database; nothing is opened yet."""
+def create(url: URL, *, busy_timeout_s: float, silent_s: float | None = None) -> Engine:
+    """Return an engine on a PostgreSQL database; nothing is opened yet.
+
+    A writer that holds the lock and says nothing for `silent_s` is ended by whoever waits for it;
+    None: never, as where writers write to another database meanwhile, silently but alive.
+    """
     engine = create_engine(
         url,
         hide_parameters=True,  # an error's message would hold rows, and so text, in the log
@@ -60,8 +64,9 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
             try:
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})")
             except OperationalError as exc:
-                if isinstance(exc.orig, psycopg.errors.LockNotAvailable):
-                    _end_stalled(connection.connection.driver_connection, busy_timeout_s)
+                refused = isinstance(exc.orig, psycopg.errors.LockNotAvailable)
+                if refused and silent_s is not None:
+                    _end_stalled(connection.connection.driver_connection, silent_s)
                 raise
 
     event.listen(engine, "connect", on_connect)
@@ -72,8 +77,8 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
 def _end_stalled(driver: Any, patience_s: float) -> None:  # Any: psycopg's connection
     """End the transaction that holds the writers' lock if its process says nothing any more.
 
-    Only one that the server has waited for, for as long as we waited for the lock: one that works,
-    however slowly, is left alone.
+    Only one that the server itself has waited for so long: one whose statement runs is left alone,
+    however slow it is.
     """
     low = _WRITER_LOCK & 0xFFFF_FFFF
     key = {"high": _WRITER_LOCK >> 32, "low": low, "patience_s": patience_s}
