@@ -50,7 +50,10 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         store = await run_in_threadpool(
-            Store.open, settings.database_url, busy_timeout_s=settings.busy_timeout_s
+            Store.open,
+            settings.database_url,
+            analytics_url=settings.analytics_url,
+            busy_timeout_s=settings.busy_timeout_s,
         )
         counters = Counters()
         ingest = Ingest(store, max_queue_bytes=settings.max_queue_bytes, counters=counters)

@@ -114,9 +114,14 @@ class Client:
         # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.app import create_app  # noqa: PLC0415
         from collector.asgi_transport import InProcessTransport  # noqa: PLC0415
-        from collector.settings import Settings  # noqa: PLC0415
+        from collector.settings import Settings, analytics_url  # noqa: PLC0415
 
-        app = create_app(Settings(database_url=database_url, capture_content=capture_content))
+        settings = Settings(
+            database_url=database_url,
+            analytics_url=analytics_url(),
+            capture_content=capture_content,
+        )
+        app = create_app(settings)
         try:
             transport = InProcessTransport(app, app.router.lifespan_context(app))
         except StoreError as exc:

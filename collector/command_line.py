@@ -44,9 +44,14 @@ def fail(message: str) -> NoReturn:
 
 
 @contextmanager
-def open_store(settings: Settings) -> Iterator[Store]:
+def open_store(settings: Settings, *, relational_only: bool = False) -> Iterator[Store]:
     """Open the database, creating it or bringing it to the newest schema, and close it again."""
-    store = Store.open(settings.database_url, busy_timeout_s=settings.busy_timeout_s)
+    store = Store.open(
+        settings.database_url,
+        analytics_url=settings.analytics_url,
+        relational_only=relational_only,
+        busy_timeout_s=settings.busy_timeout_s,
+    )
     try:
         yield store
     finally:

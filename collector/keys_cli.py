@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from collector.api_key import ApiKey, Scope
 from collector.command_line import Database, one_line_errors, open_store
 from collector.errors import SettingsError
 from collector.settings import of_options
+from collector.store import Store
 from collector.store import keys as stored_keys
 
 app = typer.Typer(no_args_is_help=True, help="Look after API keys.")
@@ -56,7 +58,7 @@ def create(
                 now_unix_ns + durations.seconds("--expires", expires) * _NS if expires else None
             ),
         )
-        with open_store(of_options(database_url=database)) as store, store.transaction() as to:
+        with _opened(database) as store, store.transaction() as to:
             stored_keys.add(to, key)
     typer.echo(
         f"key {key.id} for {name}: {', '.join(sorted(key.scopes))}; "
@@ -78,7 +80,7 @@ def list_(
     """
     with (
         one_line_errors(),
-        open_store(of_options(database_url=database)) as store,
+        _opened(database) as store,
         store.read() as connection,
     ):
         found = stored_keys.newest_first(connection)
@@ -106,7 +108,7 @@ def revoke(
     """
     with (
         one_line_errors(),
-        open_store(of_options(database_url=database)) as store,
+        _opened(database) as store,
         store.transaction() as connection,
     ):
         key = stored_keys.by_id(connection, id_)
@@ -115,6 +117,11 @@ def revoke(
         stored_keys.revoke(connection, id_, time.time_ns())
     earlier = " already" if key.revoked_unix_ns is not None else ""
     typer.echo(f"key {id_} ({key.name}) is revoked{earlier}")
+
+
+def _opened(database: str | None) -> AbstractContextManager[Store]:
+    # Not ClickHouse: keys are not there, and a collector may hold chdb's folder.
+    return open_store(of_options(database_url=database), relational_only=True)
 
 
 def _until(key: ApiKey) -> str:

@@ -26,6 +26,8 @@ class Settings:
     """How a collector is deployed."""
 
     database_url: str = DEFAULT_DATABASE_URL
+    analytics_url: str | None = None
+    """Of the ClickHouse that holds what grows with traffic; None: the database holds it too."""
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     grpc_port: int | None = DEFAULT_GRPC_PORT
@@ -63,6 +65,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
     default = Settings()
     return Settings(
         database_url=env.get("DRAFTGATE_DATABASE_URL") or default.database_url,
+        analytics_url=analytics_url(env),
         host=env.get("DRAFTGATE_HOST") or default.host,
         port=int(_number(env, "DRAFTGATE_PORT", default.port, highest=65535)),
         grpc_port=_grpc_port(env),
@@ -83,6 +86,12 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),
         log_level=_choice(env, "DRAFTGATE_LOG_LEVEL", default.log_level),
     )
+
+
+def analytics_url(environment: Mapping[str, str] | None = None) -> str | None:
+    """Return the URL of the ClickHouse that belongs to the database; None where there is none."""
+    env = os.environ if environment is None else environment
+    return env.get("DRAFTGATE_ANALYTICS_URL") or None
 
 
 def _grpc_port(env: Mapping[str, str]) -> int | None:

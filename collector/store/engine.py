@@ -1,8 +1,8 @@
 """The database: opening it, reading from it, writing to it."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from collector.store import (
     upkeep_lease,
 )
 from collector.store.batch import Batch
+from collector.store.clickhouse import AnalyticsConnection, ClickHouse, analytics_of, placement
+from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.rollups import fold
 from collector.store.writer import Writer
 
@@ -35,8 +37,15 @@ class Store:
     Reads may run in many threads at once. Writes exclude each other, across processes too.
     """
 
-    def __init__(self, engine: Engine, where: str, busy_timeout_s: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        where: str,
+        busy_timeout_s: float,
+        clickhouse: ClickHouse | None = None,
+    ) -> None:
         self._engine = engine
+        self._clickhouse = clickhouse
         self._busy_timeout_s = busy_timeout_s
         # Between threads of one process, for SQLite's own wait sleeps up to 100 ms at a time.
         self._writing = threading.Lock()
@@ -44,8 +53,18 @@ class Store:
         self._identity = sqlite_file.identity(engine.url)
 
     @classmethod
-    def open(cls, database_url: str, *, busy_timeout_s: float = 5.0) -> "Store":
+    def open(
+        cls,
+        database_url: str,
+        *,
+        analytics_url: str | None = None,
+        relational_only: bool = False,
+        busy_timeout_s: float = 5.0,
+    ) -> "Store":
         """Open the database, creating it or bringing it to the newest schema where needed.
+
+        With an `analytics_url`, what grows with traffic is in a ClickHouse beside it; who wants
+        nothing of that opens it `relational_only`.
 
         Raises `StoreError` for a URL that is not supported, for a file that is no database or
         not ours, and for one that cannot be written; such a file is left as it is. A PostgreSQL
@@ -63,14 +82,19 @@ class Store:
             with faults.translated(where), engine.connect() as connection, connection.begin():
                 current = migrate.is_current(connection)
             if not current:
-                with _writing(engine, where) as connection:
+                with _writing(engine.connect, where) as connection:
                     migrate.upgrade(connection, where=where)
                 if url.drivername == "sqlite":
                     sqlite_file.use_write_ahead_log(engine)
+            clickhouse = None
+            if not relational_only:
+                with faults.translated(where), engine.connect() as connection:
+                    placement.check(connection, where, analytics=analytics_url is not None)
+                clickhouse = None if analytics_url is None else ClickHouse.open(analytics_url)
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, where, busy_timeout_s)
+        return cls(engine, where, busy_timeout_s, clickhouse)
 
     @property
     def engine(self) -> Engine:
@@ -85,19 +109,19 @@ class Store:
         """
         with (
             faults.translated(self._where),
-            self._engine.connect() as connection,
+            self._connect() as connection,
             connection.begin(),
         ):
             yield connection
 
     def check(self) -> None:
-        """Raise `StoreUnavailableError` unless the database can be read."""
+        """Raise `StoreUnavailableError` unless the database can be read, ClickHouse too."""
         with self.read() as connection:
             connection.execute(select(tables.span.c.id).limit(1))
 
     def check_writable(self) -> None:
         """Raise `StoreUnavailableError` unless the database can be written."""
-        with _writing(self._engine, self._where) as connection:
+        with self._write() as connection:
             connection.execute(delete(tables.series).where(false()))
 
     def write(self, batch: Batch) -> int:
@@ -109,7 +133,7 @@ class Store:
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
-            return Writer(connection).write(batch)
+            return _writer(connection).write(batch)
 
     def fold(self, *, at_most: int) -> int:
         """Fold pending rollup deltas into minutes and hours, and return how many."""
@@ -127,7 +151,7 @@ class Store:
             rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
             if rows:
                 pair_counts.add_late(connection, rows)
-                Writer(connection).write_generations(rows)
+                _writer(connection).write_generations(rows)
                 leases.add_late(connection, rows)
             return len(rows)
 
@@ -163,10 +187,18 @@ class Store:
         if not self._writing.acquire(timeout=self._busy_timeout_s):
             raise StoreUnavailableError(f"{self._where}: is being written to; try again")
         try:
-            with _writing(self._engine, self._where) as connection:
+            with self._write() as connection:
                 yield connection
         finally:
             self._writing.release()
+
+    def _connect(self) -> Connection:
+        if self._clickhouse is None:
+            return self._engine.connect()
+        return AnalyticsConnection(self._engine, self._clickhouse)
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return _writing(self._connect, self._where)
 
     def vacuum(self) -> None:
         """Give deleted rows' space back to the system, and renew the planner's statistics."""
@@ -187,6 +219,12 @@ class Store:
 
     def size_bytes(self) -> int:
         """Return the size of the database, the log of recent writes of an SQLite file included."""
+        analytics = 0
+        if self._clickhouse is not None:
+            analytics = sum(size for _, size in self._clickhouse.sizes().values())
+        return analytics + self._own_size_bytes()
+
+    def _own_size_bytes(self) -> int:
         if self._engine.dialect.name == "postgresql":
             with self.read() as connection:
                 return postgres.size_bytes(connection)
@@ -195,6 +233,8 @@ class Store:
     def close(self) -> None:
         """Close every connection; may be called twice."""
         self._engine.dispose()
+        if self._clickhouse is not None:
+            self._clickhouse.close()
 
 
 def exists(database_url: str) -> bool:
@@ -224,11 +264,16 @@ def _parse(database_url: str) -> URL:
     return url
 
 
+def _writer(connection: Connection) -> Writer:
+    analytics = analytics_of(connection)
+    return Writer(connection) if analytics is None else ClickHouseWriter(analytics)
+
+
 @contextmanager
-def _writing(engine: Engine, where: str) -> Iterator[Connection]:
+def _writing(connect: Callable[[], Connection], where: str) -> Iterator[Connection]:
     with (
         faults.translated(where),
-        engine.connect().execution_options(writes=True) as connection,
+        connect().execution_options(writes=True) as connection,
         connection.begin(),
     ):
         yield connection

@@ -6,11 +6,12 @@ the trace on, and no client was instrumented) is a generation by itself.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, RowMapping, delete, select, update
 
+from collector.store.clickhouse import analytics_of
 from collector.store.generation_rows import Row
 from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
@@ -20,6 +21,17 @@ from collector.store.tables import span_key as k
 PATIENCE_S: Final = 600
 ADDED: Final = ("server_ttft_s", "queue_s", "prefill_s", "decode_s")
 """What an engine's span adds to the client's generation, where that does not say it itself."""
+
+CLIENT_COLUMNS: Final = (
+    "rollout",
+    "arm",
+    "cohort",
+    "start_unix_ns",
+    "end_unix_ns",
+    "error_type",
+    *ADDED,
+)
+"""What is read of the client's generation."""
 
 _MOST_ANCESTORS: Final = 32
 _KEYS_A_QUERY: Final = 500
@@ -31,6 +43,33 @@ class Joined(NamedTuple):
     generation: Row
     """Its rollout, arm, cohort and times."""
     added: dict[str, float]
+
+
+class Known(NamedTuple):
+    """A span of the trace."""
+
+    span_id: bytes
+    parent_span_id: bytes | None
+    generation_id: int | None
+    """Where it is a generation."""
+
+
+class Client(NamedTuple):
+    """A generation that engines' spans add to."""
+
+    generation: Row
+    """Its `CLIENT_COLUMNS`, without those that are NULL."""
+
+    @classmethod
+    def of(cls, row: RowMapping) -> "Client":
+        """Return the one whose columns these are."""
+        return cls({name: row[name] for name in CLIENT_COLUMNS if row[name] is not None})
+
+    def add(self, fields: Mapping[str, Any]) -> dict[str, float]:
+        """Take what the generation does not say itself, and return it."""
+        added = {n: fields[n] for n in ADDED if n in fields and n not in self.generation}
+        self.generation.update(added)
+        return added
 
 
 def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> dict[str, Any]:
@@ -52,6 +91,11 @@ def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
     if connection.scalar(select(e.c.id).limit(1)) is None:
         return []  # most collectors never see one
     wanted = list(dict.fromkeys(trace_ids))
+    if (analytics := analytics_of(connection)) is not None:
+        # Not at the top: that one is made of this one's parts.
+        from collector.store.clickhouse import engine_spans as there  # noqa: PLC0415
+
+        return there.join(analytics, wanted)
     joined = []
     for at in range(0, len(wanted), _KEYS_A_QUERY):
         waiting = connection.execute(
@@ -88,39 +132,38 @@ def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) ->
 
 
 def _client_of(connection: Connection, trace_id: bytes, parent_span_id: bytes) -> int | None:
+    spans = connection.execute(
+        select(s.c.span_id, s.c.parent_span_id, g.c.id.label("generation_id"))
+        .join_from(k, s, s.c.id == k.c.id)
+        .outerjoin(g, g.c.id == s.c.id)
+        .where(k.c.trace_id == trace_id)
+    )
+    return client_of([Known(*row) for row in spans], parent_span_id)
+
+
+def client_of(spans: Sequence[Known], parent_span_id: bytes) -> int | None:
     """Return the id of the nearest generation above the engine's span.
 
     Where the spans between were not sent, the trace's only generation will do.
     """
-    spans = connection.execute(
-        select(s.c.id, s.c.span_id, s.c.parent_span_id, g.c.id.label("generation_id"))
-        .join_from(k, s, s.c.id == k.c.id)
-        .outerjoin(g, g.c.id == s.c.id)
-        .where(k.c.trace_id == trace_id)
-    ).all()
-    by_id = {row.span_id: row for row in spans}
+    by_id = {known.span_id: known for known in spans}
     above: bytes | None = parent_span_id
     for _ in range(_MOST_ANCESTORS):
-        row = by_id.get(above) if above is not None else None
-        if row is None:
+        known = by_id.get(above) if above is not None else None
+        if known is None:
             break
-        if row.generation_id is not None:
-            return int(row.generation_id)
-        above = row.parent_span_id
-    generations = [row.generation_id for row in spans if row.generation_id is not None]
-    return int(generations[0]) if len(generations) == 1 else None
+        if known.generation_id is not None:
+            return known.generation_id
+        above = known.parent_span_id
+    generations = [known.generation_id for known in spans if known.generation_id is not None]
+    return generations[0] if len(generations) == 1 else None
 
 
 def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> Joined:
-    columns = ("rollout", "arm", "cohort", "start_unix_ns", "end_unix_ns", "error_type", *ADDED)
-    row = (
-        connection.execute(select(*(g.c[name] for name in columns)).where(g.c.id == generation_id))
-        .mappings()
-        .one()
-    )
-    added: dict[str, float] = {
-        name: fields[name] for name in ADDED if name in fields and row[name] is None
-    }
+    columns = [g.c[name] for name in CLIENT_COLUMNS]
+    row = connection.execute(select(*columns).where(g.c.id == generation_id)).mappings().one()
+    client = Client.of(row)
+    added = client.add(fields)
     if added:
         connection.execute(update(g).where(g.c.id == generation_id).values(**added))
-    return Joined({name: row[name] for name in columns if row[name] is not None}, added)
+    return Joined(client.generation, added)

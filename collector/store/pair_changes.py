@@ -59,7 +59,7 @@ def since(connection: Connection, rollout: str, place: Place) -> Changes:
 
 def _newest(connection: Connection) -> Place:
     last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Place(last, connection.scalar(select(func.max(s.c.revision))) or 0)
+    return Place(last, scores.newest_revision(connection))
 
 
 def _generation_after(connection: Connection, rollout: str, place: Place, newest: Place) -> int:

@@ -24,10 +24,14 @@ from sqlalchemy import (
 
 from collector.contract import Arm
 from collector.store import progress
+from collector.store.clickhouse import analytics_of
+from collector.store.clickhouse import pair_counts as there
 from collector.store.generation_rows import Row
 from collector.store.tables import generation as g
 from collector.store.tables import pair_count
 
+_AT_MOST_ON_CLICKHOUSE = 200_000
+"""There a piece costs more than what is in it."""
 _KEY = ("rollout", "prompt_id", "repeat", "arm")
 
 
@@ -53,6 +57,8 @@ def any_uncounted(connection: Connection) -> bool:
 def advance(connection: Connection, *, at_most: int) -> int:
     """Count the pairs of the next generations; return how many generations were looked at."""
     last = _last(connection)
+    if analytics_of(connection) is not None:
+        at_most = max(at_most, _AT_MOST_ON_CLICKHOUSE)
     ids = connection.scalars(
         select(g.c.id).where(g.c.id > last).order_by(g.c.id).limit(at_most)
     ).all()
@@ -91,6 +97,16 @@ def leave_out(connection: Connection, before: int) -> None:
     """
     floor = progress.read(connection, progress.RETAINED_FROM)
     last = _last(connection)
+    if (analytics := analytics_of(connection)) is not None:
+        broken = there.broken(analytics, floor, before, last)
+    else:
+        broken = _broken(connection, floor, before, last)
+    _add(connection, {rollout: -count for rollout, count in broken.items()})
+    progress.reach(connection, progress.RETAINED_FROM, before)
+
+
+def _broken(connection: Connection, floor: int, before: int, last: int) -> dict[str, int]:
+    """Count the pairs up to `last` that are none without the generations before an id."""
     keys = _keys(g.c.id >= floor, g.c.id < before, g.c.id <= last)
     counted = [_first(keys, arm, floor, last) for arm in Arm]
     left = [_first(keys, arm, before, last) for arm in Arm]
@@ -100,8 +116,7 @@ def leave_out(connection: Connection, before: int) -> None:
         .where(or_(*(side.is_(None) for side in left)))
         .group_by(keys.c.rollout)
     )
-    _add(connection, {rollout: -count for rollout, count in rows})
-    progress.reach(connection, progress.RETAINED_FROM, before)
+    return {rollout: count for rollout, count in rows}  # noqa: C416  # rows are not pairs to mypy
 
 
 def forget(connection: Connection) -> None:
@@ -139,6 +154,8 @@ def _counted(connection: Connection, key: tuple[object, ...], last: int) -> bool
 def _completed(connection: Connection, after: int, up_to: int | None) -> dict[str, int]:
     """Count the pairs that became complete with a generation in (after, up_to]."""
     floor = progress.read(connection, progress.RETAINED_FROM)
+    if (analytics := analytics_of(connection)) is not None:
+        return there.completed(analytics, after, up_to, floor)
     arrived = [g.c.id > after] if up_to is None else [g.c.id > after, g.c.id <= up_to]
     keys = _keys(*arrived, g.c.id >= floor)
     baseline, candidate = (_first(keys, arm, floor, up_to) for arm in Arm)

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, text
 from collector.store import tables
 
 _DAY_S: Final = 86_400
-_DAY_BITS: Final = 32
+DAY_BITS: Final = 32
+"""Of an id, for the rows of one day."""
 
 BY_DAY: Final = (tables.span, tables.content, tables.generation)
 """The tables of which a day can be dropped."""
@@ -21,12 +22,12 @@ def first_id_of(unix_s: float) -> int:
 
 def first_id_of_day(day: int) -> int:
     """Return the first id of the day, counted from 1970-01-01."""
-    return day << _DAY_BITS
+    return day << DAY_BITS
 
 
 def day_of(id_: int) -> int:
     """Return the day of an id, counted from 1970-01-01."""
-    return id_ >> _DAY_BITS
+    return id_ >> DAY_BITS
 
 
 def ensure(connection: Connection, id_: int) -> None:
@@ -42,7 +43,7 @@ def ensure(connection: Connection, id_: int) -> None:
             connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")
             connection.exec_driver_sql(
                 f"ALTER TABLE {table.name} ATTACH PARTITION {name} "
-                f"FOR VALUES FROM ({day << _DAY_BITS}) TO ({day + 1 << _DAY_BITS})"
+                f"FOR VALUES FROM ({day << DAY_BITS}) TO ({day + 1 << DAY_BITS})"
             )
 
 

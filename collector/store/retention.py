@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, Select, delete, func, select, text
 
 from collector.store import pair_counts, partitions, progress
+from collector.store.clickhouse import AnalyticsConnection, analytics_of
+from collector.store.clickhouse import retention as clickhouse_retention
 from collector.store.tables import (
     content,
     engine_sample,
@@ -108,6 +110,8 @@ def _count(connection: Connection, counted: Select[int]) -> int:
 
 
 def _delete_content(connection: Connection, before: int) -> int:
+    if (analytics := analytics_of(connection)) is not None:
+        return clickhouse_retention.drop_days(analytics, content.name, before)
     if connection.dialect.name == "postgresql":
         return _drop_day(connection, content.name, before)
     c = content.c.id
@@ -123,6 +127,8 @@ def _delete_spans(connection: Connection, before: int) -> int:
         for table in partitions.BY_DAY:
             if _drop_day(connection, table.name, floor):
                 return 1
+    if (analytics := analytics_of(connection)) is not None:
+        return _delete_days_clickhouse(analytics, floor, before)
     s = span.c.id
     piece = select(s).where(s >= floor, s < before).order_by(s).limit(_ROWS)
     last = _last_of(connection, piece)
@@ -138,6 +144,21 @@ def _delete_spans(connection: Connection, before: int) -> int:
     if connection.dialect.name == "postgresql":
         return _forget_keys_postgres(connection, floor, end)
     return _delete_rows_sqlite(connection, end)
+
+
+def _delete_days_clickhouse(connection: AnalyticsConnection, floor: int, before: int) -> int:
+    """Delete all days that end by the id, and what is kept elsewhere of their spans."""
+    if floor < before:
+        _note_latest_start(connection, floor, before)
+        pair_counts.leave_out(connection, before)
+        connection.execute(delete(engine_span).where(engine_span.c.id < before))
+        clickhouse_retention.forget_judged(connection, before)
+    # Also where the days are noted as gone: whoever noted it may have ended there.
+    dropped = sum(
+        clickhouse_retention.drop_days(connection, table.name, before)
+        for table in (span_key, *partitions.BY_DAY)
+    )
+    return dropped or int(floor < before)
 
 
 def _note_latest_start(connection: Connection, floor: int, end: int) -> None:
@@ -211,6 +232,8 @@ def _delete_minutes(connection: Connection, before_unix_s: int) -> int:
     m = rollup_minute.c
     if progress.read(connection, progress.MINUTES_FROM) < before_unix_s:
         progress.reach(connection, progress.MINUTES_FROM, before_unix_s)
+    if (analytics := analytics_of(connection)) is not None:
+        return clickhouse_retention.delete_minutes(analytics, before_unix_s)
     done = 0
     for id_ in connection.scalars(select(series.c.id)).all():
         first = connection.scalar(select(func.min(m.start_unix_s)).where(m.series_id == id_))

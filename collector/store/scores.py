@@ -2,17 +2,19 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
+from collector.store.clickhouse import analytics_of
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 
 _IDS_A_QUERY = 1000
+_IDS_A_QUERY_ON_CLICKHOUSE = 16_000
 _COLUMNS = (
     s.c.trace_id,
     s.c.span_id,
@@ -81,12 +83,12 @@ def page(
 def of_generations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:
     """Return the scores of these generations by id, ordered; none, no entry."""
     found: dict[int, list[Score]] = defaultdict(list)
-    for at in range(0, len(ids), _IDS_A_QUERY):
+    for some in _of_some(connection, ids):
         # By way of generation: SQLite would scan all scores for a list of (trace id, span id).
         rows = connection.execute(
             select(g.c.id, *_COLUMNS)
             .join_from(g, s, _OF_GENERATION)
-            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+            .where(*some)
             .order_by(s.c.metric, s.c.evaluator, s.c.version)
         )
         for row in rows:
@@ -111,11 +113,11 @@ def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[
     None is one whose latest score is a reason why there is no value.
     """
     latest: dict[str, dict[int, tuple[int, float | None]]] = defaultdict(dict)
-    for at in range(0, len(ids), _IDS_A_QUERY):
+    for some in _of_some(connection, ids):
         rows = connection.execute(
             select(g.c.id, s.c.metric, s.c.value, s.c.revision)
             .join_from(g, s, _OF_GENERATION)
-            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+            .where(*some)
         )
         for id_, metric, value, revision in rows:
             known = latest[metric].get(id_)
@@ -133,16 +135,36 @@ def first_posts(connection: Connection, ids: Sequence[int]) -> dict[str, dict[in
     Scores that are posted again, or by another evaluator, do not change it.
     """
     found: dict[str, dict[int, int]] = defaultdict(dict)
-    for at in range(0, len(ids), _IDS_A_QUERY):
+    for some in _of_some(connection, ids):
         rows = connection.execute(
             select(g.c.id, s.c.metric, func.min(s.c.first_revision))
             .join_from(g, s, _OF_GENERATION)
-            .where(g.c.id.in_(ids[at : at + _IDS_A_QUERY]))
+            .where(*some)
             .group_by(g.c.id, s.c.metric)
         )
         for id_, metric, revision in rows:
             found[metric][id_] = revision
     return found
+
+
+def newest_revision(connection: Connection) -> int:
+    """Return the revision of the last post; 0 where there is none."""
+    if (analytics := analytics_of(connection)) is not None:
+        # Of every row: to see which ones are replaced takes far longer.
+        newest = analytics.ask("SELECT max(revision) FROM score", final=False)
+        return newest.column(0)[0].as_py() or 0
+    return connection.scalar(select(func.max(s.c.revision))) or 0
+
+
+def _of_some(connection: Connection, ids: Sequence[int]) -> Iterator[list[ColumnElement[bool]]]:
+    """Yield conditions on generations joined with scores, for some of these ids at a time."""
+    clickhouse = analytics_of(connection) is not None
+    size = _IDS_A_QUERY_ON_CLICKHOUSE if clickhouse else _IDS_A_QUERY
+    for at in range(0, len(ids), size):
+        some = g.c.id.in_(ids[at : at + size])
+        # It joins with the whole table, unless that is narrowed by itself.
+        near = [s.c.trace_id.in_(select(g.c.trace_id).where(some))] if clickhouse else []
+        yield [some, *near]
 
 
 def _score(row: Any) -> Score:  # Any: a row of _COLUMNS

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Column, Connection, Row, Select, select, tuple_
 
 from collector.contract import Arm, PairKey
+from collector.store.clickhouse import analytics_of
 from collector.store.tables import generation as g
 
 REQUIRED = (
@@ -31,6 +32,8 @@ _ARM = 2
 _AGE = itemgetter(3, 4, 5)
 _ID = 6
 _ROWS_A_FETCH = 1000
+_MOST_ROWS_A_FETCH = 16_000
+"""Of ClickHouse, unless one pair has more."""
 _PROMPTS_A_QUERY = 1000
 
 
@@ -74,19 +77,44 @@ def read(
     Whoever does not read to the end must close it. Of the generations whose ids are at most
     `up_to`, or of all; `only` asks for the pair of one key.
     """
-    statement = _rows_of(wanted, rollout)
-    if after is not None:
-        statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
+    statement = _rows_of(wanted, rollout).order_by(g.c.prompt_id, g.c.repeat)
     if only is not None:
         statement = statement.where(g.c.prompt_id == only.prompt_id, g.c.repeat == only.repeat)
-    found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(
-        statement.order_by(g.c.prompt_id, g.c.repeat)
-    )
+    if analytics_of(connection) is not None:
+        here = statement if up_to is None else statement.where(g.c.id <= up_to)
+        yield from _in_pieces(connection, here, after)
+        return
+    if after is not None:
+        statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
+    found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(statement)
     with closing(found):
         # Not in SQL: it would be a reason to take the rows in the order of ids, and sort them all.
         rows = found if up_to is None else (row for row in found if row[_ID] <= up_to)
         for key, group in groupby(rows, key=_KEY):
             yield _sides(PairKey(*key), list(group))
+
+
+def _in_pieces(
+    connection: Connection, statement: Select[Any], after: PairKey | None
+) -> Generator[Sides, None, None]:
+    """Yield pairs from one answer after the other: there an answer comes whole."""
+    size = _ROWS_A_FETCH
+    while True:
+        rest = statement
+        if after is not None:
+            # The first condition lets the index skip; the second is exact.
+            beyond = tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after)
+            rest = rest.where(g.c.prompt_id >= after.prompt_id, beyond)
+        rows = connection.execute(rest.limit(size)).all()
+        pairs = [_sides(PairKey(*key), list(group)) for key, group in groupby(rows, key=_KEY)]
+        if len(rows) < size:
+            yield from pairs
+            return
+        # There may be more of the last one.
+        yield from pairs[:-1]
+        if len(pairs) > 1:
+            after = pairs[-2].key
+        size = min(size * 4, _MOST_ROWS_A_FETCH) if len(pairs) > 1 else size * 4
 
 
 def of_prompts(

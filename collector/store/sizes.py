@@ -5,6 +5,8 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, func, select, text
 
 from collector.store import partitions
+from collector.store.clickhouse import AnalyticsConnection, analytics_of
+from collector.store.clickhouse.connection import TABLES
 from collector.store.tables import metadata, span
 
 _COUNTED_UP_TO: Final = 100_000
@@ -24,7 +26,12 @@ class TableSize(NamedTuple):
 def of_tables(connection: Connection) -> dict[str, TableSize]:
     """Return the size of each table, by name."""
     measure = _postgres if connection.dialect.name == "postgresql" else _sqlite
-    return {name: measure(connection, name) for name in sorted(metadata.tables)}
+    analytics = analytics_of(connection)
+    there = {} if analytics is None else _clickhouse(analytics)
+    return {
+        name: there[name] if name in there else measure(connection, name)
+        for name in sorted(metadata.tables)
+    }
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
@@ -46,6 +53,16 @@ def days(connection: Connection) -> list[int]:
 
 def _count(connection: Connection, name: str) -> int:
     return connection.scalar(select(func.count()).select_from(metadata.tables[name])) or 0
+
+
+def _clickhouse(connection: AnalyticsConnection) -> dict[str, TableSize]:
+    """Return the sizes of what ClickHouse holds: its parts' rows, those too that do not count."""
+    sizes = connection.clickhouse.sizes()
+    return {
+        table.name: TableSize(rows, estimated=False, size_bytes=size_bytes)
+        for table in TABLES
+        for rows, size_bytes in [sizes.get(table.name, (0, 0))]
+    }
 
 
 def _sqlite(connection: Connection, name: str) -> TableSize:

@@ -37,6 +37,7 @@ class Writer:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._bulk = bulk.of(connection)
+        self._samples = self._bulk
         self._insert = _INSERTS[connection.dialect.name]
 
     def write(self, batch: Batch) -> int:
@@ -125,20 +126,25 @@ class Writer:
     def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
         if not added:
             return
-        ids = {series: series.id for series in dict.fromkeys(delta.series for delta in added)}
-        self._connection.execute(
-            self._insert(tables.series).on_conflict_do_nothing(index_elements=["id"]),
-            [{"id": id_, **series._asdict()} for series, id_ in ids.items()],
-        )
+        ids = self._insert_series(delta.series for delta in added)
         self._bulk.insert(
             tables.rollup_delta,
             ("series_id", "start_unix_s", *Packed._fields),
             [(ids[delta.series], delta.start_unix_s, *delta.packed) for delta in added],
         )
 
+    def _insert_series(self, added: Iterable[deltas.Series]) -> dict[deltas.Series, int]:
+        """Insert the series that are new, and return the ids of all."""
+        ids = {series: series.id for series in dict.fromkeys(added)}
+        self._connection.execute(
+            self._insert(tables.series).on_conflict_do_nothing(index_elements=["id"]),
+            [{"id": id_, **series._asdict()} for series, id_ in ids.items()],
+        )
+        return ids
+
     def _write_scores(self, scores: Sequence[Score]) -> None:
         first = (self._connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
-        rows = [_score_row(score, revision) for revision, score in enumerate(scores, first)]
+        rows = [score_row(score, revision) for revision, score in enumerate(scores, first)]
         self._replace(tables.score, rows, kept="first_revision")
 
     def _write_feedback(self, given: Sequence[Feedback]) -> None:
@@ -166,10 +172,11 @@ class Writer:
 
     def _write_samples(self, taken: Sequence[EngineSample]) -> None:
         rows = [samples.to_row(sample) for sample in taken]
-        self._bulk.insert_new(tables.engine_sample, samples.COLUMNS, rows)
+        self._samples.insert_new(tables.engine_sample, samples.COLUMNS, rows)
 
 
-def _score_row(score: Score, revision: int) -> Mapping[str, Any]:
+def score_row(score: Score, revision: int) -> dict[str, Any]:
+    """Return the row of a score that is posted for the first time."""
     spans = None if score.spans is None else dump_spans(score.spans)
     revisions = {"revision": revision, "first_revision": revision}
     return to_document(score) | _ids(score) | {"spans": spans} | revisions

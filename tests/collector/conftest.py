@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from otlp_bodies import export_request, json_document
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
+from sqlalchemy import make_url
 
 from collector.app import create_app
 from collector.asgi_transport import InProcessTransport
@@ -24,6 +25,7 @@ from collector.contract import Arm, Generation, Span, Speculation, encode
 from collector.errors import StoreError
 from collector.settings import Settings
 from collector.store import Store
+from collector.store.clickhouse import ClickHouse
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,6 +80,51 @@ def new_database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
             return started[0].rpartition("/")[0] + f"/{name}"
 
         yield new
+
+
+@pytest.fixture(scope="session")
+def new_analytics_url() -> Iterator[Callable[[], str]]:
+    """Name a ClickHouse database that holds nothing yet: chdb's, or a real server's.
+
+    A server's where DRAFTGATE_TEST_CLICKHOUSE_URL names one, such as clickhousedb://host:8123.
+    """
+    given = os.environ.get("DRAFTGATE_TEST_CLICKHOUSE_URL")
+    client: Any = pytest.importorskip("clickhouse_connect.driver")
+    if given is None:
+        pytest.importorskip("chdb")
+        # What is held in memory ends with the last connection.
+        held = client.create_client(interface="chdb")
+        yield lambda: f"clickhousedb:///draftgate_{secrets.token_hex(4)}?interface=chdb"
+        held.close()
+        return
+    base = make_url(given)
+    names: list[str] = []
+
+    def new() -> str:
+        names.append(f"draftgate_{secrets.token_hex(4)}")
+        return base.set(database=names[-1]).render_as_string(hide_password=False)
+
+    yield new
+    with contextlib.closing(ClickHouse.open(new())) as server:
+        for name in names:
+            server.command(f"DROP DATABASE {name}")
+
+
+@pytest.fixture(scope="session")
+def new_settings(
+    new_database_url: Callable[[str], str], request: pytest.FixtureRequest
+) -> Callable[[str], Settings]:
+    """Make settings of an empty store of `sqlite`, `postgresql` or `clickhouse`."""
+
+    def new(kind: str) -> Settings:
+        if kind != "clickhouse":
+            return Settings(database_url=new_database_url(kind), capture_content=True)
+        new_url: Callable[[], str] = request.getfixturevalue("new_analytics_url")
+        return Settings(
+            database_url=new_database_url("sqlite"), analytics_url=new_url(), capture_content=True
+        )
+
+    return new
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

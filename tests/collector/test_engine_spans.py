@@ -10,9 +10,9 @@ from otlp_bodies import received
 from sqlalchemy import func, select
 
 from collector.contract import Generation, Span, encode
-from collector.store import Batch, Store, engine_spans, generations, prepare, rollouts
+from collector.settings import Settings
+from collector.store import Batch, Store, generations, prepare, rollouts
 from collector.store.tables import engine_span
-from collector.store.writer import Writer
 
 GenerationOf = Callable[..., Generation]
 ENGINE = {
@@ -25,9 +25,13 @@ ENGINE = {
 }
 
 
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with contextlib.closing(Store.open(database_url)) as opened:
+@pytest.fixture(params=["sqlite", "clickhouse"])
+def store(
+    new_settings: Callable[[str], Settings], request: pytest.FixtureRequest
+) -> Iterator[Store]:
+    settings = new_settings(request.param)
+    opened = Store.open(settings.database_url, analytics_url=settings.analytics_url)
+    with contextlib.closing(opened):
         yield opened
 
 
@@ -120,9 +124,7 @@ def test_a_request_without_a_clients_span_counts_in_the_end(
     with pytest.raises(Exception, match="no rollout"):
         stored(store)
     assert waiting(store) == 1
-    with store.transaction() as connection:
-        overdue = engine_spans.take_overdue(connection, 2**40, at_most=10)
-        Writer(connection).write_generations(overdue)
+    assert store.promote_engine_spans(2**40, at_most=10) == 1
     assert waiting(store) == 0
     (found,) = stored(store)
     assert (found.output_tokens, found.queue_s, found.arm) == (11, 0.01, "candidate")

@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table, func, select
 
 from collector.store import pair_counts, progress
+from collector.store.clickhouse import analytics_of
+from collector.store.clickhouse import rollups as clickhouse_rollups
 from collector.store.rollups import deltas, state
 from collector.store.rollups.deltas import Series
 from collector.store.rollups.fold import packed
@@ -152,6 +154,14 @@ def _recomputed(
 
 def _stored(connection: Connection, table: Table, series: list[int], length_s: int) -> _States:
     found: dict[_Key, list[state.Packed]] = defaultdict(list)
+    if (analytics := analytics_of(connection)) is not None:
+        every = [clickhouse_rollups.Range(None, None)]
+        hours, minutes = (every, []) if table is rollup_hour else ([], every)
+        for one in clickhouse_rollups.merged(
+            analytics, series, hours=hours, minutes=minutes, step_s=length_s
+        ):
+            found[_Key(one.series_id, one.start_unix_s)].append(one.packed)
+        return _unpacked(found)
     for source in (rollup_delta, table):
         for id_ in series:
             for row in connection.execute(select(source).where(source.c.series_id == id_)):

@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, delete, func, insert, select, tuple_
 
+from collector.store.clickhouse import analytics_of
+from collector.store.clickhouse import rollups as clickhouse_rollups
 from collector.store.rollups import state
 from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
 
@@ -21,6 +23,8 @@ def pending(connection: Connection) -> int:
 
     On PostgreSQL commits that failed leave gaps, and it may be too many.
     """
+    if (analytics := analytics_of(connection)) is not None:
+        return clickhouse_rollups.pending(analytics)
     oldest, newest = (
         connection.scalar(select(end(rollup_delta.c.id))) for end in (func.min, func.max)
     )
@@ -28,7 +32,12 @@ def pending(connection: Connection) -> int:
 
 
 def fold(connection: Connection, *, at_most: int) -> int:
-    """Fold the oldest deltas and return how many; the transaction must exclude other writers."""
+    """Fold the oldest deltas and return how many; the transaction must exclude other writers.
+
+    On ClickHouse all of them, for one statement does it.
+    """
+    if (analytics := analytics_of(connection)) is not None:
+        return clickhouse_rollups.fold(analytics)
     rows = connection.execute(select(rollup_delta).order_by(rollup_delta.c.id).limit(at_most)).all()
     if not rows:
         return 0

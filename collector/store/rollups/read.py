@@ -10,6 +10,8 @@ from sqlalchemy import Connection, Select, Table, select
 
 from collector.errors import RequestError
 from collector.store import progress
+from collector.store.clickhouse import AnalyticsConnection, analytics_of
+from collector.store.clickhouse import rollups as clickhouse_rollups
 from collector.store.rollups import state
 from collector.store.rollups.deltas import Series
 from collector.store.rollups.fold import packed
@@ -104,6 +106,8 @@ def totals(
 ) -> dict[int, state.State]:
     """Return what the generations of each series in the window come to; none, no entry."""
     wanted = list(series)
+    if (analytics := analytics_of(connection)) is not None:
+        return _merged_totals(analytics, wanted, window, measured=True)
     found: dict[int, list[state.Packed]] = defaultdict(list)
     for part in _ranges(window):
         for row in connection.execute(_in_range(select(part.table), part, wanted)):
@@ -117,6 +121,8 @@ def counts(connection: Connection, series: Iterable[int]) -> dict[int, state.Sta
     The histograms are most of a rollup, and are left where they are.
     """
     wanted = list(series)
+    if (analytics := analytics_of(connection)) is not None:
+        return _merged_totals(analytics, wanted, ALWAYS, measured=False)
     found: dict[int, list[state.Packed]] = defaultdict(list)
     for part in _ranges(ALWAYS):
         columns = [part.table.c[name] for name in _NUMBERS]
@@ -136,6 +142,8 @@ def buckets(
     rows.
     """
     wanted = list(series)
+    if (analytics := analytics_of(connection)) is not None:
+        return _merged_buckets(analytics, wanted, window, step)
     table = rollup_minute if step is Step.MINUTE else rollup_hour
     found: dict[tuple[int, int], list[state.Packed]] = defaultdict(list)
     for part in (_Range(table, *window), _Range(rollup_delta, *window)):
@@ -148,6 +156,47 @@ def buckets(
     return [
         Bucket(start_unix_s, series_id, state.unpack(_merged(states)))
         for (start_unix_s, series_id), states in found.items()
+    ]
+
+
+def _merged_totals(
+    connection: AnalyticsConnection, series: list[int], window: Window, *, measured: bool
+) -> dict[int, state.State]:
+    parts = _ranges(window)
+    found = clickhouse_rollups.merged(
+        connection,
+        series,
+        hours=_of_table(parts, rollup_hour),
+        minutes=_of_table(parts, rollup_minute),
+        measured=measured,
+    )
+    return {one.series_id: state.unpack(one.packed) for one in found}
+
+
+def _merged_buckets(
+    connection: AnalyticsConnection, series: list[int], window: Window, step: Step
+) -> list[Bucket]:
+    asked = [clickhouse_rollups.Range(*window)]
+    found = list(
+        clickhouse_rollups.merged(
+            connection,
+            series,
+            hours=[] if step is Step.MINUTE else asked,
+            minutes=asked if step is Step.MINUTE else [],
+            step_s=int(step),
+            at_most=MOST_ROWS + 1,
+        )
+    )
+    if len(found) > MOST_ROWS:
+        raise _too_many(step)
+    return [Bucket(one.start_unix_s, one.series_id, state.unpack(one.packed)) for one in found]
+
+
+def _of_table(parts: Iterable[_Range], table: Table) -> list[clickhouse_rollups.Range]:
+    return [
+        clickhouse_rollups.Range(part.start_unix_s, part.end_unix_s)
+        for part in parts
+        if part.table is table
     ]
 
 

@@ -40,13 +40,13 @@ LARGEST: Final = 1e15
 RELATIVE_ERROR: Final = 0.01
 _GAMMA: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LOG_GAMMA: Final = math.log(_GAMMA)
-_ZERO: Final = -(2**15)
+ZERO: Final = -(2**15)
 _EXTREME: Final = 2**15 - 1
 
 # A count may be an int64 of a client's choosing, and their sum must not overflow one.
 _LOW_BITS: Final = 32
-_COUNT = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
-_MOMENT = np.dtype(
+COUNT_RECORD = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
+MOMENT_RECORD = np.dtype(
     [
         ("metric", "u1"),
         ("n", "<i8"),
@@ -56,7 +56,7 @@ _MOMENT = np.dtype(
         ("max", "<f8"),
     ]
 )
-_BIN = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
+BIN_RECORD = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
 
 _MANY_RECORDS: Final = 8192
 
@@ -118,7 +118,7 @@ class State(NamedTuple):
 
 def value_of(index: int) -> float:
     """Return the value that a bin stands for."""
-    return 0.0 if index == _ZERO else float(2 * _GAMMA**index / (_GAMMA + 1))
+    return 0.0 if index == ZERO else float(2 * _GAMMA**index / (_GAMMA + 1))
 
 
 def observe(
@@ -154,7 +154,7 @@ def merge(states: Iterable[Packed]) -> Packed:
 def unpack(packed: Packed) -> State:
     """Return the state that is packed, whose records name everything once."""
     counts = dict.fromkeys(COUNTS, 0)
-    for row in np.frombuffer(packed.counts, _COUNT):
+    for row in np.frombuffer(packed.counts, COUNT_RECORD):
         counts[COUNTS[row["count"]]] = (int(row["high"]) << _LOW_BITS) + int(row["low"])
     moments = {
         METRICS[row["metric"]]: Moments(
@@ -164,10 +164,10 @@ def unpack(packed: Packed) -> State:
             float(row["min"]),
             float(row["max"]),
         )
-        for row in np.frombuffer(packed.moments, _MOMENT)
+        for row in np.frombuffer(packed.moments, MOMENT_RECORD)
     }
     bins: dict[str, dict[int, int]] = {}
-    for metric, index, n in np.frombuffer(packed.bins, _BIN).tolist():
+    for metric, index, n in np.frombuffer(packed.bins, BIN_RECORD).tolist():
         bins.setdefault(METRICS[metric], {})[index] = n
     return State(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
 
@@ -183,19 +183,19 @@ def _pack_counts(group: Ints, counts: Sequence[Sequence[int]]) -> dict[int, byte
 def _count_records(totals: Sequence[int]) -> npt.NDArray[Any]:  # Any: records
     low = 2**_LOW_BITS - 1
     known = [(i, n >> _LOW_BITS, n & low) for i, n in enumerate(totals) if n]
-    return np.array(known, dtype=_COUNT)
+    return np.array(known, dtype=COUNT_RECORD)
 
 
 def _bin_of(value: Matrix) -> Ints:
     with np.errstate(divide="ignore"):
         index = np.ceil(np.log(value) / _LOG_GAMMA)
     clipped = np.clip(index, -_EXTREME, _EXTREME)
-    return np.where(value == 0, _ZERO, clipped).astype(np.int64)
+    return np.where(value == 0, ZERO, clipped).astype(np.int64)
 
 
 def _observed_moments(owner: Ints, metric: Ints, value: Matrix) -> dict[int, bytes]:
     keys, inverse = np.unique(owner * 256 + metric, return_inverse=True)
-    out = np.zeros(len(keys), dtype=_MOMENT)
+    out = np.zeros(len(keys), dtype=MOMENT_RECORD)
     out["metric"], out["min"], out["max"] = keys % 256, np.inf, -np.inf
     np.add.at(out["n"], inverse, 1)
     np.add.at(out["sum"], inverse, value)
@@ -206,14 +206,14 @@ def _observed_moments(owner: Ints, metric: Ints, value: Matrix) -> dict[int, byt
 
 
 def _observed_bins(owner: Ints, metric: Ints, value: Matrix) -> dict[int, bytes]:
-    within = metric * 2**16 + (_bin_of(value) - _ZERO)
+    within = metric * 2**16 + (_bin_of(value) - ZERO)
     keys, n = np.unique(owner * 2**24 + within, return_counts=True)
     return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
 
 
 def _bin_records(within: Ints, n: Ints) -> npt.NDArray[Any]:  # Any: records
-    out = np.empty(len(within), dtype=_BIN)
-    out["metric"], out["bin"], out["n"] = within // 2**16, within % 2**16 + _ZERO, n
+    out = np.empty(len(within), dtype=BIN_RECORD)
+    out["metric"], out["bin"], out["n"] = within // 2**16, within % 2**16 + ZERO, n
     return out
 
 
@@ -227,7 +227,7 @@ def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # An
 
 
 def _merged_counts(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, _COUNT)
+    records = np.frombuffer(packed, COUNT_RECORD)
     high, low = np.zeros(len(COUNTS), np.int64), np.zeros(len(COUNTS), np.int64)
     np.add.at(high, records["count"], records["high"])
     np.add.at(low, records["count"], records["low"])
@@ -235,9 +235,9 @@ def _merged_counts(packed: bytes) -> npt.NDArray[Any]:  # Any: records
 
 
 def _merged_moments(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, _MOMENT)
+    records = np.frombuffer(packed, MOMENT_RECORD)
     metrics, inverse = np.unique(records["metric"], return_inverse=True)
-    out = np.zeros(len(metrics), dtype=_MOMENT)
+    out = np.zeros(len(metrics), dtype=MOMENT_RECORD)
     out["metric"], out["min"], out["max"] = metrics, np.inf, -np.inf
     for name in ("n", "sum", "squares"):
         np.add.at(out[name], inverse, records[name])
@@ -247,8 +247,8 @@ def _merged_moments(packed: bytes) -> npt.NDArray[Any]:  # Any: records
 
 
 def _merged_bins(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, _BIN)
-    within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - _ZERO)
+    records = np.frombuffer(packed, BIN_RECORD)
+    within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - ZERO)
     if len(records) > _MANY_RECORDS:
         # A place for every bin there is: five times faster than to sort many, slower for few.
         every = np.zeros(len(METRICS) * 2**16, np.int64)

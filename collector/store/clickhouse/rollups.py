@@ -1,0 +1,178 @@
+"""Rollups on ClickHouse: what commits add, folded into minutes and hours, and merged on reading.
+
+A fold writes the states of a range of commits under its last id, and counts once the mark says so:
+hours hold what is up to one mark, minutes what is up to a later one, and what no fold has yet comes
+from the commits. So a reader sees each commit once, whatever is folded meanwhile.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from collector.store import partitions, progress
+from collector.store.clickhouse import marks, states
+from collector.store.clickhouse.connection import AnalyticsConnection
+from collector.store.rollups.deltas import Delta
+from collector.store.rollups.state import Packed
+
+_HOUR_S: Final = 3600
+_MINUTES_A_SERIES: Final = 120
+"""Rows of minutes that no hour holds: about 10 minutes of folds, one every 5 s."""
+_KEPT_DAYS: Final = 1
+"""Of commits that are folded: a reader may have begun before the fold."""
+
+
+class Range(NamedTuple):
+    """Starts in [start, end); None is no bound."""
+
+    start_unix_s: int | None
+    end_unix_s: int | None
+
+    @property
+    def sql(self) -> str:
+        """The condition."""
+        start, end = self
+        parts = [f"start_unix_s >= {start}"] if start is not None else []
+        parts += [f"start_unix_s < {end}"] if end is not None else []
+        return " AND ".join(parts) or "1"
+
+
+class Merged(NamedTuple):
+    """What one series comes to, in one step of time where that was asked for."""
+
+    series_id: int
+    start_unix_s: int
+    packed: Packed
+
+
+def add(connection: AnalyticsConnection, id_: int, deltas: Sequence[Delta]) -> None:
+    """Write what a commit adds, under an id of the commit's own."""
+    columns = {
+        "id": pa.array([id_] * len(deltas), pa.int64()),
+        "series_id": pa.array([delta.series.id for delta in deltas], pa.int64()),
+        "start_unix_s": pa.array([delta.start_unix_s for delta in deltas], pa.int64()),
+        **states.to_columns([delta.packed for delta in deltas]),
+    }
+    connection.clickhouse.insert("rollup_delta", pa.table(columns))
+
+
+def merged(
+    connection: AnalyticsConnection,
+    series: Iterable[int],
+    *,
+    hours: Sequence[Range],
+    minutes: Sequence[Range],
+    step_s: int | None = None,
+    at_most: int | None = None,
+    measured: bool = True,
+) -> Iterator[Merged]:
+    """Yield what the series come to in all these ranges, of which hours are whole ones.
+
+    In each step of `step_s` seconds apart; without what was measured where that is not wanted.
+    """
+    wanted = ", ".join(map(str, series))
+    if not wanted:
+        return
+    start = "toInt64(0)" if step_s is None else f"intDiv(start_unix_s, {step_s}) * {step_s}"
+    aggregates = states.MERGED if measured else f"{states.ENDS}, {states.COUNTS}"
+    columns = ", ".join(states.COLUMNS if measured else states.COLUMNS[:4])
+    parts = " UNION ALL ".join(
+        f"SELECT series_id, start_unix_s, {columns} FROM {table} "  # noqa: S608  # names are ours
+        f"WHERE series_id IN ({wanted}) AND {condition}"
+        for table, condition in _sources(connection.marks, hours, minutes)
+    )
+    limit = "" if at_most is None else f" LIMIT {at_most}"
+    answer = connection.ask(
+        f"SELECT series_id, {start} AS step, {aggregates} FROM ({parts}) "  # noqa: S608  # as above
+        f"GROUP BY series_id, step{limit}",
+        final=False,
+    )
+    packed = states.from_columns(answer.columns[2:])
+    ids, starts = (answer.columns[i].to_pylist() for i in (0, 1))
+    yield from (Merged(*row) for row in zip(ids, starts, packed, strict=True))
+
+
+def _sources(
+    at: marks.Marks, hours: Sequence[Range], minutes: Sequence[Range]
+) -> Iterator[tuple[str, str]]:
+    for range_ in (*hours, *minutes):
+        yield "rollup_delta", f"{_unfolded(at)} AND {range_.sql}"
+    for range_ in hours:
+        yield "rollup_hour", f"up_to <= {at.hours} AND {range_.sql}"
+        yield "rollup_minute", f"up_to > {at.hours} AND up_to <= {at.folded} AND {range_.sql}"
+    for range_ in minutes:
+        yield "rollup_minute", f"up_to <= {at.folded} AND {range_.sql}"
+
+
+def _unfolded(at: marks.Marks) -> str:
+    return f"id > {at.folded} AND {at.visible}"
+
+
+def pending(connection: AnalyticsConnection) -> int:
+    """Return how many additions of commits wait to be folded."""
+    sql = f"SELECT count() FROM rollup_delta WHERE {_unfolded(connection.marks)}"  # noqa: S608
+    return next(connection.rows(sql))[0]  # type: ignore[no-any-return]
+
+
+def fold(connection: AnalyticsConnection) -> int:
+    """Fold all that waits, and return how much that was; the lock must exclude other writers."""
+    waiting = pending(connection)
+    if not waiting:
+        return 0
+    at = connection.marks
+    _forget_unfinished(connection, at)
+    _fold(connection, "rollup_delta", _unfolded(at), "rollup_minute", 60, at.committed)
+    progress.reach(connection, marks.FOLDED, at.committed)
+    connection.forget_marks()
+    if _many_minutes(connection):
+        fold_hours(connection)
+    _drop_folded_days(connection, partitions.day_of(at.committed) - _KEPT_DAYS)
+    return waiting
+
+
+def fold_hours(connection: AnalyticsConnection) -> None:
+    """Fold all minutes into hours that are not there yet."""
+    at = connection.marks
+    new = f"up_to > {at.hours} AND up_to <= {at.folded}"
+    _fold(connection, "rollup_minute", new, "rollup_hour", _HOUR_S, at.folded)
+    progress.reach(connection, marks.HOURS, at.folded)
+    connection.forget_marks()
+
+
+def _fold(  # two tables, and what of the one under what of the other
+    connection: AnalyticsConnection,
+    source: str,
+    condition: str,
+    target: str,
+    length_s: int,
+    up_to: int,
+) -> None:
+    columns = ", ".join(states.COLUMNS)
+    connection.clickhouse.command(
+        f"INSERT INTO {target} (series_id, start_unix_s, up_to, {columns}) "  # noqa: S608  # ours
+        f"SELECT series_id, intDiv(start_unix_s, {length_s}) * {length_s} AS start, {up_to}, "
+        f"{states.MERGED} FROM {source} WHERE {condition} GROUP BY series_id, start",
+        {"final": 0},
+    )
+
+
+def _forget_unfinished(connection: AnalyticsConnection, at: marks.Marks) -> None:
+    """Delete what a fold has written that did not come to its end."""
+    for table, mark in (("rollup_minute", at.folded), ("rollup_hour", at.hours)):
+        found = connection.rows(f"SELECT count() FROM {table} WHERE up_to > {mark}")  # noqa: S608
+        if next(found)[0]:
+            connection.clickhouse.alter(table, f"DELETE WHERE up_to > {mark}")
+
+
+def _many_minutes(connection: AnalyticsConnection) -> bool:
+    new = f"up_to > {connection.marks.hours}"
+    sql = f"SELECT count(), uniqExact(series_id) FROM rollup_minute WHERE {new}"  # noqa: S608
+    rows, series = next(connection.rows(sql))
+    return bool(rows > _MINUTES_A_SERIES * series)
+
+
+def _drop_folded_days(connection: AnalyticsConnection, before_day: int) -> None:
+    for day in connection.clickhouse.days("rollup_delta"):
+        if day < before_day:
+            connection.clickhouse.alter("rollup_delta", f"DROP PARTITION {day}")

@@ -1,0 +1,227 @@
+"""The tables on ClickHouse, as statements: one machine's, or a cluster's.
+
+They have the columns of `store.tables`. A day of arrival is a partition, by the id, as on
+PostgreSQL; generations lie by (rollout, cohort, arm, time), and once more by the key of pairing. In
+a cluster each table is a replicated one of a suffix, and a distributed one in front of it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import BigInteger, Boolean, Column, Double, LargeBinary, Table
+
+from collector.store import tables
+from collector.store.partitions import DAY_BITS
+
+LOCAL: Final = "_local"
+_DAY: Final = f"intDiv(id, {2**DAY_BITS})"
+_FIXED: Final = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
+_FEW_VALUES: Final = {
+    "name",
+    "kind",
+    "status",
+    "scope_name",
+    "dialect",
+    "operation",
+    "provider",
+    "request_model",
+    "response_model",
+    "finish_reasons",
+    "error_type",
+    "rollout",
+    "arm",
+    "cohort",
+    "route",
+    "spec_method",
+    "spec_draft_model",
+    "spec_source",
+    "service_name",
+    "service_version",
+    "fingerprint",
+    "quality",
+    "metric",
+    "evaluator",
+    "version",
+    "unscored_reason",
+}
+"""Text of which a part holds few different values."""
+_CODECS: Final = {
+    "id": "CODEC(Delta, ZSTD(1))",
+    "start_unix_ns": "CODEC(Delta, ZSTD(1))",
+    "end_unix_ns": "CODEC(Delta, ZSTD(1))",
+    # What the collector has compressed already.
+    "payload": "CODEC(NONE)",
+    "attributes": "CODEC(NONE)",
+}
+# Acknowledged means on the disk.
+_SETTINGS: Final = "allow_nullable_key = 1, fsync_after_insert = 1"
+
+
+class Shape(NamedTuple):
+    """How one table lies on disk."""
+
+    name: str
+    columns: tuple[str, ...]
+    """Each with its type and its codec."""
+    order_by: str
+    partition_by: str | None
+    sharded_by: str
+    engine: str = "MergeTree"
+    engine_argument: str = ""
+    also: tuple[str, ...] = ()
+    """Indexes and projections."""
+    settings: str = _SETTINGS
+
+
+def statements(cluster: str | None = None) -> Iterator[str]:
+    """Yield what creates every table that is not there yet."""
+    for shape in shapes():
+        yield from _create(shape, cluster)
+
+
+def shapes() -> Sequence[Shape]:
+    """Return every table."""
+    by_trace = "cityHash64(trace_id)"
+    return (
+        _of(tables.resource, "id", None, "id", engine="ReplacingMergeTree"),
+        _of(tables.span, "id", _DAY, by_trace),
+        _of(
+            tables.span_key,
+            "(trace_id, span_id)",
+            _DAY,
+            by_trace,
+            # A batch asks for thousands of keys, each somewhere else.
+            settings=f"{_SETTINGS}, index_granularity = 1024",
+        ),
+        _of(tables.content, "id", _DAY, "id"),
+        _of(
+            tables.generation,
+            "(rollout, cohort, arm, start_unix_ns, id)",
+            _DAY,
+            # Both sides of a pair on one shard.
+            "cityHash64(rollout, prompt_id, repeat)",
+            also=(
+                "INDEX by_id id TYPE minmax GRANULARITY 1",
+                "PROJECTION by_pair (SELECT * ORDER BY rollout, prompt_id, repeat, arm)",
+            ),
+        ),
+        _of(
+            tables.score,
+            "(trace_id, span_id, metric, evaluator, version)",
+            None,
+            by_trace,
+            engine="ReplacingMergeTree",
+            engine_argument="revision",
+            also=("INDEX by_revision (revision, first_revision) TYPE minmax GRANULARITY 1",),
+        ),
+        _feedback(by_trace),
+        *_rollups(),
+    )
+
+
+def _feedback(by_trace: str) -> Shape:
+    shape = _of(
+        tables.feedback,
+        "(trace_id, span_id, kind, source)",
+        None,
+        by_trace,
+        engine="ReplacingMergeTree",
+        engine_argument="revision",
+    )
+    return shape._replace(columns=(*shape.columns, "revision Int64"))
+
+
+_STATE: Final = (
+    "first_start_unix_ns SimpleAggregateFunction(min, Int64)",
+    "last_end_unix_ns SimpleAggregateFunction(max, Int64)",
+    # By the number of the count or the metric in `store.rollups.state`.
+    "counts_high SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
+    "counts_low SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
+    "n SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
+    "total SimpleAggregateFunction(sumMap, Map(UInt8, Float64))",
+    "squares SimpleAggregateFunction(sumMap, Map(UInt8, Float64))",
+    "smallest SimpleAggregateFunction(minMap, Map(UInt8, Float64))",
+    "largest SimpleAggregateFunction(maxMap, Map(UInt8, Float64))",
+    # The same bins as on the other databases, by metric and bin.
+    "bins SimpleAggregateFunction(sumMap, Map(UInt32, Int64))",
+)
+
+
+def _rollups() -> Iterator[Shape]:
+    """Yield the rollups: what a commit adds, by its last id, and what folds made of them."""
+    key = ("series_id Int64", "start_unix_s Int64 CODEC(Delta, ZSTD(1))")
+    yield Shape(
+        "rollup_delta",
+        ("id Int64 CODEC(Delta, ZSTD(1))", *key, *_STATE),
+        order_by="(series_id, start_unix_s, id)",
+        partition_by=_DAY,
+        sharded_by="series_id",
+    )
+    for name in ("rollup_minute", "rollup_hour"):
+        yield Shape(
+            name,
+            (*key, "up_to Int64", *_STATE),
+            # With the fold that made it, so that a fold which nobody may see yet merges with none.
+            order_by="(series_id, start_unix_s, up_to)",
+            # Not by day: of its generations' starts there may be hundreds in one commit.
+            partition_by=None,
+            sharded_by="series_id",
+            engine="AggregatingMergeTree",
+        )
+
+
+def _of(  # Any: the rest of a shape
+    table: Table, order_by: str, partition_by: str | None, sharded_by: str, **rest: Any
+) -> Shape:
+    columns = tuple(_column(column) for column in table.columns)
+    return Shape(table.name, columns, order_by, partition_by, sharded_by, **rest)
+
+
+def _column(column: Column[object]) -> str:
+    codec = _CODECS.get(column.name, "CODEC(ZSTD(1))")
+    return f"{column.name} {_type(column)} {codec}"
+
+
+def _type(column: Column[object]) -> str:
+    kind = "String"
+    if column.name in _FIXED:
+        kind = f"FixedString({_FIXED[column.name]})"
+    elif isinstance(column.type, Boolean):
+        kind = "Bool"
+    elif isinstance(column.type, Double):
+        kind = "Float64"
+    elif isinstance(column.type, BigInteger):
+        kind = "Int64"
+    elif isinstance(column.type, LargeBinary):
+        return "Nullable(String)" if column.nullable else "String"
+    if column.nullable:
+        kind = f"Nullable({kind})"
+    return f"LowCardinality({kind})" if column.name in _FEW_VALUES else kind
+
+
+def _create(shape: Shape, cluster: str | None) -> Iterator[str]:
+    if cluster is None:
+        yield _table(shape, shape.name, "", f"{shape.engine}({shape.engine_argument})")
+        return
+    on = f" ON CLUSTER '{cluster}'"
+    # The path's macros are the server's own; the two arguments are the usual ones of its settings.
+    arguments = [
+        "'/clickhouse/tables/{shard}/{database}/{table}'",
+        "'{replica}'",
+        *([shape.engine_argument] if shape.engine_argument else []),
+    ]
+    local = shape.name + LOCAL
+    yield _table(shape, local, on, f"Replicated{shape.engine}({', '.join(arguments)})")
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {shape.name}{on} AS {local} "
+        f"ENGINE = Distributed('{cluster}', currentDatabase(), {local}, {shape.sharded_by})"
+    )
+
+
+def _table(shape: Shape, name: str, on: str, engine: str) -> str:
+    body = ",\n  ".join((*shape.columns, *shape.also))
+    partition = f"PARTITION BY {shape.partition_by}\n" if shape.partition_by else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {name}{on} (\n  {body}\n)\nENGINE = {engine}\n"
+        f"{partition}ORDER BY {shape.order_by}\nSETTINGS {shape.settings}"
+    )

@@ -1,0 +1,255 @@
+"""A ClickHouse server, or chdb's engine in this process: statements, rows in and rows out."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from collector.errors import StoreError, StoreUnavailableError
+from collector.store.clickhouse import marks, schema
+
+if TYPE_CHECKING:
+    from clickhouse_connect.driver.client import Client
+
+WANTED: Final = (
+    "clickhousedb://user:password@host:8123/database, or "
+    "clickhousedb:///database?interface=chdb&path=folder"
+)
+_CONNECT_TIMEOUT_S: Final = 5
+_ANSWER_TIMEOUT_S: Final = 60
+_SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
+    # As SQL has it: NULL of nothing, NULL where a join finds nothing.
+    "aggregate_functions_null_for_empty": 1,
+    "join_use_nulls": 1,
+    # Of rows that replace each other, the last.
+    "final": 1,
+    "output_format_arrow_string_as_string": 0,
+    "max_query_size": 64 * 1024 * 1024,
+    # Answered once it is stored, on every shard.
+    "async_insert": 0,
+}
+_OF_CLUSTER: Final[Mapping[str, Any]] = {
+    "distributed_foreground_insert": 1,
+    "distributed_product_mode": "global",
+}
+# Codes of ClickHouse's errors that mean "not now": limits, timeouts, disks, too many parts.
+_NOT_NOW: Final = frozenset({3, 159, 160, 164, 202, 209, 210, 241, 242, 243, 252, 319, 425, 999})
+
+
+class Target(NamedTuple):
+    """Where to connect to."""
+
+    where: str
+    """For messages: without the password."""
+    database: str
+    cluster: str | None
+    arguments: dict[str, Any]
+    """Of clickhouse-connect's client; Any: as it takes them."""
+
+
+def parse(analytics_url: str) -> Target:
+    """Return what the URL names; raises `StoreError` where it is none of ClickHouse's."""
+    try:
+        url = make_url(analytics_url)
+    except ArgumentError as exc:
+        raise StoreError(f"{analytics_url!r}: is no database URL; wanted {WANTED}") from exc
+    if url.drivername not in ("clickhousedb", "clickhousedb+connect", "clickhouse"):
+        raise StoreError(
+            f"{url.drivername}://…: is not a supported kind of analytics database; wanted {WANTED}"
+        )
+    query = {name: str(value) for name, value in url.query.items()}
+    cluster = query.pop("cluster", None)
+    database = url.database or "draftgate"
+    for name, value in (("database", database), ("cluster", cluster or "c")):
+        if not value.replace("_", "").isalnum():
+            raise StoreError(f"{name} {value!r}: wanted letters, digits and _ alone")
+    where = url.render_as_string(hide_password=True)
+    return Target(where, database, cluster, _arguments(url, query))
+
+
+def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
+    if query.pop("interface", None) == "chdb":
+        return {"interface": "chdb", **({"path": query["path"]} if "path" in query else {})}
+    return {
+        "host": url.host or "localhost",
+        "port": url.port or 0,
+        "username": url.username or "default",
+        "password": url.password or "",
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "send_receive_timeout": _ANSWER_TIMEOUT_S,
+        "query_retries": 0,  # who sent the batch sends it again, and nothing is there twice
+        "autogenerate_session_id": False,  # one session takes one statement at a time
+        **query,
+    }
+
+
+class ClickHouse:
+    """Connections to one database; any thread may use it."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._first: Client | None = None
+        self._idle: list[Client] = []
+        self._lock = threading.Lock()
+        self._closed = False
+        self._settings = {**_SETTINGS, **(_OF_CLUSTER if target.cluster else {})}
+        self.known_resources: set[int] = set()
+        """Ids of resources that this process has stored."""
+        self.last_tried_id = 0
+        """The last id that this process has written under, or may have."""
+
+    @classmethod
+    def open(cls, analytics_url: str) -> "ClickHouse":
+        """Connect, and create database and tables where they are not there yet.
+
+        Raises `StoreError` for a URL that is none, or where the driver is not installed, and
+        `StoreUnavailableError` where nobody answers.
+        """
+        opened = cls(parse(analytics_url))
+        try:
+            opened.create()
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    @property
+    def where(self) -> str:
+        """The URL, without the password."""
+        return self._target.where
+
+    def create(self) -> None:
+        """Create what is not there yet."""
+        target = self._target
+        on = f" ON CLUSTER '{target.cluster}'" if target.cluster else ""
+        with self._translated():
+            # Kept: what chdb holds in memory ends with the last connection.
+            self._first = _connect(target.arguments, None, self._settings)
+            self._first.command(f"CREATE DATABASE IF NOT EXISTS {target.database}{on}")
+        for statement in schema.statements(target.cluster):
+            self.command(statement)
+
+    def query(self, sql: str, settings: Mapping[str, Any] | None = None) -> pa.Table:
+        """Return the answer's columns."""
+        with self._client() as client:
+            return client.query_arrow(sql, settings=dict(settings or {}), use_strings=False)
+
+    def command(self, sql: str, settings: Mapping[str, Any] | None = None) -> None:
+        """Carry out a statement that answers nothing."""
+        with self._client() as client:
+            client.command(sql, settings=dict(settings or {}))
+
+    def insert(self, table_name: str, rows: pa.Table) -> None:
+        """Insert rows; on return they are stored, seen by all, and counted once."""
+        with self._client() as client:
+            client.insert_arrow(table_name, rows)
+
+    def alter(self, table_name: str, change: str) -> None:
+        """Change a table's parts, and wait until that is done."""
+        # `mutations_sync`: 2 waits for every replica.
+        self.command(
+            f"ALTER TABLE {self._own(table_name)} {change}",
+            {"mutations_sync": 2, "alter_sync": 2},
+        )
+
+    def days(self, table_name: str) -> list[int]:
+        """Return the days that the table has a partition of, in order."""
+        own = table_name + (schema.LOCAL if self._target.cluster else "")
+        found = self.query(
+            "SELECT DISTINCT toInt64(partition) AS day FROM system.parts WHERE active "  # noqa: S608  # names are ours
+            f"AND database = '{self._target.database}' AND table = '{own}' ORDER BY day"
+        )
+        return found.column(0).to_pylist()  # type: ignore[no-any-return]
+
+    def newest_id(self) -> int:
+        """Return the last id that any row has, whether it counts or not; 0 where there is none."""
+        each = " UNION ALL ".join(f"SELECT max(id) AS id FROM {name}" for name in marks.BY_ID)  # noqa: S608  # names are ours
+        found = self.query(f"SELECT max(id) FROM ({each})").column(0)[0].as_py()  # noqa: S608
+        return found or 0
+
+    def sizes(self) -> dict[str, tuple[int, int]]:
+        """Return rows and bytes on disk of each table that holds any, of this server alone."""
+        found = self.query(
+            "SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts "  # noqa: S608  # names are ours
+            f"WHERE active AND database = '{self._target.database}' GROUP BY table"
+        ).to_pylist()
+        suffix = schema.LOCAL if self._target.cluster else ""
+        return {
+            row["table"].decode().removesuffix(suffix): (row["rows"], row["bytes"]) for row in found
+        }
+
+    def close(self) -> None:
+        """Close every connection; may be called twice."""
+        with self._lock:
+            idle, self._idle, self._closed = self._idle, [], True
+            first, self._first = self._first, None
+        for client in (*idle, first):
+            if client is not None:
+                client.close()
+
+    def _own(self, table_name: str) -> str:
+        """Return the table that holds the parts, on each server of a cluster."""
+        cluster = self._target.cluster
+        return f"{table_name}{schema.LOCAL} ON CLUSTER '{cluster}'" if cluster else table_name
+
+    @contextmanager
+    def _client(self) -> Iterator["Client"]:
+        with self._translated():
+            with self._lock:
+                client = self._idle.pop() if self._idle else None
+            if client is None:
+                client = _connect(self._target.arguments, self._target.database, self._settings)
+            try:
+                yield client
+            except BaseException:
+                client.close()
+                raise
+            with self._lock:
+                if not self._closed:
+                    self._idle.append(client)
+                    return
+            client.close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise the store's errors instead of the driver's, which are bugs where they remain."""
+        from clickhouse_connect.driver.exceptions import (  # noqa: PLC0415  # an extra
+            ClickHouseError,
+            DatabaseError,
+            OperationalError,
+        )
+
+        try:
+            yield
+        except ClickHouseError as exc:
+            code = getattr(exc, "code", None)
+            lost = isinstance(exc, OperationalError) or code in _NOT_NOW
+            if not lost and not (isinstance(exc, DatabaseError) and code is None):
+                raise
+            words = (str(exc).splitlines() or [type(exc).__name__])[0][:300]
+            raise StoreUnavailableError(
+                f"{self.where}: {words}; check that the ClickHouse server is up and has room"
+            ) from exc
+
+
+def _connect(
+    arguments: Mapping[str, Any], database: str | None, settings: Mapping[str, Any]
+) -> "Client":
+    named = {"database": database} if database is not None else {}
+    client: Client = _driver()(**arguments, **named, settings=dict(settings))
+    return client
+
+
+def _driver() -> Any:  # Any: clickhouse-connect's factory
+    try:
+        from clickhouse_connect.driver import create_client  # noqa: PLC0415  # an extra
+    except ImportError as exc:
+        raise StoreError(
+            "DRAFTGATE_ANALYTICS_URL: clickhouse-connect is not installed; "
+            "pip install 'draftgate[clickhouse]'"
+        ) from exc
+    return create_client

@@ -1,0 +1,300 @@
+"""ClickHouse beside a relational database: no fault changes a count that a reader can see."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from otlp_bodies import received
+
+from collector.contract import Arm, Generation, Score, encode
+from collector.errors import StoreError, StoreUnavailableError
+from collector.settings import Settings
+from collector.store import Batch, SpanRows, Store, prepare, rollouts, sizes
+from collector.store.clickhouse import ClickHouse, analytics_of, marks, schema
+from collector.store.clickhouse.writer import ClickHouseWriter
+from collector.store.rollups import check, read
+
+GenerationOf = Callable[..., Generation]
+ROOT = Path(__file__).parents[2]
+TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
+
+
+@pytest.fixture
+def settings(new_settings: Callable[[str], Settings]) -> Settings:
+    return new_settings("clickhouse")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with contextlib.closing(opened(settings)) as store:
+        yield store
+
+
+def opened(settings: Settings) -> Store:
+    return Store.open(settings.database_url, analytics_url=settings.analytics_url)
+
+
+def rows_of(generation_of: GenerationOf, numbers: range) -> tuple[SpanRows, ...]:
+    made = (generation_of(n, arm=list(Arm)[n % 2], prompt_id=f"p{n // 2}") for n in numbers)
+    return prepare(received([encode(one) for one in made]))
+
+
+def counted(store: Store) -> tuple[int, int]:
+    """Return generations and pairs, after checking that rollups equal the rows."""
+    with store.read() as connection:
+        assert list(check.differences(connection)) == []
+        found = rollouts.overviews(connection)
+    return (
+        sum(one.baseline_generations + one.candidate_generations for one in found),
+        sum(one.pairs for one in found),
+    )
+
+
+def write_without_commit(store: Store, batch: Batch) -> None:
+    with store.transaction() as connection:
+        analytics = analytics_of(connection)
+        assert analytics is not None
+        assert ClickHouseWriter(analytics).write(batch) == len(batch.spans)
+        raise RuntimeError("before the commit")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_batch_that_fails_anywhere_is_not_there(
+    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """What was written before the fault is seen by nobody; sent again, with others, it counts."""
+    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    insert = ClickHouse.insert
+
+    def failing(self: ClickHouse, table_name: str, rows: Any) -> None:
+        insert(self, table_name, rows)  # an answer that was lost on the way
+        if table_name == table:
+            raise StoreUnavailableError("the connection was lost")
+
+    other = [encode(generation_of(n, service_name="other")) for n in (30, 31)]
+    with monkeypatch.context() as patched:
+        patched.setattr(ClickHouse, "insert", failing)
+        with pytest.raises(StoreUnavailableError):
+            store.write(
+                Batch(spans=prepare(received(other)) + rows_of(generation_of, range(12, 22)))
+            )
+    assert counted(store) == (10, 5)
+    assert store.write(Batch(spans=rows_of(generation_of, range(8, 32)))) == 20
+    assert counted(store) == (30, 15)
+    assert store.write(Batch(spans=rows_of(generation_of, range(2, 32)))) == 0
+    assert counted(store) == (30, 15)
+
+
+def test_a_mark_that_was_not_committed_moves_nothing(
+    store: Store, generation_of: GenerationOf, settings: Settings
+) -> None:
+    """Everything reached ClickHouse, but not the relational commit: another process goes on."""
+    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    batch = Batch(spans=rows_of(generation_of, range(12, 22)))
+    with pytest.raises(RuntimeError, match="before the commit"):
+        write_without_commit(store, batch)
+    assert counted(store) == (10, 5)
+    with contextlib.closing(opened(settings)) as other:
+        assert other.write(Batch(spans=rows_of(generation_of, range(2, 22)))) == 10
+        with other.read() as connection:
+            (hole,) = marks.read(connection).holes
+        assert hole.last - hole.first == 9
+        assert counted(other) == (20, 10)
+    assert counted(store) == (20, 10)
+
+
+def test_a_fold_that_fails_is_done_again(
+    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States that a fold left behind are deleted before the next one, and count never."""
+    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    command = ClickHouse.command
+
+    def failing(self: ClickHouse, sql: str, settings: Any = None) -> None:
+        command(self, sql, settings)
+        if sql.startswith("INSERT INTO rollup_minute"):
+            raise StoreUnavailableError("the connection was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ClickHouse, "command", failing)
+        with pytest.raises(StoreUnavailableError):
+            store.fold(at_most=100)
+    assert counted(store) == (10, 5)
+    store.write(Batch(spans=rows_of(generation_of, range(12, 22))))
+    assert store.fold(at_most=100) > 0
+    assert store.fold(at_most=100) == 0
+    assert counted(store) == (20, 10)
+
+
+def test_a_reader_sees_one_state_while_others_write_and_fold(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """Its first question tells what counts for it, until it ends."""
+    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    with store.read() as connection:
+        series = read.series_of(connection)
+        before = read.totals(connection, series)
+        store.write(Batch(spans=rows_of(generation_of, range(12, 22))))
+        store.fold(at_most=100)
+        assert read.totals(connection, series) == before
+    assert counted(store) == (20, 10)
+
+
+def test_minutes_become_hours(
+    store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of whole hours, its ragged ends and what is not folded add up at every level."""
+    monkeypatch.setattr("collector.store.clickhouse.rollups._MINUTES_A_SERIES", 3)
+    for part in range(6):
+        spans = []
+        for n in range(part * 40 + 2, part * 40 + 42):
+            start = 1_700_000_000_000_000_000 + n * 97_000_000_000
+            one = generation_of(n, start_unix_ns=start, end_unix_ns=start + 10**9)
+            spans.append(encode(one))
+        store.write(Batch(spans=prepare(received(spans))))
+        if part < 5:
+            store.fold(at_most=1)
+    start = 1_700_000_000 // 60 * 60
+    window = read.Window(start + 1800, start + 4 * 3600 + 600)
+    with store.read() as connection:
+        assert marks.read(connection).hours > 0
+        assert list(check.differences(connection)) == []
+        (summed,) = rollouts.summary(connection, "k4", window)
+    inside = [
+        n
+        for n in range(2, 242)
+        if window.start_unix_s <= 1_700_000_000 + n * 97 < window.end_unix_s
+    ]
+    assert summed.generations == len(inside)
+    assert summed.e2e_s_sum == pytest.approx(len(inside))
+
+
+def test_a_killed_collector_leaves_nothing_half_seen(tmp_path: Path) -> None:
+    """A process that dies in the middle of a batch: the next one reads and writes on."""
+    pytest.importorskip("chdb")
+    script = """
+import os, signal, sys
+sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/collector")
+from conftest import make_generation
+from test_clickhouse import opened, rows_of, counted
+from collector.settings import Settings
+from collector.store import Batch
+from collector.store.clickhouse import ClickHouse
+store = opened(Settings(database_url=sys.argv[1], analytics_url=sys.argv[2]))
+if sys.argv[3] == "die":
+    store.write(Batch(spans=rows_of(make_generation, range(2, 12))))
+    insert = ClickHouse.insert
+    def dying(self, table_name, rows):
+        insert(self, table_name, rows)
+        if table_name == "generation":
+            os.kill(os.getpid(), signal.SIGKILL)
+    ClickHouse.insert = dying
+    store.write(Batch(spans=rows_of(make_generation, range(12, 22))))
+print(counted(store))
+print(store.write(Batch(spans=rows_of(make_generation, range(2, 22)))))
+print(counted(store))
+store.close()
+"""
+    urls = (
+        f"sqlite:///{tmp_path / 'draftgate.db'}",
+        f"clickhousedb:///draftgate?interface=chdb&path={tmp_path / 'chdb'}",
+    )
+    done = [
+        subprocess.run(
+            [sys.executable, "-c", script, *urls, step],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+        for step in ("die", "go on")
+    ]
+    assert done[0].returncode == -9, done[0].stderr
+    assert done[1].stdout.split("\n")[:3] == ["(10, 5)", "10", "(20, 10)"], done[1].stderr
+
+
+def test_a_score_keeps_its_first_revision(store: Store, generation_of: GenerationOf) -> None:
+    """Posted again it has a new value, and is still known by when it was first posted."""
+    one = generation_of(2)
+
+    def post(*values: float) -> None:
+        ids = {"trace_id": one.trace_id, "span_id": one.span_id}
+        kind = {"metric": "m", "evaluator": "e", "version": "1"}
+        store.write(Batch(scores=tuple(Score(**ids, **kind, value=value) for value in values)))
+
+    post(0.1, 0.2)
+    post(0.3)
+    with store.read() as connection:
+        analytics = analytics_of(connection)
+        assert analytics is not None
+        rows = list(analytics.rows("SELECT value, revision, first_revision FROM score"))
+    assert rows == [(0.3, 3, 2)]
+
+
+def test_where_spans_are_is_decided_once(
+    settings: Settings, database_url: str, generation_of: GenerationOf
+) -> None:
+    """A database with spans of its own takes no ClickHouse, and one with it is not read alone."""
+    with contextlib.closing(Store.open(database_url)) as alone:
+        alone.write(Batch(spans=rows_of(generation_of, range(2, 4))))
+    with pytest.raises(StoreError, match="holds spans itself"):
+        Store.open(database_url, analytics_url=settings.analytics_url)
+    with contextlib.closing(opened(settings)) as beside:
+        beside.write(Batch(spans=rows_of(generation_of, range(2, 4))))
+    with pytest.raises(StoreError, match="set DRAFTGATE_ANALYTICS_URL"):
+        Store.open(settings.database_url)
+    # Keys are there whatever happens to ClickHouse.
+    Store.open(settings.database_url, relational_only=True).close()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://host/x", "not a supported kind of analytics database"),
+        ("nonsense", "is no database URL"),
+        ("clickhousedb://host/a;b", "letters, digits and _ alone"),
+        ("clickhousedb://127.0.0.1:1/draftgate", "check that the ClickHouse server is up"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(database_url: str, url: str, message: str) -> None:
+    """A URL of another kind, a name that is none, a server that is not there."""
+    with pytest.raises(StoreError, match=message):
+        Store.open(database_url, analytics_url=url)
+
+
+def test_sizes_are_clickhouses_own(store: Store, generation_of: GenerationOf) -> None:
+    """`draftgate db stats` shows rows and bytes of both databases in one table."""
+    store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+    with store.read() as connection:
+        found = sizes.of_tables(connection)
+    assert found["generation"].rows == found["span"].rows == 10
+    assert (found["generation"].size_bytes or 0) > 0
+    assert found["series"].rows == 2
+    assert store.size_bytes() > 0
+
+
+def test_tables_of_a_cluster() -> None:
+    """Each is replicated, and stands behind a distributed one that keeps a pair on one shard."""
+    statements = list(schema.statements("main"))
+    assert len(statements) == 2 * len(schema.shapes())
+    by_name = {statement.split()[5]: statement for statement in statements}
+    local, distributed = by_name["generation_local"], by_name["generation"]
+    assert "ON CLUSTER 'main'" in local
+    engine = "ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')"
+    assert f"ENGINE = {engine}\nPARTITION BY intDiv(id, 4294967296)\n" in local
+    assert "ORDER BY (rollout, cohort, arm, start_unix_ns, id)" in local
+    assert distributed == (
+        "CREATE TABLE IF NOT EXISTS generation ON CLUSTER 'main' AS generation_local "
+        "ENGINE = Distributed('main', currentDatabase(), generation_local, "
+        "cityHash64(rollout, prompt_id, repeat))"
+    )
+    replacing = "ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', "
+    assert f"ENGINE = {replacing}'{{replica}}', revision)" in by_name["score_local"]
+    assert "ReplicatedAggregatingMergeTree" in by_name["rollup_hour_local"]
