@@ -82,8 +82,8 @@ METHODS: dict[str, Making] = {
 }
 
 
-def job(prompt: Sequence[int], max_tokens: int, *, seed: int = 0) -> Job:
-    ending = Ending(max_tokens=max_tokens, end_tokens=frozenset({END}))
+def job(prompt: Sequence[int], max_tokens: int, *, seed: int = 0, end: int = END) -> Job:
+    ending = Ending(max_tokens=max_tokens, end_tokens=frozenset({end}))
     return Job(prompt=tuple(prompt), ending=ending, seed=seed)
 
 
