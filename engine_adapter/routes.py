@@ -1,4 +1,4 @@
-"""How one arm is served: the two routes of a rollout file, told apart by their engine."""
+"""How one arm is served: the routes of a rollout file, told apart by their engine."""
 
 from typing import Annotated, Any, Literal
 
@@ -38,6 +38,48 @@ class TransformersRoute(Section):
         speculates = self.draft_model is not None or self.prompt_lookup_num_tokens is not None
         if self.relaxed_top_k is not None and not speculates:
             raise ValueError("`relaxed_top_k` needs a `draft_model` or `prompt_lookup_num_tokens`")
+        return self
+
+
+class LocalRoute(Section):
+    """Draftgate's own draft–verify loop, in this process."""
+
+    engine: Literal["local"]
+    model: Annotated[str, Field(min_length=1)]
+    """A folder, absolute or relative to the rollout file, or a name on a model hub."""
+    method: Literal["draft_model", "prompt_lookup", "early_exit", "head"] | None = None
+    """What drafts; absent, the baseline."""
+    draft_model: str | None = None
+    early_exit_layers: Annotated[int, Field(gt=0)] | None = None
+    """The target's own first layers that draft."""
+    head: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    """`module:function` of yours, called with the target's model; returns a `Drafter`."""
+    num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] = 4
+    """k; the most where it is adaptive."""
+    adaptive: bool = False
+    k_by_batch: dict[Annotated[int, Field(gt=0)], Annotated[int, Field(ge=0, le=64)]] | None = None
+    """k by the number of texts that are answered together; an entry for 1, too."""
+    batch: Annotated[int, Field(gt=0, le=64)] = 1
+    """Waiting requests that are answered together, at most."""
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Strings that end an answer, and are not part of it."""
+    identity_layers: Annotated[int, Field(ge=0)] = 0
+    """Layers that change no output, appended to the target at load time: more compute a token."""
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    threads: Annotated[int, Field(gt=0)] = 1
+
+    @model_validator(mode="after")
+    def _drafts_one_way(self) -> "LocalRoute":
+        for method, key in (
+            ("draft_model", "draft_model"),
+            ("early_exit", "early_exit_layers"),
+            ("head", "head"),
+        ):
+            if (self.method == method) != (getattr(self, key) is not None):
+                raise ValueError(f"`method: {method}` and `{key}` go together: give both, or none")
+        if self.k_by_batch is not None and (1 not in self.k_by_batch or self.adaptive):
+            raise ValueError("`k_by_batch` needs a k for 1, and is no `adaptive` one")
         return self
 
 
@@ -88,4 +130,7 @@ class HttpRoute(Section):
         return self
 
 
-Route = Annotated[TransformersRoute | HttpRoute, Field(discriminator="engine")]
+InProcessRoute = TransformersRoute | LocalRoute
+"""The routes over models in this process."""
+
+Route = Annotated[TransformersRoute | LocalRoute | HttpRoute, Field(discriminator="engine")]

@@ -10,7 +10,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.replay import RunCounts, Step, replay
 from engine_adapter.rollout_file import Rollout
-from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
 from engine_adapter.server_process import serving
 
 
@@ -109,6 +109,11 @@ def _candidate(rollout: Rollout, k: int, urls: Mapping[int, str]) -> Route:
             raise RolloutFileError("candidate: a sweep needs a `draft_model`, or prompt lookup")
         key = "prompt_lookup_num_tokens" if lookup else "num_speculative_tokens"
         return route.model_copy(update={key: k})
+    if isinstance(route, LocalRoute):
+        if route.method is None:
+            raise RolloutFileError("candidate: a sweep needs a `method`")
+        fixed = {"num_speculative_tokens": k, "adaptive": False, "k_by_batch": None}
+        return route.model_copy(update=fixed)
     if k in urls:
         return route.model_copy(update={"url": urls[k], "start": None})
     if route.start is None or "{k}" not in route.start:

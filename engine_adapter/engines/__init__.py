@@ -15,7 +15,7 @@ from engine_adapter.engines.base import (
     Sent,
 )
 from engine_adapter.errors import EngineSetupError
-from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+from engine_adapter.routes import HttpRoute, InProcessRoute, LocalRoute, Route
 
 __all__ = [
     "Chunk",
@@ -50,21 +50,24 @@ class EngineOpener:
 
     async def open(self, route: Route) -> Engine:
         """Return the route's engine, ready to answer; raises `EngineSetupError`."""
-        if isinstance(route, TransformersRoute):
-            return self._transformers(route)
-        return await _over_http(route)
+        if isinstance(route, HttpRoute):
+            return await _over_http(route)
+        return self._in_process(route)
 
-    def _transformers(self, route: TransformersRoute) -> Engine:
+    def _in_process(self, route: InProcessRoute) -> Engine:
         try:  # here, not above: torch is an optional extra, and takes seconds to import
+            from engine_adapter.engines.local.engine import LocalEngine  # noqa: PLC0415
             from engine_adapter.engines.model_folder import ModelShelf  # noqa: PLC0415
             from engine_adapter.engines.transformers import TransformersEngine  # noqa: PLC0415
         except ModuleNotFoundError as exc:
             raise EngineSetupError(
-                f"engine: transformers needs {exc.name}, which is not installed here; "
+                f"engine: {route.engine} needs {exc.name}, which is not installed here; "
                 "run `pip install 'draftgate[transformers]'`"
             ) from exc
         if not isinstance(self._shelf, ModelShelf):
             self._shelf = ModelShelf()
+        if isinstance(route, LocalRoute):
+            return LocalEngine(route, self._shelf)
         return TransformersEngine(route, self._shelf)
 
 

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from engine_adapter.errors import EngineSetupError
+from engine_adapter.engines.base import Request
+from engine_adapter.errors import EngineSetupError, GenerationError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
@@ -70,6 +71,37 @@ def check_same_tokenizer(target: LoadedModel, draft: LoadedModel) -> None:
             f"draft_model: {draft.key.folder} has another tokenizer than {target.key.folder}; "
             "a draft must share its target's vocabulary: choose a draft of the same family"
         )
+
+
+def checked_device(name: str) -> str:
+    """Return the device's name; raises `EngineSetupError` where torch has none of it."""
+    try:
+        device = torch.device(name)
+    except RuntimeError as exc:
+        raise EngineSetupError(f"device: {name!r} is none; wanted cpu, cuda or cuda:0") from exc
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise EngineSetupError(f"device: {name!r} asked for, and torch sees no CUDA device here")
+    return name
+
+
+def encode_chat(target: LoadedModel, request: Request) -> torch.Tensor:
+    """Return a request's prompt as token ids, shape (1, tokens).
+
+    Raises `GenerationError` where prompt and answer are longer than the model's context.
+    """
+    messages = [message.model_dump() for message in request.messages]
+    encoded = target.tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    input_ids: torch.Tensor = encoded["input_ids"].to(target.key.device)
+    limit = getattr(target.model.config, "max_position_embeddings", None)
+    if limit is not None and input_ids.shape[1] + request.max_tokens > limit:
+        raise GenerationError(
+            "context_length_exceeded",
+            f"{input_ids.shape[1]} input tokens and max_tokens {request.max_tokens} "
+            f"exceed the model's {limit} positions",
+        )
+    return input_ids
 
 
 def deepen(model: Any, layers: int) -> Any:  # Any: transformers ships no types

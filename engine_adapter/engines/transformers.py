@@ -33,10 +33,12 @@ from engine_adapter.engines.model_folder import (
     ModelKey,
     ModelShelf,
     check_same_tokenizer,
+    checked_device,
+    encode_chat,
 )
 from engine_adapter.engines.relaxed_acceptance import relaxed_acceptance
 from engine_adapter.engines.verify_steps import Emission, recording
-from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.errors import GenerationError
 from engine_adapter.routes import TransformersRoute
 
 
@@ -72,7 +74,7 @@ class TransformersEngine:
         """Load what the route names; raises `EngineSetupError`."""
         self._route = route
         self._target = shelf.load(
-            ModelKey(route.model, _device(route.device), route.dtype, route.identity_layers)
+            ModelKey(route.model, checked_device(route.device), route.dtype, route.identity_layers)
         )
         self._draft: LoadedModel | None = None
         if route.draft_model is not None:
@@ -133,25 +135,9 @@ class TransformersEngine:
     def _answer(self, request: Request, given_up: threading.Event) -> _Answered:
         """Answer one request, in the target's thread; stop early where nobody waits any more."""
         begun_s = time.perf_counter()
-        input_ids = self._encode(request)
+        input_ids = encode_chat(self._target, request)
         emissions = self._run(input_ids, request, given_up)
         return _Answered(begun_s, int(input_ids.shape[1]), emissions)
-
-    def _encode(self, request: Request) -> torch.Tensor:
-        """Return the prompt's token ids, shape (1, tokens)."""
-        messages = [message.model_dump() for message in request.messages]
-        encoded = self._target.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
-        )
-        input_ids: torch.Tensor = encoded["input_ids"].to(self._target.key.device)
-        limit = getattr(self._target.model.config, "max_position_embeddings", None)
-        if limit is not None and input_ids.shape[1] + request.max_tokens > limit:
-            raise GenerationError(
-                "context_length_exceeded",
-                f"{input_ids.shape[1]} input tokens and max_tokens {request.max_tokens} "
-                f"exceed the model's {limit} positions",
-            )
-        return input_ids
 
     def _run(
         self, input_ids: torch.Tensor, request: Request, given_up: threading.Event
@@ -254,13 +240,3 @@ class TransformersEngine:
             "route": route,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _device(name: str) -> str:
-    try:
-        device = torch.device(name)
-    except RuntimeError as exc:
-        raise EngineSetupError(f"device: {name!r} is none; wanted cpu, cuda or cuda:0") from exc
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise EngineSetupError(f"device: {name!r} asked for, and torch sees no CUDA device here")
-    return name

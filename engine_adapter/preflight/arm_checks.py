@@ -6,7 +6,7 @@ from pathlib import Path
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
 from engine_adapter.rollout_file import Rollout
-from engine_adapter.routes import TransformersRoute
+from engine_adapter.routes import InProcessRoute
 from engine_adapter.workload import Prompt
 
 _SHORT_TOKENS = 32
@@ -117,7 +117,7 @@ def _draft(arm: ArmFacts) -> Iterator[Finding]:
 
 def _memory(arm: ArmFacts) -> Iterator[Finding]:
     route = arm.route
-    if not isinstance(route, TransformersRoute) or arm.draft_files is None or arm.files is None:
+    if not isinstance(route, InProcessRoute) or arm.draft_files is None or arm.files is None:
         return
     target = arm.files.weight_bytes(route.dtype)
     draft = arm.draft_files.weight_bytes(route.dtype)

@@ -10,7 +10,7 @@ from engine_adapter.engines.self_description import server_root
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import observe
 from engine_adapter.preflight.model_files import ModelFiles
-from engine_adapter.routes import HttpRoute, Route, TransformersRoute
+from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 
 _TEXTS = (
     "The quick brown fox: 12,345.67 — naïve café, Straße, 東京, 🙂!",
@@ -53,7 +53,7 @@ async def look_at(name: str, route: Route, engine: Engine, request: Request) -> 
     """Ask an arm what it is, and let it answer one request."""
     seen = await observe(engine, request, concurrency=1, due_s=None)
     probe = await engine.probe()
-    draft = route.draft_model if isinstance(route, TransformersRoute) else None
+    draft = route.draft_model if isinstance(route, InProcessRoute) else None
     return ArmFacts(
         name=name,
         route=route,

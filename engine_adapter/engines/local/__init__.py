@@ -1,0 +1,31 @@
+"""The reference draft–verify engine: small, exact, with static caches, and CUDA graphs on a GPU."""
+
+from engine_adapter.engines.local.decode import DraftVerify, Job, generate
+from engine_adapter.engines.local.draft_length import Adaptive, ByBatch, DraftLength, Fixed
+from engine_adapter.engines.local.drafters import (
+    Drafter,
+    EarlyExitDrafter,
+    Held,
+    ModelDrafter,
+)
+from engine_adapter.engines.local.endings import Ending
+from engine_adapter.engines.local.prompt_lookup import PromptLookup
+from engine_adapter.engines.local.sampling import Draft, Sampling
+
+__all__ = [
+    "Adaptive",
+    "ByBatch",
+    "Draft",
+    "DraftLength",
+    "DraftVerify",
+    "Drafter",
+    "EarlyExitDrafter",
+    "Ending",
+    "Fixed",
+    "Held",
+    "Job",
+    "ModelDrafter",
+    "PromptLookup",
+    "Sampling",
+    "generate",
+]

@@ -1,0 +1,109 @@
+"""From a route to a loop: the models, the drafter, its draft length, and room for the texts."""
+
+from importlib import import_module
+
+import torch
+
+from engine_adapter.engines.local.decode import DraftVerify
+from engine_adapter.engines.local.draft_length import Adaptive, ByBatch, DraftLength, Fixed
+from engine_adapter.engines.local.drafters import Drafter, EarlyExitDrafter, ModelDrafter
+from engine_adapter.engines.local.prompt_lookup import PromptLookup
+from engine_adapter.engines.model_folder import (
+    LoadedModel,
+    ModelKey,
+    ModelShelf,
+    check_same_tokenizer,
+    checked_device,
+)
+from engine_adapter.errors import EngineSetupError
+from engine_adapter.routes import LocalRoute
+
+_LEAST_CAPACITY = 256
+_LOOKUP_COST = 0.01
+"""Of a verify pass, a token: nearly nothing."""
+_HEAD_COST = 0.1
+
+
+class Assembly:
+    """What a route names, loaded; one loop at a time, made anew where texts need more room."""
+
+    def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
+        """Load the models; raises `EngineSetupError`."""
+        self._route = route
+        device = checked_device(route.device)
+        self.target = shelf.load(ModelKey(route.model, device, route.dtype, route.identity_layers))
+        self.draft: LoadedModel | None = None
+        if route.draft_model is not None:
+            self.draft = shelf.load(ModelKey(route.draft_model, device, route.dtype))
+            check_same_tokenizer(self.target, self.draft)
+        ends = self.target.model.generation_config.eos_token_id
+        self.end_tokens = tuple(ends if isinstance(ends, list) else [] if ends is None else [ends])
+        self._loop: DraftVerify | None = None
+        self._capacity = _LEAST_CAPACITY
+        self._loop = self._made()  # now: what cannot work is told before the first request
+
+    def loop(self, tokens: int) -> DraftVerify:
+        """Return a loop for texts of so many tokens, the prompt included."""
+        if self._loop is None or tokens > self._capacity:
+            while self._capacity < tokens:
+                self._capacity *= 2
+            self._loop = None  # its caches go before the larger ones come
+            self._loop = self._made()
+        return self._loop
+
+    def draft_length(self) -> DraftLength:
+        """Return what decides k."""
+        route = self._route
+        if route.method is None:
+            return Fixed(0)
+        if route.k_by_batch is not None:
+            return ByBatch(route.k_by_batch)
+        if route.adaptive:
+            return Adaptive(route.num_speculative_tokens, self._draft_cost())
+        return Fixed(route.num_speculative_tokens)
+
+    def _made(self) -> DraftVerify:
+        return DraftVerify(
+            self.target.model,
+            self._drafter(),
+            self.draft_length(),
+            batch=self._route.batch,
+            capacity=self._capacity,
+            end_tokens=self.end_tokens,
+        )
+
+    def _drafter(self) -> Drafter | None:
+        route = self._route
+        if self.draft is not None:
+            return ModelDrafter(self.draft.model)
+        if route.early_exit_layers is not None:
+            return EarlyExitDrafter(route.early_exit_layers)
+        if route.method == "prompt_lookup":
+            ends = torch.tensor(self.end_tokens, dtype=torch.long, device=self.target.model.device)
+            return PromptLookup(ends)
+        return None if route.head is None else self._head(route.head)
+
+    def _head(self, name: str) -> Drafter:
+        """Return what a user's function makes of the target."""
+        module, function = name.split(":")
+        try:
+            made: Drafter = getattr(import_module(module), function)(self.target.model)
+        except (ImportError, AttributeError) as exc:
+            raise EngineSetupError(
+                f"head: {name} cannot be had ({exc}); wanted module:function, importable here, "
+                "that takes the target's model and returns a Drafter"
+            ) from exc
+        return made
+
+    def _draft_cost(self) -> float:
+        """Return a draft token's cost as a share of a verify pass: of the weights to be read."""
+        route, target = self._route, self.target.model
+        if self.draft is not None:
+            return _weight_bytes(self.draft) / _weight_bytes(self.target)
+        if route.early_exit_layers is not None:
+            return float(route.early_exit_layers / target.config.num_hidden_layers)
+        return _LOOKUP_COST if route.method == "prompt_lookup" else _HEAD_COST
+
+
+def _weight_bytes(loaded: LoadedModel) -> int:
+    return sum(p.nbytes for p in loaded.model.parameters())

@@ -1,0 +1,126 @@
+"""SYNTHETIC: a target of a real model's shape with random weights, and a draft that agrees at will.
+
+It times the machinery at real sizes without a download. What it says is noise, and its acceptance
+is a dial, not a finding. The draft is the target's first layers with its norm and head; the layers
+above add to the residual stream what is scaled until the two agree as often as wanted.
+
+Agreement is the probability that rejection sampling keeps a draft token, Σ min(p, q), at
+temperature 1: a random model's greedy text soon runs in a circle, and its acceptance with it.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
+
+from engine_adapter.engines.local.drafters import lower_layers
+from engine_adapter.engines.local.sampling import Sampling
+
+SAMPLING: Final = Sampling(temperature=1.0)
+"""How such a pair is run."""
+_LOGIT_SPREAD = 3.0
+"""Standard deviation of a random target's logits: neither flat nor certain."""
+_TEXTS, _TOKENS = 16, 64
+"""What agreement is measured over; some 1,000 positions."""
+_LEAST, _MOST = 2.0**-12, 2.0**6
+_HALVINGS = 24
+_CLOSE = 0.003
+
+
+class Shape(NamedTuple):
+    """Sizes of a model; `qwen` names the family, else it is a Llama."""
+
+    hidden: int
+    feed_forward: int
+    layers: int
+    heads: int
+    key_value_heads: int
+    vocabulary: int
+    qwen: bool = False
+
+
+SHAPES: Final = {
+    "tiny": Shape(64, 128, 6, 4, 2, 256),
+    "small": Shape(512, 1408, 12, 8, 8, 8000),
+    "llama-1b": Shape(2048, 8192, 16, 32, 8, 128_256),
+    "llama-7b": Shape(4096, 11_008, 32, 32, 32, 32_000),
+    "llama-13b": Shape(5120, 13_824, 40, 40, 40, 32_000),
+    "qwen-7b": Shape(3584, 18_944, 28, 28, 4, 152_064, qwen=True),
+}
+
+
+class CalibratedPair:
+    """A target and its draft; `dial` sets how often they agree, in place."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        draft_layers: int = 2,
+        context: int = 8192,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        seed: int = 0,
+    ) -> None:
+        """Draw the weights; the draft shares its own with the target, and has no copy of them."""
+        torch.manual_seed(seed)
+        loader: Any = AutoModelForCausalLM  # Any: transformers ships no types
+        with torch.device(device):
+            made = loader.from_config(_config(shape, context), dtype=dtype)
+            self._contexts = torch.randint(shape.vocabulary, (_TEXTS, 1, _TOKENS))
+        self.target: Any = made.eval().requires_grad_(requires_grad=False)
+        self.target.get_output_embeddings().weight.normal_(0, _LOGIT_SPREAD / shape.hidden**0.5)
+        self.draft = lower_layers(self.target, draft_layers)
+        self._scale = 1.0
+        self._upper = [
+            weight
+            for layer in self.target.base_model.layers[draft_layers:]
+            for weight in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight)
+        ]
+
+    def dial(self, wanted: float) -> float:
+        """Scale the upper layers until the wanted agreement is met; return what it is now."""
+        if not 0 < wanted < 1:
+            raise ValueError(f"wanted: {wanted}; an agreement lies between 0 and 1")
+        low, high, now = _LEAST, _MOST, 0.0
+        for _ in range(_HALVINGS):
+            middle = (low * high) ** 0.5
+            self._rescale(middle)
+            now = self.agreement()
+            if abs(now - wanted) < _CLOSE:
+                break
+            low, high = (middle, high) if now > wanted else (low, middle)
+        return now
+
+    @torch.inference_mode()
+    def agreement(self) -> float:
+        """Return the mean of Σ min(p, q) over contexts of random tokens."""
+        sums = [self._agreement(context) for context in self._contexts]
+        return float(torch.cat(sums).mean())
+
+    def _agreement(self, context: Tensor) -> Tensor:
+        p, q = (SAMPLING.law(model(context).logits[0]) for model in (self.target, self.draft))
+        return torch.minimum(p, q).sum(-1)
+
+    def _rescale(self, scale: float) -> None:
+        for weight in self._upper:
+            weight.mul_(scale / self._scale)
+        self._scale = scale
+
+
+def _config(shape: Shape, context: int) -> LlamaConfig | Qwen2Config:
+    family = Qwen2Config if shape.qwen else LlamaConfig
+    return family(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.feed_forward,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads,
+        max_position_embeddings=context,
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+    )

@@ -1,0 +1,212 @@
+"""The loop: draft, verify, keep what the target would have said; with no draft it is decoding.
+
+A prompt is read but for its last token. Each step then feeds the last token and the drafts behind
+it, and ends with one token more than it accepted, so that the next step finds the same situation.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine_adapter.engines.local.cached_model import CachedModel
+from engine_adapter.engines.local.draft_length import DraftLength, Fixed
+from engine_adapter.engines.local.drafters import Drafter, NoDraft
+from engine_adapter.engines.local.endings import Ending
+from engine_adapter.engines.local.graphs import runner_for
+from engine_adapter.engines.local.records import Generated, Laws, Memory, Step, TextStep
+from engine_adapter.engines.local.sampling import Draft, Sampling, Verdict
+from engine_adapter.engines.local.step_clock import Mark, StepMarks, mark
+from engine_adapter.engines.local.texts import Texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One prompt to continue."""
+
+    prompt: tuple[int, ...]
+    ending: Ending
+    seed: int = 0
+
+
+class DraftVerify:
+    """A target with its drafter, for batches of up to `batch` texts of up to `capacity` tokens."""
+
+    def __init__(
+        self,
+        model: Any,  # Any: transformers ships no types
+        drafter: Drafter | None = None,
+        length: DraftLength | None = None,
+        *,
+        batch: int = 1,
+        capacity: int,
+        end_tokens: Sequence[int] = (),
+    ) -> None:
+        """`capacity` counts the prompt and the answer; room for rejected tokens is added."""
+        self._length = length or Fixed(0 if drafter is None else 4)
+        k_max = self._length.k_max
+        self._device = model.device
+        self._target = CachedModel(model, batch, capacity + k_max + 1)
+        self._none, self._drafter = NoDraft(), drafter or NoDraft()
+        self._none.attach(self._target)
+        held = self._drafter.attach(self._target)
+        self._texts = Texts(batch, capacity + k_max + 1, k_max, self._device)
+        self._ends = torch.tensor(end_tokens, dtype=torch.long, device=self._device)
+        self._runner = runner_for(self._device)
+        self.memory = Memory(
+            self._target.weight_bytes,
+            held.weight_bytes,
+            self._target.cache.nbytes,
+            held.cache_bytes,
+        )
+
+    def step(self, k: int, sampling: Sampling) -> tuple[Draft, Verdict, tuple[Mark, Mark, Mark]]:
+        """Draft k tokens, verify them in one pass of the target, extend the texts; k may be 0."""
+        texts = self._texts
+        texts.widen(k)
+        key = (k, texts.window, sampling)
+        begun = mark(self._device)
+        draft = self._runner.run(("draft", *key), lambda: self._draft(k, sampling))
+        drafted = mark(self._device)
+        verdict = self._runner.run(("verify", *key), lambda: self._verify(draft, sampling))
+        verified = mark(self._device)
+        texts.extend(verdict.tokens, verdict.accepted + 1)
+        return draft, verdict, (begun, drafted, verified)
+
+    def _draft(self, k: int, sampling: Sampling) -> Draft:
+        """Propose, and cut what lies behind an end token or does not fit beside the bonus token."""
+        texts = self._texts
+        draft = (self._drafter if k else self._none).propose(texts, k, sampling)
+        ends = torch.isin(draft.tokens, self._ends).long()
+        ended_before = ends.cumsum(1) - ends > 0
+        to_the_end = (~ended_before).long().cumprod(1).sum(1)
+        room = (texts.limits - texts.lengths - 1).clamp(min=0)
+        return draft._replace(lengths=draft.lengths.minimum(to_the_end).minimum(room))
+
+    def _verify(self, draft: Draft, sampling: Sampling) -> Verdict:
+        """Read the last token and the draft; say what stands."""
+        texts, starts = self._texts, self._texts.lengths - 1
+        fed = torch.cat([texts.last, draft.tokens], 1)
+        seen = self._target(fed, starts, texts.window)
+        self._drafter.observe(starts, seen)
+        return sampling.judge(seen.logits, draft, texts.noise)
+
+    def steps(
+        self, jobs: Sequence[Job], sampling: Sampling, *, keep_laws: bool = False
+    ) -> Iterator[Step]:
+        """Yield each step until every job's ending has a reason; stop iterating to give up.
+
+        A job is given up alone where its ending is given a reason between two steps.
+        """
+        texts = self._texts
+        noise = _noise(jobs, texts.noise)
+        self._length.begin(len(jobs))
+        self._read(jobs)
+        growing = [True] * len(jobs)
+        for number in range(max(job.ending.max_tokens for job in jobs)):
+            k = self._length.k()
+            if not sampling.greedy:
+                texts.noise[: len(jobs)] = noise[:, number]
+            draft, verdict, marks = self.step(k, sampling)
+            read = _read_back(draft, verdict)
+            at_s = time.perf_counter()
+            done = tuple(
+                _text_step(text, job.ending, k, read[text])
+                for text, job in enumerate(jobs)
+                if job.ending.reason is None
+            )
+            if keep_laws and verdict.laws is not None:
+                done = tuple(_with_laws(one, draft, verdict.laws) for one in done)
+            self._length.after([one.verify_step for one in done])
+            texts.grew(max((len(one.token_ids) for one in done), default=0))
+            before, growing = growing, [job.ending.reason is None for job in jobs]
+            if growing != before:
+                texts.stop(growing + [False] * (texts.batch - len(jobs)))
+            last = StepMarks(*marks, mark(self._device))
+            yield Step(k=k, at_s=at_s, marks=last, texts=done)
+            if not any(growing):
+                return
+
+    def _read(self, jobs: Sequence[Job]) -> None:
+        """Read the prompts, all but their last tokens."""
+        texts = self._texts
+        limits = [len(job.prompt) + job.ending.max_tokens for job in jobs]
+        prompts = texts.begin([job.prompt for job in jobs], limits)
+        start = torch.zeros_like(texts.lengths)
+        for seen in self._target.read(prompts, texts.window):
+            self._drafter.observe(start, seen)
+            start = start + seen.hidden.shape[1]
+        if self._length.k_max:
+            self._drafter.begin(prompts, texts.window)
+
+
+def generate(
+    loop: DraftVerify, jobs: Sequence[Job], sampling: Sampling | None = None
+) -> list[Generated]:
+    """Return each job's answer."""
+    begun_s = time.perf_counter()
+    with torch.inference_mode():
+        steps = list(loop.steps(jobs, sampling or Sampling()))
+    answers = []
+    for text, job in enumerate(jobs):
+        own = [(step.at_s, one) for step in steps for one in step.texts if one.text == text]
+        answers.append(
+            Generated(
+                token_ids=tuple(job.ending.token_ids),
+                finish_reason=job.ending.reason or "length",
+                steps=tuple(one for _, one in own),
+                begun_s=begun_s,
+                token_times_s=tuple(at_s for at_s, _ in own),
+            )
+        )
+    return answers
+
+
+def _noise(jobs: Sequence[Job], like: Tensor) -> Tensor:
+    """Return each job's own uniform numbers, (jobs, steps, 2k + 1), whoever is beside it."""
+    steps = max(job.ending.max_tokens for job in jobs)
+    rows = [
+        torch.rand(
+            (steps, like.shape[1]),
+            generator=torch.Generator().manual_seed(job.seed),
+            dtype=like.dtype,
+        )
+        for job in jobs
+    ]
+    return torch.stack(rows).to(like.device)
+
+
+def _read_back(draft: Draft, verdict: Verdict) -> list[list[int]]:
+    """Return a row a text: proposed, accepted, draft tokens, tokens; waits for the device once."""
+    columns = [draft.lengths[:, None], verdict.accepted[:, None], draft.tokens, verdict.tokens]
+    rows: list[list[int]] = torch.cat(columns, 1).tolist()
+    return rows
+
+
+def _text_step(text: int, ending: Ending, k: int, row: list[int]) -> TextStep:
+    proposed, accepted, *rest = row
+    draft_ids, tokens = rest[:k], rest[k:]
+    kept = ending.keep(tokens[: accepted + 1])
+    return TextStep(
+        text=text,
+        draft_ids=tuple(draft_ids[:proposed]),
+        accepted=min(accepted, len(kept)),
+        token_ids=kept,
+    )
+
+
+def _with_laws(step: TextStep, draft: Draft, p: Tensor) -> TextStep:
+    """Return the step with its distributions, copied: the next step overwrites them."""
+    n = len(step.draft_ids)
+    q = None if draft.laws is None else draft.laws[step.text, :n].cpu().clone()
+    laws = Laws(p[step.text, : n + 1].cpu().clone(), q)
+    return TextStep(
+        text=step.text,
+        draft_ids=step.draft_ids,
+        accepted=step.accepted,
+        token_ids=step.token_ids,
+        laws=laws,
+    )

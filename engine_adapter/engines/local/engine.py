@@ -1,0 +1,217 @@
+"""The draft–verify loop as an engine: requests that wait are answered together, in micro-batches.
+
+A batch is done when its longest answer is; nothing joins it meanwhile.
+"""
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+from collections.abc import AsyncGenerator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import torch
+import transformers
+
+from collector.contract import CountSource, Speculation
+from engine_adapter import acceptance_counts
+from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.local.assembly import Assembly
+from engine_adapter.engines.local.decode import Job
+from engine_adapter.engines.local.endings import Ending
+from engine_adapter.engines.local.records import TextStep
+from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.model_folder import ModelShelf, encode_chat
+from engine_adapter.errors import GenerationError
+from engine_adapter.routes import LocalRoute
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked:
+    """A request that waits, and what becomes of it."""
+
+    job: Job
+    sampling: Sampling
+    arrived_s: float
+    begun_s: float = 0.0
+    """Reading of `time.perf_counter` when its batch began."""
+    steps: list[tuple[float, TextStep]] = field(default_factory=list)
+    given_up: threading.Event = field(default_factory=threading.Event)
+    answered: Future[None] = field(default_factory=Future)
+
+
+class LocalEngine:
+    """One route over a loaded target; up to `batch` requests with equal sampling at once."""
+
+    def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
+        """Load what the route names; raises `EngineSetupError`."""
+        self._route = route
+        self._assembly = Assembly(route, shelf)
+        self._target = self._assembly.target
+        self._waiting: list[_Asked] = []
+        self._lock = threading.Lock()
+        self._info = EngineInfo(
+            provider="local",
+            model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
+            version=torch.__version__,
+            fingerprint=self._fingerprint(),
+        )
+
+    @property
+    def info(self) -> EngineInfo:
+        """What answers here."""
+        return self._info
+
+    async def probe(self) -> Probe:
+        """Say what was loaded."""
+        configured = self._configured()
+        config = self._target.model.config
+        return Probe(
+            version=torch.__version__,
+            speculates=configured is not None,
+            speculation_method=configured.method if configured else None,
+            draft_model=configured.draft_model if configured else None,
+            num_speculative_tokens=configured.num_speculative_tokens if configured else None,
+            lossless=True if configured else None,
+            synthetic_acceptance=False,
+            prefix_cache=False,
+            per_request_metrics=True,
+            context_length=getattr(config, "max_position_embeddings", None),
+            dtype=self._route.dtype,
+            chat_template=self._target.tokenizer.chat_template,
+            stop_token_ids=self._assembly.end_tokens,
+            model_family=config.model_type,
+            model_folder=self._target.folder,
+            free_memory_bytes=self._free_bytes(),
+        )
+
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the answer's chunks, one a verify step, then its `Completion`."""
+        asked = self._asked(request)
+        with self._lock:
+            self._waiting.append(asked)
+        # one turn of the thread for each request: the first that runs may answer several
+        self._target.thread.submit(self._answer_waiting)
+        try:
+            await asyncio.wrap_future(asked.answered)
+        finally:
+            asked.given_up.set()
+        for at_s, step in asked.steps:
+            yield Chunk(at_s=at_s, tokens=len(step.token_ids))
+        yield self._completion(asked)
+
+    async def close(self) -> None:
+        """Do nothing: the models belong to the shelf."""
+
+    def _asked(self, request: Request) -> _Asked:
+        prompt = tuple(encode_chat(self._target, request)[0].tolist())
+        ending = Ending(
+            max_tokens=request.max_tokens,
+            end_tokens=frozenset(self._assembly.end_tokens),
+            stop_strings=self._route.stop,
+            decode=self._decode,
+        )
+        sampling = Sampling()
+        if request.temperature > 0:
+            top_p = 1.0 if request.top_p is None else request.top_p
+            sampling = Sampling(request.temperature, top_p, request.top_k or 0)
+        job = Job(prompt=prompt, ending=ending, seed=request.seed or 0)
+        return _Asked(job=job, sampling=sampling, arrived_s=time.perf_counter())
+
+    def _answer_waiting(self) -> None:
+        """Answer the first that waits and those behind it that can be answered with it."""
+        with self._lock:
+            self._waiting = [one for one in self._waiting if not one.given_up.is_set()]
+            alike = [one for one in self._waiting if one.sampling == self._waiting[0].sampling]
+            together = alike[: self._route.batch]
+            self._waiting = [one for one in self._waiting if one not in together]
+        together = [one for one in together if one.answered.set_running_or_notify_cancel()]
+        if not together:
+            return
+        try:
+            self._answer(together)
+        except torch.OutOfMemoryError as exc:
+            _fail(together, GenerationError("out_of_memory", str(exc)))
+        except (RuntimeError, ValueError, AssertionError, LookupError) as exc:
+            _fail(together, GenerationError(type(exc).__name__, str(exc)))
+        else:
+            for one in together:
+                one.answered.set_result(None)
+
+    def _answer(self, together: list[_Asked]) -> None:
+        """Answer a batch, in the target's thread."""
+        torch.set_num_threads(self._route.threads)
+        jobs = [one.job for one in together]
+        loop = self._assembly.loop(max(len(j.prompt) + j.ending.max_tokens for j in jobs))
+        for one in together:
+            one.begun_s = time.perf_counter()
+        with torch.inference_mode():
+            for step in loop.steps(jobs, together[0].sampling):
+                for done in step.texts:
+                    together[done.text].steps.append((step.at_s, done))
+                for one in together:
+                    if one.given_up.is_set() and one.job.ending.reason is None:
+                        one.job.ending.reason = "given_up"
+                if all(job.ending.reason is not None for job in jobs):
+                    return
+
+    def _completion(self, asked: _Asked) -> Completion:
+        ending = asked.job.ending
+        speculation = self._configured()
+        if speculation is not None:
+            counts = acceptance_counts.count([step.verify_step for _, step in asked.steps])
+            speculation = counts.apply(speculation, CountSource.REQUEST.value)
+        first_s, last_s = asked.steps[0][0], asked.steps[-1][0]
+        return Completion(
+            text=_before(self._decode(ending.token_ids), self._route.stop),
+            finish_reason=ending.reason or "length",
+            input_tokens=len(asked.job.prompt),
+            output_tokens=len(ending.token_ids),
+            speculation=speculation,
+            queue_s=asked.begun_s - asked.arrived_s,
+            prefill_s=first_s - asked.begun_s,
+            decode_s=last_s - first_s,
+        )
+
+    def _configured(self) -> Speculation | None:
+        if self._route.method is None:
+            return None
+        draft = self._assembly.draft
+        return Speculation(
+            method=self._route.method,
+            draft_model=draft.model.config.name_or_path.rsplit("/", 1)[-1] if draft else None,
+            num_speculative_tokens=self._assembly.draft_length().k_max,
+            lossless=True,
+        )
+
+    def _decode(self, token_ids: object) -> str:
+        text: str = self._target.tokenizer.decode(token_ids, skip_special_tokens=True)
+        return text
+
+    def _free_bytes(self) -> int | None:
+        """Return the GPU's free memory; `None` on a CPU, where the check asks the machine."""
+        device = torch.device(self._route.device)
+        return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
+
+    def _fingerprint(self) -> str:
+        draft = self._assembly.draft
+        parts = {
+            "target": self._target.digest,
+            "draft": draft.digest if draft else None,
+            "engine": f"local transformers/{transformers.__version__} torch/{torch.__version__}",
+            "route": self._route.model_dump(mode="json", exclude={"model", "draft_model"}),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _fail(together: list[_Asked], error: GenerationError) -> None:
+    for one in together:
+        one.answered.set_exception(error)
+
+
+def _before(text: str, stops: tuple[str, ...]) -> str:
+    """Return the text before the first stop string in it."""
+    places = [place for stop in stops if (place := text.find(stop)) >= 0]
+    return text[: min(places)] if places else text

@@ -1,0 +1,63 @@
+"""Taking rejected tokens back leaves the caches as if they had never been read."""
+
+import pytest
+import torch
+from tiny_models import END, PROMPTS, Pair, job
+from torch import Tensor
+
+from engine_adapter.engines.local import DraftVerify, EarlyExitDrafter, Fixed, ModelDrafter
+from engine_adapter.engines.local.cached_model import CachedModel
+from engine_adapter.engines.local.sampling import Sampling
+
+TOKENS = 20
+ROOM = max(map(len, PROMPTS)) + TOKENS
+
+
+def afresh(model: object, tokens: list[int]) -> Tensor:
+    """Return keys and values of these tokens, read once from an empty cache."""
+    fresh = CachedModel(model, 1, ROOM)
+    with torch.inference_mode():
+        fresh(torch.tensor([tokens]), torch.zeros(1, dtype=torch.long), ROOM)
+    return fresh.cache.tensor[:, :, 0, : len(tokens)]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("shares_its_cache", [False, True])
+def test_caches_after_each_step_are_those_of_the_text_read_afresh(
+    pair: Pair, temperature: float, *, shares_its_cache: bool
+) -> None:
+    """After every step of every text, of target and draft; up to the last token, not yet read."""
+    drafter = EarlyExitDrafter(1) if shares_its_cache else ModelDrafter(pair.draft)
+    loop = DraftVerify(
+        pair.target, drafter, Fixed(4), batch=len(PROMPTS), capacity=ROOM, end_tokens=(END,)
+    )
+    jobs = [job(prompt, TOKENS, seed=i) for i, prompt in enumerate(PROMPTS)]
+    rejected = 0
+    with torch.inference_mode():
+        for step in loop.steps(jobs, Sampling(temperature)):
+            for one in step.texts:
+                rejected += len(one.draft_ids) - one.accepted
+                text = [*jobs[one.text].prompt, *jobs[one.text].ending.token_ids]
+                if jobs[one.text].ending.reason is not None:
+                    continue
+                held = loop._target.cache.tensor[:, :, one.text]
+                assert_equal(held, afresh(pair.target, text[:-1]))
+                if not shares_its_cache:  # it may lack the last accepted token, and reads it next
+                    held = drafter._model.cache.tensor[:, :, one.text]
+                    assert_equal(
+                        held, afresh(pair.draft, text[:-2]) if text[2:] else held[:, :, :0]
+                    )
+    assert rejected > 0
+
+
+def test_a_cache_that_begins_one_slot_late_is_found_out(llama_pair: Pair) -> None:
+    """The comparison sees a rejected token's slot: it is no comparison of equal garbage."""
+    text = list(PROMPTS[4])
+    held = afresh(llama_pair.target, text)
+    with pytest.raises(AssertionError):
+        assert_equal(held, afresh(llama_pair.target, [*text[:-1], text[-1] + 1]))
+
+
+def assert_equal(held: Tensor, fresh: Tensor) -> None:
+    """Compare up to the sums' order: a pass of one row and one of many add up differently."""
+    torch.testing.assert_close(held[:, :, : fresh.shape[2]], fresh, rtol=1e-4, atol=1e-5)
