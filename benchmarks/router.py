@@ -74,8 +74,8 @@ class _Setting:
     def __init__(self, arguments: argparse.Namespace, *, steady: bool) -> None:
         self.name = "steady" if steady else "saturated"
         self.streams = arguments.streams if steady else 64
-        self.chunks = arguments.chunks if steady else 20
-        self.requests = 2 if steady else 12
+        self.chunks = arguments.chunks
+        self.requests = 2 if steady else 4
         self.gap_s = arguments.gap if steady else 0.0005
         self.ttft_s = TTFT_S if steady else 0.0
         self.targets: list[Running] = []

@@ -41,6 +41,9 @@ class FixedControl:
     def candidate_allowed(self) -> bool:
         return self.allowed
 
+    def state(self) -> dict[str, object]:
+        return {"candidate_allowed": self.allowed}
+
 
 @dataclass(frozen=True)
 class Router:

@@ -33,6 +33,9 @@ class _Share:
     def candidate_allowed(self) -> bool:
         return True
 
+    def state(self) -> dict[str, object]:
+        return {}
+
 
 async def main() -> None:
     """Serve on a free port, which is written on standard output."""

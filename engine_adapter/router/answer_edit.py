@@ -54,7 +54,10 @@ class AnswerEdit:
             return body
 
     def _marked(self, data: bytes) -> bool:
-        return any(mark in data for mark in self._marks)
+        for mark in self._marks:  # noqa: SIM110  # for every chunk: a generator takes four times as long
+            if mark in data:
+                return True
+        return False
 
     def _event(self, block: bytes, end: bytes) -> bytes:
         """Return an event without what was not asked for; nothing, where that was all of it."""

@@ -4,10 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.answer import AnswerReader, Piece
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
-from engine_adapter.transport import EventDecoder
+from engine_adapter.router.chunk_shape import ChunkShape
+from engine_adapter.transport import EventDecoder, failures
+
+_GUESSES = 4
+"""Shapes that are tried in vain before a stream is taken to have none."""
 
 
 class AnswerObserver:
@@ -20,6 +24,8 @@ class AnswerObserver:
         """Whether the answer was too large to be read."""
         self._decoder = EventDecoder(max_bytes)
         self._done = False
+        self._shape: ChunkShape | None = None
+        self._guesses = _GUESSES
 
     @property
     def ended(self) -> bool:
@@ -32,10 +38,9 @@ class AnswerObserver:
             return
         try:
             for event in self._decoder.feed(data, at_s):
-                if event.data == "[DONE]":
-                    self._done = True
-                else:
-                    self._take(_object(event.data), at_s)
+                if event.name == "error":
+                    raise failures.of_error_event(_object(event.data), "the engine")
+                self._event(event.data, at_s)
         except GenerationError as exc:
             if exc.error_type == "event_too_large":
                 self.unread = True
@@ -50,10 +55,25 @@ class AnswerObserver:
             self.seen.error = exc
         self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
 
-    def _take(self, document: Mapping[str, Any], at_s: float) -> None:  # Any: the engine's JSON
+    def _event(self, text: str, at_s: float) -> None:
+        words = self._shape.words_of(text) if self._shape is not None else None
+        if words is not None:
+            self.reader.add(words)
+            self.seen.chunk_times_s.append(at_s)
+            self._guesses = _GUESSES
+        elif text == "[DONE]":
+            self._done = True
+        else:
+            piece = self._take(_object(text), at_s)
+            if piece is not None and piece.tokens is None and self._guesses:
+                self._guesses -= 1
+                self._shape = ChunkShape.of(text, piece.text) or self._shape
+
+    def _take(self, document: Mapping[str, Any], at_s: float) -> Piece | None:  # Any: their JSON
         piece = self.reader.take(document)
         if piece is not None:
             self.seen.chunk_times_s.append(at_s)
+        return piece
 
 
 def _object(text: str | bytes) -> Mapping[str, Any]:  # Any: the engine's JSON

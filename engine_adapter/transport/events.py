@@ -38,14 +38,15 @@ class EventDecoder:
     def feed(self, data: bytes, at_s: float) -> Iterator[Event]:
         """Yield the events that end in these bytes."""
         self._buffer += self._with_plain_newlines(data)
-        while (end := self._buffer.find(b"\n\n", self._searched)) >= 0:
-            block = bytes(self._buffer[:end])
+        end = self._buffer.rfind(b"\n\n", self._searched)
+        if end >= 0:
+            blocks = bytes(self._buffer[:end])
             del self._buffer[: end + 2]
-            self._searched = 0
-            self._check_size(len(block))
-            event = _event(block, at_s)
-            if event is not None:
-                yield event
+            for block in blocks.split(b"\n\n"):
+                self._check_size(len(block))
+                event = _event(block, at_s)
+                if event is not None:
+                    yield event
         self._searched = max(0, len(self._buffer) - 1)
         self._check_size(len(self._buffer))
 

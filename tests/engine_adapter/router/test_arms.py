@@ -24,20 +24,22 @@ FAILING = {
     "rate_limited": server.json_reply({"error": {"message": "slow"}}, 429, retry_after="1"),
     "first_byte_timeout": Reply(headers=SSE, end="hang"),
     "server_error_in_stream": server.events([server.event({"error": {"message": "no"}})]),
+    "server_error_in_stream, named": Reply(
+        [Step.of(b'event: error\ndata: {"message": "no"}\n\n')], headers=SSE
+    ),
     "stream_truncated": Reply(headers=SSE, end="cut"),
     "invalid_utf8": Reply([Step.of(b"data: \xff\xfe\n\n")], headers=SSE),
     "invalid_json": Reply([Step.of(b"data: {not json\n\n")], headers=SSE),
 }
 
 
-@pytest.mark.parametrize("error_type", sorted(FAILING))
-def test_the_baseline_answers_where_the_candidate_fails_before_its_first_byte(
-    error_type: str,
-) -> None:
+@pytest.mark.parametrize("case", sorted(FAILING))
+def test_the_baseline_answers_where_the_candidate_fails_before_its_first_byte(case: str) -> None:
     """Once, with both attempts recorded: the user waits, and notices nothing else."""
+    error_type = case.partition(",")[0]
     with (
         server.running(Route(server.chat(["from", " baseline"]))) as baseline,
-        server.running(Route(FAILING[error_type])) as candidate,
+        server.running(Route(FAILING[case])) as candidate,
         collecting() as (collector, collected),
         routing(baseline.url, candidate.url, CANDIDATES, collector_url=collector) as router,
     ):
@@ -66,7 +68,7 @@ def test_a_candidate_that_is_not_there_is_left_alone_after_some_failures() -> No
         with routing(baseline.url, NOBODY, CANDIDATES, **settings) as router:
             assert [router.ask(STREAMED)[0] for _ in range(5)] == [200] * 5
             assert router.counted("fallbacks") == {"connection_refused": 3, "breaker_open": 2}
-            assert router.state()["candidate_breaker_open"]
+            assert router.state()["arms"]["candidate"]["breaker_open"]
         assert len(baseline.log()) == 5
 
 

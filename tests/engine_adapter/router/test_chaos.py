@@ -162,7 +162,7 @@ def test_a_baseline_that_restarts_is_answered_by_again() -> None:
         assert [router.ask()[0] for _ in range(5)] == [502, 502, 502, 503, 503]
         running = start()
         patiently(lambda: router.ask()[0] == 200)
-        assert not router.state()["baseline_breaker_open"]
+        assert not router.state()["arms"]["baseline"]["breaker_open"]
         stop(running)
 
 

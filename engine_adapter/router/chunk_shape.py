@@ -1,0 +1,49 @@
+"""Recognise a stream's ordinary chunk, which differs from the one before in its words alone.
+
+Most events of a stream are such, and to decode each as JSON would be most of what observing costs.
+"""
+
+import json
+from typing import NamedTuple, Self
+
+from engine_adapter.engines.json_fields import within
+
+_PROBE = "draftgate"
+_PLACES = ((("choices", 0, "delta", "content"), '"content":'), (("choices", 0, "text"), '"text":'))
+
+
+class ChunkShape(NamedTuple):
+    """What stands before and behind the words of an ordinary chunk."""
+
+    before: str
+    behind: str
+
+    @classmethod
+    def of(cls, text: str, words: str) -> Self | None:
+        """Return the shape of an event with these words; `None` where it is not certain.
+
+        It is certain where other words in the same place are read as this answer's content.
+        """
+        for path, name in _PLACES:
+            at = text.find(f'"{words}"', text.find(name) + len(name))
+            if not words or at < 0:
+                continue
+            shape = cls(text[: at + 1], text[at + 1 + len(words) :])
+            try:
+                probed = json.loads(f"{shape.before}{_PROBE}{shape.behind}")
+            except ValueError:
+                continue
+            if within(probed, *path) == _PROBE:
+                return shape
+        return None
+
+    def words_of(self, text: str) -> str | None:
+        """Return the words of an event of this shape; `None` where it is of another.
+
+        Words with escapes are left to JSON.
+        """
+        before, behind = self
+        words = text[len(before) : len(text) - len(behind)]
+        if not words or not text.startswith(before) or not text.endswith(behind):
+            return None
+        return words if '"' not in words and "\\" not in words and words.isprintable() else None

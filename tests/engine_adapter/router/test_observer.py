@@ -1,0 +1,85 @@
+"""What is read of a stream beside its way: the same by shape as event by event."""
+
+import json
+
+import pytest
+from recorded_answers import FOLDER
+
+from engine_adapter.engines import reader_of
+from engine_adapter.engines.answer import Answer
+from engine_adapter.observation import Observed
+from engine_adapter.router.chunk_shape import ChunkShape
+from engine_adapter.router.observer import AnswerObserver
+
+RECORDED = {
+    "vllm/draft.sse": "vllm",
+    "vllm/ngram.sse": "vllm",
+    "llamacpp/draft.sse": "llamacpp",
+    "llamacpp/draft_timings_per_token.sse": "llamacpp",
+}
+
+
+def observed(data: bytes, engine: str, *, size: int) -> tuple[Answer, list[float]]:
+    seen = Observed(concurrency=1, due_s=None, started_s=0.0)
+    observer = AnswerObserver(reader_of(engine)(), seen, 1 << 20)
+    for at in range(0, len(data), size):
+        observer.feed(data[at : at + size], float(at))
+    assert seen.error is None
+    assert observer.ended
+    return observer.reader.answer(), seen.chunk_times_s
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED))
+@pytest.mark.parametrize("size", [64, 1 << 20])
+def test_a_recorded_stream_is_read_as_its_events_are(name: str, size: int) -> None:
+    """Text, usage, counts and the number of chunks."""
+    data = (FOLDER / name).read_bytes()
+    reader = reader_of(RECORDED[name])()
+    pieces = [
+        reader.take(json.loads(block[6:]))
+        for block in data.split(b"\n\n")
+        if block.startswith(b"data: {")
+    ]
+    answer, times_s = observed(data, RECORDED[name], size=size)
+    assert answer == reader.answer()
+    assert len(times_s) == sum(piece is not None for piece in pieces)
+
+
+def chunk(words: str, **more: object) -> str:
+    choice = {"index": 0, "delta": {"content": words}, "finish_reason": None}
+    return json.dumps({"id": "1", "choices": [choice], **more})
+
+
+def test_a_shape_is_told_by_all_but_the_words() -> None:
+    """Whatever else differs, is empty, or needs JSON to be read, is no ordinary chunk."""
+    shape = ChunkShape.of(chunk("one"), "one")
+    assert shape is not None
+    assert shape.words_of(chunk("two {}[]: é")) is None  # json.dumps escapes it
+    assert shape.words_of(chunk("two {}[]:")) == "two {}[]:"
+    assert shape.words_of(chunk("two {}[]:").replace("two", "zwö")) == "zwö {}[]:"
+    for other in (
+        chunk(""),
+        chunk('a "quote"'),
+        chunk("a\nline"),
+        chunk("two", usage={"completion_tokens": 3}),
+        chunk("two").replace("null", '"stop"'),
+        chunk("two").replace('"index": 0', '"index": 1'),
+        chunk("two").replace("two", "t\x00wo"),
+        chunk("two")[:-1],
+        shape.before[:-1] + shape.behind[1:],
+    ):
+        assert shape.words_of(other) is None, other
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (chunk('a "quote"'), 'a "quote"'),
+        (chunk(""), ""),
+        ('{"content": "one", "choices": [{"index": 0, "delta": {}}]}', "one"),
+        ('{"choices": [{"index": 1, "delta": {}}, {"delta": {"content": "one"}}]}', "one"),
+    ],
+)
+def test_where_the_words_stand_elsewhere_there_is_no_shape(text: str, words: str) -> None:
+    """Only what would be read as the answer's content counts as its place."""
+    assert ChunkShape.of(text, words) is None
