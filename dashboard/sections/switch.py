@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client, ClientError
-from collector.contract import Switch, SwitchState
+from collector.contract import RampStep, Switch, SwitchState
 from dashboard import markup, sign_in, words
 from dashboard.markup import Cell, Column
 from dashboard.source import KEY_VARIABLE, Source
@@ -25,18 +25,21 @@ _WHAT_HAPPENS = {
     ),
     Switch.ON: (
         "Every router that follows this collector may send requests of {rollout} to the candidate "
-        "again, by its own shares. Where a watch is running, harm that it sees sets this off again."
+        "from now on, by its own shares. Where a watch is running, harm that it sees sets this off "
+        "again."
     ),
 }
-_VERBS = {Switch.OFF: "Turn the candidate off", Switch.ON: "Let the candidate answer again"}
+_VERBS = {Switch.OFF: "Turn the candidate off", Switch.ON: "Let the candidate answer"}
 _LONGEST = 1_800
 
 
 def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) -> None:
     """Draw the state, the button that turns it, and the audit log."""
     log = client.switch(rollout)
-    is_off = bool(log) and log[0].state is Switch.OFF
+    is_off = not log or log[0].state is Switch.OFF
     st.html(markup.switch_state(off=is_off, said=_said(log, zone)))
+    if steps := client.ramp(rollout):
+        st.html(markup.note(_ramp(steps[0], zone)))
     wanted = Switch.ON if is_off else Switch.OFF
     if st.button(
         f"{_VERBS[wanted]} …",
@@ -88,9 +91,14 @@ def _refused(source: Source, error: ClientError) -> None:
 
 def _said(log: Sequence[SwitchState], zone: ZoneInfo | None) -> str:
     if not log:
-        return "Nobody ever set it, so the candidate may answer."
+        return "Nobody ever set it, so a router sends every request to the baseline."
     event = log[0]
     return f"Set by {event.who}, {words.moment(event.time_unix_ns, zone)}: {event.reason}"
+
+
+def _ramp(step: RampStep, zone: ZoneInfo | None) -> str:
+    at = words.moment(step.time_unix_ns, zone)
+    return f"Ramp: {step.percent:g} %, by {step.who}, {at}: {step.reason}"
 
 
 def _row(event: SwitchState, zone: ZoneInfo | None) -> list[Cell]:

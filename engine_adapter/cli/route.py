@@ -66,7 +66,7 @@ def _serve(routes: Routes, settings: RouterSettings) -> None:
     with opening.follower_of(routes) as follower:
         if not follower.wait_for_answer(_FIRST_ANSWER_S):
             typer.echo(f"the collector does not answer yet: {follower.trouble or 'still waiting'}")
-        for line in explanation.of_known(follower.known, ramped=routes.ramp is not None):
+        for line in explanation.of_known(follower.known, routes):
             typer.echo(line)
         control = opening.control_of(routes, follower)
         try:

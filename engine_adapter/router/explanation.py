@@ -27,7 +27,7 @@ def of_routes(routes: Routes) -> Iterator[str]:
     yield f"clients: {names or 'whoever reaches the port; `client_keys` would ask for a key'}"
 
 
-def of_known(known: Known, *, ramped: bool) -> Iterator[str]:
+def of_known(known: Known, routes: Routes) -> Iterator[str]:
     """Yield the lines that say what the collector told."""
     event = known.switch
     if event is not None:
@@ -35,12 +35,18 @@ def of_known(known: Known, *, ramped: bool) -> Iterator[str]:
     else:
         told = "nobody ever set it" if known.told_unix_ns else "not known"
         yield f"switch: {told}; until it is on, all requests go to the baseline"
+    at = f"--collector {routes.collector.url}"
     if not known.on:
-        yield f'  draftgate switch {known.rollout} on --reason "…"'
-    if ramped and known.ramp is not None:
+        yield f'  draftgate switch {known.rollout} on --reason "…" {at}'
+    if routes.ramp is None:
+        return
+    if known.ramp is not None:
         yield f"ramp: stands at {known.ramp.percent:g} %, by {known.ramp.who}: {known.ramp.reason}"
-    elif ramped:
-        yield f"ramp: not begun, so 0 %; begin it with `draftgate promote {known.rollout}`"
+    elif routes.ramp.automatic:
+        yield "ramp: not begun, so 0 %; it begins by itself once the switch is on"
+    else:
+        yield "ramp: not begun, so 0 %; begin it with"
+        yield f"  draftgate promote {known.rollout} {at}"
 
 
 def _upstream(section: UpstreamSection) -> str:

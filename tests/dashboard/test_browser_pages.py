@@ -13,7 +13,7 @@ from page_reading import dashboard_of, go, settle
 from playwright.sync_api import Browser, Page, expect
 
 from collector.client import Client
-from collector.contract import Switch
+from collector.contract import RampChange, Switch
 
 pytestmark = pytest.mark.browser
 
@@ -156,23 +156,27 @@ def test_the_order_of_findings_changes(page: Page, site: Site) -> None:
 def test_the_switch_is_turned_with_a_reason_and_logged(page: Page, site: Site) -> None:
     """The dialog names what happens, wants a reason and a tick, and leaves a line in the log."""
     go(page, f"{site.url}/live?rollout=support-k4&refresh=off")
-    expect(page.get_by_text("Nobody ever set it, so the candidate may answer.")).to_be_visible()
-    page.get_by_role("button", name="Turn the candidate off …").click()
+    expect(
+        page.get_by_text("Nobody ever set it, so a router sends every request to")
+    ).to_be_visible()
+    page.get_by_role("button", name="Let the candidate answer …").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("sends all requests of “support-k4” to the baseline")
-    confirm = dialog.get_by_role("button", name="Turn the candidate off")
+    expect(dialog).to_contain_text("may send requests of “support-k4” to the candidate")
+    confirm = dialog.get_by_role("button", name="Let the candidate answer")
     confirm.click()
     expect(dialog).to_contain_text("both are needed")
     with Client(site.collector_url) as client:
         assert client.switch("support-k4") == ()
+        client.take_step("support-k4", RampChange(percent=5, reason="begin <i>small</i>"))
         dialog.get_by_role("textbox").fill("p99 <b>doubled</b>")
         dialog.get_by_role("textbox").blur()
         dialog.get_by_text("Yes: set the switch").click()
         confirm.click()
         expect(dialog).to_have_count(0)
-        expect(page.locator(".dg-switch")).to_contain_text("Switched off")
+        expect(page.locator(".dg-switch")).to_contain_text("● On")
+        expect(page.get_by_text("Ramp: 5 %, by local")).to_contain_text("begin <i>small</i>")
         (event,) = client.switch("support-k4")
-    assert (event.state, event.reason, event.who) == (Switch.OFF, "p99 <b>doubled</b>", "local")
+    assert (event.state, event.reason, event.who) == (Switch.ON, "p99 <b>doubled</b>", "local")
     log = page.locator("table", has_text="never changed")
     expect(log).to_contain_text("p99 <b>doubled</b>")
 

@@ -2,7 +2,7 @@
 
 import math
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine_adapter.router.assignment import Assignment, Sticky, bucket
@@ -21,6 +21,7 @@ def asked(user: str | None = None, **headers: str) -> RequestFacts:
     return RequestFacts(path="/chat/completions", headers=named, user=user)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rollout=TEXT, key=st.text(min_size=1), low=PERCENT, high=PERCENT)
 def test_who_is_in_stays_in(rollout: str, key: str, low: float, high: float) -> None:
     """A session that is in at a share is in at every larger one, each time that it is asked."""
@@ -31,6 +32,7 @@ def test_who_is_in_stays_in(rollout: str, key: str, low: float, high: float) -> 
     assert at_low is assignment(rollout, draw=0.99).in_share(facts, low)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(key=st.text(st.characters(), min_size=1))
 def test_nothing_is_nobody_and_everything_is_everybody(key: str) -> None:
     """0 % has no session, 100 % has each; halves of surrogate pairs are keys like others."""

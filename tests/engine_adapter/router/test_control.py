@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.contract import Arm, RampStep, Switch, SwitchState
@@ -145,6 +145,7 @@ def test_the_state_is_json() -> None:
     assert control(switched(None), mode="candidate").state()["share_percent"] is None
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     body=st.dictionaries(
         st.sampled_from(["model", "max_tokens", "temperature", "tools", "user", "prompt"]),

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine_adapter.router.decision import RequestFacts
@@ -130,6 +130,7 @@ def test_no_tokens_at_all_is_a_number() -> None:
     assert facts_of("/x", {"max_completion_tokens": 0, "max_tokens": 5}, {}, 0).max_tokens == 0
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.binary() | JSON | st.dictionaries(KEYS, JSON))
 def test_no_body_is_too_strange(body: Any) -> None:
     """Whatever is sent gives facts, none of them NaN."""

@@ -246,10 +246,20 @@ def test_each_mode_in_words(tmp_path: Path, change: dict[str, Any], said: str) -
     assert said in explanation.of_routes(routes_file.read(write(tmp_path, document)))
 
 
-def test_what_the_collector_told_in_words() -> None:
+@pytest.mark.parametrize(
+    ("automatic", "said"),
+    [
+        (True, ["ramp: not begun, so 0 %; it begins by itself once the switch is on"]),
+        (False, ["ramp: not begun, so 0 %; begin it with",
+                 "  draftgate promote k4 --collector http://localhost:4318"]),
+    ],
+)  # fmt: skip
+def test_what_the_collector_told_in_words(tmp_path: Path, automatic: bool, said: list[str]) -> None:
     """Whoever starts a router is told why nothing reaches the candidate, and what to type."""
-    assert list(explanation.of_known(Known(rollout="k4"), ramped=True)) == [
+    document = {"rollout": "k4", "upstreams": UPSTREAMS, "ramp": {"automatic": automatic}}
+    routes = routes_file.read(write(tmp_path, document))
+    assert list(explanation.of_known(Known(rollout="k4"), routes)) == [
         "switch: not known; until it is on, all requests go to the baseline",
-        '  draftgate switch k4 on --reason "…"',
-        "ramp: not begun, so 0 %; begin it with `draftgate promote k4`",
+        '  draftgate switch k4 on --reason "…" --collector http://localhost:4318',
+        *said,
     ]
