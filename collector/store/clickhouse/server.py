@@ -232,7 +232,8 @@ class ClickHouse:
                 raise
             words = (str(exc).splitlines() or [type(exc).__name__])[0][:300]
             raise StoreUnavailableError(
-                f"{self.where}: {words}; check that the ClickHouse server is up and has room"
+                f"{self.where}: {words}; check that the ClickHouse server is up and has room, "
+                "and with chdb that no other process has the folder open"
             ) from exc
 
 
