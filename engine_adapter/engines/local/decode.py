@@ -20,7 +20,7 @@ from engine_adapter.engines.local.graphs import runner_for
 from engine_adapter.engines.local.records import Generated, Laws, Memory, Step, TextStep
 from engine_adapter.engines.local.sampling import Draft, Sampling, Verdict
 from engine_adapter.engines.local.step_clock import Mark, StepMarks, mark
-from engine_adapter.engines.local.texts import Texts
+from engine_adapter.engines.local.texts import Texts, among
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class DraftVerify:
         """Propose, and cut what lies behind an end token or does not fit beside the bonus token."""
         texts = self._texts
         draft = (self._drafter if k else self._none).propose(texts, k, sampling)
-        ends = torch.isin(draft.tokens, self._ends).long()
+        ends = among(draft.tokens, self._ends).long()
         ended_before = ends.cumsum(1) - ends > 0
         to_the_end = (~ended_before).long().cumprod(1).sum(1)
         room = (texts.limits - texts.lengths - 1).clamp(min=0)

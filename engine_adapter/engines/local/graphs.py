@@ -32,14 +32,16 @@ class CudaGraphs:
     verify, and what a step returned is read before the next begins.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._captured: dict[Hashable, tuple[torch.cuda.CUDAGraph, Any]] = {}  # Any: a T each
         self._pool = torch.cuda.graph_pool_handle()
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
         """Replay it."""
         if key not in self._captured:
-            self._captured[key] = self._capture(function)
+            with torch.cuda.device(self._device):
+                self._captured[key] = self._capture(function)
         graph, found = self._captured[key]
         graph.replay()
         result: T = found
@@ -59,4 +61,4 @@ class CudaGraphs:
 
 def runner_for(device: torch.device) -> Runner:
     """Return what suits the device."""
-    return CudaGraphs() if device.type == "cuda" else Direct()
+    return CudaGraphs(device) if device.type == "cuda" else Direct()

@@ -52,14 +52,21 @@ class KeyValueCache:
         return found[0], found[1]
 
 
+_BY_LENGTH = {"dynamic", "longrope"}
+"""Rotary positions that depend on the longest one in a pass: rejected tokens would change them."""
+
+
 def check_supported(model: Any) -> None:  # Any: transformers ships no types
-    """Raise `EngineSetupError` for a model whose attention is not to all earlier tokens."""
+    """Raise `EngineSetupError` for a model whose passes depend on more than a text's own past."""
     config = model.config.get_text_config(decoder=True)
-    kinds = set(getattr(config, "layer_types", None) or ())
-    ok = hasattr(config, "num_key_value_heads") and hasattr(config, "rope_parameters")
-    if not ok or kinds - {"full_attention"}:
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    rope = getattr(config, "rope_parameters", None) or {}
+    kinds |= {rope.get("rope_type")} & _BY_LENGTH
+    if not rope or not hasattr(config, "num_key_value_heads"):
+        kinds.add("unknown")
+    if kinds:
         raise EngineSetupError(
-            f"model: {config.model_type} has {', '.join(sorted(kinds)) or 'other'} layers; engine: "
-            "local wanted rotary positions and full attention in every layer, as Llama and Qwen "
-            "have them: use engine: transformers"
+            f"model: {config.model_type} has {', '.join(sorted(kinds))} attention or positions; "
+            "engine: local wanted rotary positions and full attention in every layer, as Llama "
+            "and Qwen have them: use engine: transformers"
         )

@@ -6,7 +6,7 @@ from torch import Tensor
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.drafters import Held
 from engine_adapter.engines.local.sampling import Draft, Sampling
-from engine_adapter.engines.local.texts import Texts
+from engine_adapter.engines.local.texts import Texts, among
 
 LONGEST = 2
 """Tokens that must be equal, else one fewer."""
@@ -38,7 +38,7 @@ class PromptLookup:
             follows = torch.where(found > 0, found, follows)
         places = (follows[:, None] + texts.places[:k]).clamp(max=texts.capacity - 1)
         tokens = texts.tokens.gather(1, places)
-        usable = (places < texts.lengths[:, None]) & ~torch.isin(tokens, self._ends)
+        usable = (places < texts.lengths[:, None]) & ~among(tokens, self._ends)
         lengths = usable.long().cumprod(1).sum(1)
         return Draft(tokens, lengths * (follows > 0))
 

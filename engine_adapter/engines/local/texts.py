@@ -84,3 +84,8 @@ class Texts:
     @staticmethod
     def _write(tensor: Tensor, values: list[int]) -> None:
         tensor.copy_(torch.tensor(values, dtype=tensor.dtype))
+
+
+def among(tokens: Tensor, few: Tensor) -> Tensor:
+    """Return which tokens are one of a few; `torch.isin` may sort, which no graph can capture."""
+    return (tokens[..., None] == few).any(-1)

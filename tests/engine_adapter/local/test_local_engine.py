@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from twenty_prompts import MODELS, Answers
 from typer.testing import CliRunner
 
 from collector.client import Client
@@ -302,3 +303,18 @@ def test_check_and_run_take_the_route(random_pair: dict[str, Path], tmp_path: Pa
     assert [one.quality for one in stored] == [()] * len(stored)
     assert {one.speculation is not None for one in stored if one.arm is Arm.CANDIDATE} == {True}
     assert {one.speculation for one in stored if one.arm is Arm.BASELINE} == {None}
+
+
+def test_twenty_prompts_of_the_demo_have_the_counts_of_assisted_generation() -> None:
+    """On real text, one prompt after another; the figures stand on the engines' page."""
+    fields = {"engine": "local", "model": str(MODELS / "target"), "method": "draft_model"}
+    ours = Answers(LocalRoute.model_validate(fields | {"draft_model": str(MODELS / "draft")}))
+    theirs = Answers(
+        TransformersRoute(
+            model=str(MODELS / "target"),
+            draft_model=str(MODELS / "draft"),
+            num_speculative_tokens=4,
+        )
+    )
+    assert ours.texts == theirs.texts
+    assert ours.totals == theirs.totals == (153, 583, 455)

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from tiny_models import END, PROMPTS, Pair, job
+from tiny_models import END, PROMPTS, Pair, job, random_model
 from torch import Tensor
 
 from engine_adapter.engines.local import DraftVerify, EarlyExitDrafter, Fixed, ModelDrafter
 from engine_adapter.engines.local.cached_model import CachedModel
 from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.errors import EngineSetupError
 
 TOKENS = 20
 ROOM = max(map(len, PROMPTS)) + TOKENS
@@ -56,6 +57,25 @@ def test_a_cache_that_begins_one_slot_late_is_found_out(llama_pair: Pair) -> Non
     held = afresh(llama_pair.target, text)
     with pytest.raises(AssertionError):
         assert_equal(held, afresh(llama_pair.target, [*text[:-1], text[-1] + 1]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        ({"layer_types": ["full_attention", "sliding_attention"] * 2}, "sliding_attention"),
+        ({"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4}}, "dynamic"),
+        ({"rope_parameters": None}, "unknown"),
+    ],
+)
+def test_a_model_that_sees_more_than_its_own_past_is_refused(
+    changes: dict[str, object], seen: str
+) -> None:
+    """Windows, and positions scaled by the longest in a pass: rejected tokens would leak."""
+    model = random_model("qwen2", seed=1)
+    for key, value in changes.items():
+        setattr(model.config, key, value)
+    with pytest.raises(EngineSetupError, match=f"{seen} attention or positions"):
+        CachedModel(model, 1, 16)
 
 
 def assert_equal(held: Tensor, fresh: Tensor) -> None:
