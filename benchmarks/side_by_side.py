@@ -88,11 +88,13 @@ class Spread:
     answers: Counter[str] = field(default_factory=Counter)
     """By status, `none` where nothing came back."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set where a round failed, so that nobody sends on."""
 
     def work(self) -> None:
         """Send one body after the other, each until it is acknowledged."""
         draw = random.Random(self.seed + threading.get_ident())  # noqa: S311  # no secret
-        while True:
+        while not self.ended.is_set():
             with self.lock:
                 if (body := next(self.bodies, None)) is None:
                     return
@@ -100,7 +102,8 @@ class Spread:
             while (answer := _answer(draw.choice(self.urls), body)) != "200":
                 with self.lock:
                     self.answers[answer] += 1
-                time.sleep(0.05)
+                if self.ended.wait(0.05):
+                    return
             with self.lock:
                 self.answers[answer] += 1
                 self.acknowledged.update(body.spans)
@@ -188,14 +191,19 @@ class Team:
         threads = [threading.Thread(target=load.work) for _ in range(self._senders)]
         for thread in threads:
             thread.start()
-        while not load.acknowledged:
-            time.sleep(0.01)
-        time.sleep(self._random.uniform(0, 0.5))
-        killed, paused = self._random.sample(self.members, 2)
-        killed.kill()
-        paused_s = self._random.uniform(0.5, 6.0)  # also longer than a silent writer is waited for
-        paused.pause(paused_s)
-        killed.start()
+        try:
+            while not load.acknowledged:
+                time.sleep(0.01)
+            time.sleep(self._random.uniform(0, 0.5))
+            killed, paused = self._random.sample(self.members, 2)
+            killed.kill()
+            # Also longer than a silent writer is waited for.
+            paused_s = self._random.uniform(0.5, 6.0)
+            paused.pause(paused_s)
+            killed.start()
+        except BaseException:
+            load.ended.set()
+            raise
         for thread in threads:
             thread.join()
         assert len(load.sent) == len(made), "a sender gave up"

@@ -61,6 +61,7 @@ def create_app(settings: Settings) -> FastAPI:
             lambda id_: _stored_key(store, id_),
             required=settings.require_keys,
             default_rate_per_s=settings.key_rate_per_s,
+            take=store.take_token if store.is_shared else None,
         )
         last_used = LastUsed(authority, store)
         upkeep = Upkeep(store, Keep(settings.retention_spans_s, settings.retention_content_s))

@@ -42,12 +42,18 @@ class Authority:
         *,
         required: bool,
         default_rate_per_s: float | None = None,
+        take: Callable[[str, float], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`read` gives the stored key with an id; what it raises is raised by `authorize`."""
+        """`read` gives the stored key with an id; what it raises is raised by `authorize`.
+
+        `take` takes a key's token at a rate, where several collectors count it together, and gives
+        0 or how many seconds there is none; without it this one counts for itself.
+        """
         self.required = required
         self._read = read
         self._default_rate_per_s = default_rate_per_s
+        self._take_shared = take
         self._clock = clock
         self._lock = threading.Lock()
         self._cache: dict[str, _Cached] = {}
@@ -57,7 +63,12 @@ class Authority:
     def is_quick(self, key_text: str | None) -> bool:
         """Say whether `authorize` would answer without reading the database."""
         parts = api_key.parse(key_text or "")
-        return not self.required or parts is None or self._cached(parts.id) is not None
+        if not self.required or parts is None:
+            return True
+        cached = self._cached(parts.id)
+        if cached is None:
+            return False
+        return self._take_shared is None or cached.key is None or self._rate_of(cached.key) is None
 
     def authorize(self, key_text: str | None, needed: Scope) -> Grant:
         """Return what the key allows, at least `needed`; every call counts against its rate.
@@ -90,7 +101,7 @@ class Authority:
             )
         with self._lock:
             self._used_unix_ns[key.id] = now_unix_ns
-            self._take(key)
+        self._take(key)
         return Grant(key.id, key.scopes, key.name)
 
     def drain_uses(self) -> dict[str, int]:
@@ -117,16 +128,24 @@ class Authority:
         return cached if cached is not None and self._clock() < cached.until_s else None
 
     def _take(self, key: ApiKey) -> None:
-        rate_per_s = key.rate_per_s or self._default_rate_per_s
+        rate_per_s = self._rate_of(key)
         if rate_per_s is None:
             return
-        bucket = self._buckets.get(key.id)
-        if bucket is None or bucket.rate_per_s != rate_per_s:
-            bucket = self._buckets[key.id] = TokenBucket(rate_per_s, self._clock())
-        wait_s = bucket.take(self._clock())
+        take = self._take_shared or self._take_here
+        wait_s = take(key.id, rate_per_s)
         if wait_s:
             raise RateLimitError(
                 f"the API key {key.id} sent more than {rate_per_s:g} requests a second; "
                 f"send this again in {wait_s} s, in fewer and larger requests",
                 retry_after_s=wait_s,
             )
+
+    def _rate_of(self, key: ApiKey) -> float | None:
+        return key.rate_per_s or self._default_rate_per_s
+
+    def _take_here(self, key_id: str, rate_per_s: float) -> int:
+        with self._lock:
+            bucket = self._buckets.get(key_id)
+            if bucket is None or bucket.rate_per_s != rate_per_s:
+                bucket = self._buckets[key_id] = TokenBucket(rate_per_s, self._clock())
+            return bucket.take(self._clock())

@@ -13,6 +13,7 @@ from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
     engine_spans,
     faults,
+    key_rates,
     leases,
     migrate,
     pair_counts,
@@ -167,6 +168,22 @@ class Store:
         """Let another do the upkeep."""
         with self.transaction() as connection:
             upkeep_lease.leave(connection, holder)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several collectors may serve the database at once."""
+        return self._engine.dialect.name == "postgresql"
+
+    def take_token(self, key_id: str, rate_per_s: float) -> int:
+        """Take a token of a key from the bucket that all collectors share; 0, or how long to wait.
+
+        Of a database that `is_shared`.
+        """
+        with (
+            faults.translated(self._where),
+            self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+        ):
+            return key_rates.take(connection, key_id, rate_per_s)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
         """Delete a piece of what is too old, and return how much; 0 where nothing is left."""

@@ -354,6 +354,14 @@ evaluation_lease = Table(
     Index(None, "rollout", "evaluators"),
 )
 
+# How much of a key's rate is used up, where several collectors count it together: PostgreSQL alone.
+key_bucket = Table(
+    "key_bucket",
+    metadata,
+    Column("key_id", String, primary_key=True),
+    Column("full_unix_us", BigInteger, nullable=False),  # when all of its tokens are back
+)
+
 api_key = Table(
     "api_key",
     metadata,

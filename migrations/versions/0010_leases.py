@@ -1,4 +1,4 @@
-"""Leases: which collector does the upkeep, and which evaluator scores which generations."""
+"""What several collectors share: who does the upkeep, who scores what, how often a key was used."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -40,9 +40,18 @@ def upgrade() -> None:
     op.create_index(
         "ix_evaluation_lease_rollout_evaluators", "evaluation_lease", ["rollout", "evaluators"]
     )
+    op.create_table(
+        "key_bucket",
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("full_unix_us", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("key_id", name="pk_key_bucket"),
+        # On PostgreSQL a crash may empty it, and no request waits for the disk.
+        prefixes=["UNLOGGED"] if op.get_bind().dialect.name == "postgresql" else [],
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("key_bucket")
     op.drop_index("ix_evaluation_lease_rollout_evaluators", "evaluation_lease")
     op.drop_table("evaluation_lease")
     op.drop_table("evaluation")

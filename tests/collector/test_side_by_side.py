@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from otlp_bodies import received
@@ -17,14 +19,15 @@ from postgres_cluster import Postgres
 from sqlalchemy import Connection, update
 
 from benchmarks.side_by_side import Team
-from collector.api_key import ApiKey, Scope, digest
+from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client
 from collector.contract import Arm, Generation, Switch, encode
 from collector.errors import StoreUnavailableError
+from collector.settings import Settings
 from collector.store import Batch, Keep, Store, clock, keys, pair_counts, prepare
 from collector.store.postgres import _WRITER_LOCK
 from collector.store.rollups import check, fold
-from collector.store.tables import upkeep_lease
+from collector.store.tables import key_bucket, upkeep_lease
 from collector.upkeep import LEASED_S, Upkeep
 
 GenerationOf = Callable[..., Generation]
@@ -169,6 +172,52 @@ def test_a_use_of_a_key_that_is_noted_late_hides_no_later_one(store: Store) -> N
         stored = keys.by_id(connection, key.id)
     assert stored is not None
     assert stored.last_used_unix_ns == 9
+
+
+def test_collectors_count_a_keys_rate_together(
+    postgres_url: str, http_of: Callable[[Settings], AbstractContextManager[httpx.Client]]
+) -> None:
+    """A burst of a second's requests over all of them, whichever is asked; then 429."""
+    text = new_key_text()
+    key = ApiKey(
+        id=text.id,
+        name="t",
+        digest=digest(text.secret),
+        scopes=frozenset({Scope.READ}),
+        rate_per_s=0.05,
+        created_unix_ns=1,
+    )
+    settings = Settings(database_url=postgres_url, require_keys=True)
+    headers = {"Authorization": f"Bearer {text}"}
+    with (
+        contextlib.closing(Store.open(postgres_url)) as store,
+        http_of(settings) as first,
+        http_of(settings) as second,
+    ):
+        with store.transaction() as connection:
+            keys.add(connection, key)
+        answers = [http.get("/api/v1/rollouts", headers=headers) for http in (first, second)]
+        assert [answer.status_code for answer in answers] == [200, 429]
+        assert 1 <= int(answers[1].headers["retry-after"]) <= 20
+        with store.transaction() as connection:
+            connection.execute(update(key_bucket).values(full_unix_us=0))
+        assert second.get("/api/v1/rollouts", headers=headers).status_code == 200
+
+
+def test_a_shared_bucket_holds_a_seconds_tokens_and_no_more(postgres_url: str) -> None:
+    """Among threads too; one of a clock that was set back is full again."""
+    with contextlib.closing(Store.open(postgres_url)) as store:
+        # Half a token comes back in 500 s: none does while this runs.
+        assert [store.take_token("slow", 0.001) == 0 for _ in range(3)] == [True, False, False]
+        assert 900 <= store.take_token("slow", 0.001) <= 1000
+        with store.transaction() as connection:
+            connection.execute(update(key_bucket).values(full_unix_us=2**62))
+        assert store.take_token("slow", 0.001) == 0
+        assert store.take_token("slow", 0.001) > 0
+        with ThreadPoolExecutor(8) as pool:
+            waits = list(pool.map(lambda _: store.take_token("same", 0.001), range(40)))
+        assert waits.count(0) == 1
+        assert [store.take_token("burst", 50) for _ in range(50)] == [0] * 50
 
 
 def test_a_switch_set_through_one_collector_answers_those_who_wait_at_another(
