@@ -5,6 +5,10 @@ may pass; a rate near 0.05 over 2,000 rollouts carries a standard error of 0.005
 allowed. Rivals stand beside: what the same data would have passed by methods in common use.
 
     python benchmarks/gate_simulation.py [--rollouts 2000] [--releases 300] [--seed 20261121]
+
+With `--sizes` only the power of the whole gate is simulated, at so many pairs a cohort:
+
+    python benchmarks/gate_simulation.py --sizes 2000 2250 2500 --releases 400
 """
 
 import argparse
@@ -19,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.simulation import methods
-from benchmarks.simulation.release import whole_gate
+from benchmarks.simulation.release import power, whole_gate
 
 
 def rows(rollouts: int, releases: int, seed: int) -> Iterable[methods.Rate]:
@@ -49,10 +53,12 @@ def main() -> int:
     parser.add_argument("--rollouts", type=int, default=2000)
     parser.add_argument("--releases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[])
     args = parser.parse_args()
+    chosen = power(args.sizes, args.releases, args.seed) if args.sizes else None
     started, found = time.process_time(), []
     print("| Check | What | n | Required | Measured | Met |\n|---|---|---|---|---|---|")
-    for rate in rows(args.rollouts, args.releases, args.seed):
+    for rate in chosen or rows(args.rollouts, args.releases, args.seed):
         found.append(rate)
         print(line(rate), flush=True)
     document = {

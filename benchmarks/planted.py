@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from engine_adapter import journal, runner, workload
 from engine_adapter.engines import Chunk, Engine, EngineInfo, EngineOpener, Request
 from engine_adapter.engines.base import Item, Probe
 from engine_adapter.rollout_file import Load, Sampling
-from engine_adapter.routes import TransformersRoute
+from engine_adapter.routes import Route, TransformersRoute
 from engine_adapter.schedule import turns
 from evals import policy, source
 from evals.evaluation.evaluate import evaluate_rollout
@@ -130,7 +130,9 @@ def regressions() -> tuple[Planted, ...]:
 
 def judged(planted: Planted, prompts: int, *, seed: int = 1) -> Verdict:
     """Replay the candidate beside the plain speculating route, score, and decide."""
-    spans = [encode(one) for one in asyncio.run(answered(planted, prompts, seed=seed))]
+    routes = {Arm.BASELINE: speculating(), Arm.CANDIDATE: planted.route}
+    answers = asyncio.run(answered(routes, prompts, seed=seed, wrap=planted.wrap))
+    spans = [encode(one) for one in answers]
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/planted.db"
         with Client.local(url, capture_content=True) as client:
@@ -139,20 +141,27 @@ def judged(planted: Planted, prompts: int, *, seed: int = 1) -> Verdict:
             return source.judge(client, "planted", policy.parse(POLICY, "planted.yaml"))
 
 
-async def answered(planted: Planted, prompts: int, *, seed: int) -> list[Generation]:
+async def answered(
+    routes: Mapping[Arm, Route],
+    prompts: int,
+    *,
+    seed: int,
+    wrap: Any = None,  # Any: a class of engines around the candidate's, or none
+    max_tokens: int = 64,
+) -> list[Generation]:
     """Return what both arms answered."""
     opener, generations = EngineOpener(), list[Generation]()
     async with AsyncExitStack() as opened:
         engines: dict[Arm, Engine] = {}
-        for arm, route in ((Arm.BASELINE, speculating()), (Arm.CANDIDATE, planted.route)):
+        for arm, route in routes.items():
             engines[arm] = await opener.open(route)
             opened.push_async_callback(engines[arm].close)
-        if planted.wrap is not None:
-            engines[Arm.CANDIDATE] = planted.wrap(engines[Arm.CANDIDATE])
+        if wrap is not None:
+            engines[Arm.CANDIDATE] = wrap(engines[Arm.CANDIDATE])
         experiment = runner.Experiment(
             rollout="planted",
             engines=engines,
-            sampling=Sampling(temperature=0, max_tokens=64, seed=seed),
+            sampling=Sampling(temperature=0, max_tokens=max_tokens, seed=seed),
             journal=journal.unwritten(),
         )
         schedule = turns(workload.read(WORKLOAD)[:prompts], Load(warmup=4), seed=seed, trace=())

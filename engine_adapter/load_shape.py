@@ -42,6 +42,8 @@ class Load(Section):
     """Requests an arm answers before the first that counts; dropped by count, never by value."""
     max_prompts: Annotated[int, Field(gt=0)] | None = None
     """Use only the workload's first prompts."""
+    processes: Literal["shared", "per_arm"] = "shared"
+    """Whether both arms' engines and connections share this process."""
 
     @model_validator(mode="after")
     def _fits_its_mode(self) -> "Load":

@@ -10,11 +10,12 @@ from collector.contract import Arm, Generation
 from engine_adapter import generator_lag, journal, runner, traces, workload
 from engine_adapter.engine_samples import EngineSampler, Source
 from engine_adapter.engines import Engine, EngineOpener
+from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.generator_lag import Lag, LoopWatch
 from engine_adapter.gpu_samples import GpuReader
 from engine_adapter.journal import Journal
 from engine_adapter.rollout_file import Rollout
-from engine_adapter.routes import HttpRoute
+from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.schedule import Turn, turns
 from engine_adapter.telemetry import SpanSender
 
@@ -100,7 +101,7 @@ class _Replay:
             opened.enter_context(closing(sender))
             engines: dict[Arm, Engine] = {}
             for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
-                engines[arm] = await opener.open(route)
+                engines[arm] = await _opened(route, rollout, opener)
                 opened.push_async_callback(engines[arm].close)
             sender.check()
             self._progress(Step(None, self._resumed, self._total))
@@ -140,6 +141,12 @@ class _Replay:
         if generation.client_lag_s is not None:
             self._lags_s.append(generation.client_lag_s)
         self._progress(Step(generation, self._resumed + self._made, self._total))
+
+
+async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engine:
+    if rollout.load.processes == "per_arm":
+        return await ArmProcess.open(route)
+    return await opener.open(route)
 
 
 async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Source]:

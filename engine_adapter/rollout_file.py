@@ -44,7 +44,10 @@ class Rollout(Section):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical experiment."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        document = self.model_dump(mode="json")
+        if self.load.processes == "shared":  # so that a journal from before the key goes on
+            del document["load"]["processes"]
+        canonical = json.dumps(document, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 

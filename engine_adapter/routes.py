@@ -106,7 +106,7 @@ class HttpRoute(Section):
     extra_body: dict[str, Any] = {}  # Any: JSON that the engine understands
     """Keys added to every request's body."""
     start: Annotated[str, Field(min_length=1)] | None = None
-    """The command that serves it, for `draftgate sweep`: {port} and {k} are filled in."""
+    """The command that serves it: {port} is filled in, and {k} by `draftgate sweep`."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """For a whole answer."""

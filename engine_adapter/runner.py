@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -131,6 +132,15 @@ async def _until(due_s: float) -> None:
         await asyncio.sleep(0)
 
 
+def _seed(seed: int, turn: Turn) -> int:
+    """Return a seed of each prompt and repeat, the same for both arms.
+
+    One seed for all would make engines draw the same random numbers for every prompt, so that
+    answers were not independent of each other.
+    """
+    return (seed + turn.repeat + zlib.crc32(turn.prompt.id.encode())) & 0x7FFFFFFF
+
+
 def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
     return Request(
         messages=turn.prompt.chat,
@@ -138,7 +148,7 @@ def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         top_k=sampling.top_k,
-        seed=sampling.seed + turn.repeat,
+        seed=_seed(sampling.seed, turn),
         # A warm-up has no span that an engine's own could join.
         trace_id=None if turn.warmup else ids.trace_id,
         span_id=None if turn.warmup else ids.span_id,

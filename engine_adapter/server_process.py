@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 
 from engine_adapter.errors import EngineSetupError
-from engine_adapter.routes import HttpRoute
+from engine_adapter.rollout_file import Rollout
+from engine_adapter.routes import HttpRoute, Route
 
 _ASK_EVERY_S = 0.25
 _LOADING = (
@@ -52,6 +53,27 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
             yield filled
         finally:
             _stop(process)
+
+
+@contextlib.contextmanager
+def both_serving(file: Path, rollout: Rollout) -> Iterator[Rollout]:
+    """Serve the routes that have a `start` command; yield the rollout with where they answer.
+
+    What they print goes to `FILE.baseline.log` and `FILE.candidate.log`. Raises as `serving`.
+    """
+    with contextlib.ExitStack() as started:
+        routes: dict[str, Route] = {}
+        for name, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
+            routes[name] = route
+            if isinstance(route, HttpRoute) and route.start is not None:
+                if "{k}" in route.start:
+                    raise EngineSetupError(
+                        f"{name}: start holds {{k}}, which `draftgate sweep --k` fills in; "
+                        "write the number of draft tokens there"
+                    )
+                log = file.with_name(f"{file.name}.{name}.log")
+                routes[name] = started.enter_context(serving(route, k=0, log=log))
+        yield rollout.model_copy(update=routes)
 
 
 def _filled(text: str, port: str, k: int) -> str:

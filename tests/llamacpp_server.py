@@ -1,9 +1,11 @@
 """llama.cpp's own HTTP server in a process, by the prebuilt `xllamacpp`.
 
-Run as a program it serves until its standard input is closed, so that no server outlives its test.
+Run as a program it serves until its standard input is closed, so that no server outlives its test;
+with a port of the caller's, until it is stopped.
 """
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,7 +41,7 @@ def serving(model: Path, *, draft: Path | None = None, ngram: bool = False) -> I
             process.communicate()
 
 
-def _serve(model: str, draft: str | None, *, ngram: bool) -> None:
+def _serve(model: str, draft: str | None, *, ngram: bool, port: int, width: int) -> None:
     import xllamacpp
 
     kinds = xllamacpp.common_speculative_type
@@ -52,11 +54,11 @@ def _serve(model: str, draft: str | None, *, ngram: bool) -> None:
     params.endpoint_metrics = params.endpoint_slots = True
     params.cache_prompt = False
     params.hostnames = ["127.0.0.1"]
-    params.port = 0
+    params.port = port
     if draft is not None:
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
         params.speculative.draft.mparams.path = draft
-        params.speculative.draft.n_max = DRAFT_TOKENS
+        params.speculative.draft.n_max = width
         params.speculative.draft.cpuparams.n_threads = 1
         params.speculative.draft.cpuparams_batch.n_threads = 1
     if ngram:
@@ -68,6 +70,8 @@ def _serve(model: str, draft: str | None, *, ngram: bool) -> None:
     server = xllamacpp.Server(params)
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()
+    if port:
+        signal.pause()
     sys.stdin.read()
 
 
@@ -76,5 +80,13 @@ if __name__ == "__main__":
     parser.add_argument("model")
     parser.add_argument("--draft")
     parser.add_argument("--ngram", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--draft-tokens", type=int, default=DRAFT_TOKENS)
     arguments = parser.parse_args()
-    _serve(arguments.model, arguments.draft, ngram=arguments.ngram)
+    _serve(
+        arguments.model,
+        arguments.draft,
+        ngram=arguments.ngram,
+        port=arguments.port,
+        width=arguments.draft_tokens,
+    )

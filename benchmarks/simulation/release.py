@@ -1,6 +1,6 @@
 """How often the whole gate passes and fails: five cohorts, four metrics, prove and guard tiers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -36,6 +36,15 @@ def whole_gate(rollouts: int, seed: int) -> Iterator[Rate]:
     """Judge identical systems at three sizes, then one cohort that loses .05 of its tasks."""
     for blocks, words in ((False, ""), (True, ", with blocks")):
         yield from _gate(rollouts, seed, blocks=blocks, words=words)
+
+
+def power(sizes: Sequence[int], rollouts: int, seed: int) -> Iterator[Rate]:
+    """Judge identical systems at sizes of the caller's: from which on the whole gate passes."""
+    for blocks, words in ((False, ""), (True, ", with blocks")):
+        for a_cohort in sizes:
+            shares = _shares(_rules(blocks=blocks), a_cohort, rollouts, seed, worse=0.0)
+            check = f"whole gate, no change{words}"
+            yield Rate(check, "pass", a_cohort, shares[Outcome.PASS], rollouts, None, None)
 
 
 def _rules(*, blocks: bool) -> policy.Policy:

@@ -13,6 +13,7 @@ from rich.console import Console
 from engine_adapter import rollout_file
 from engine_adapter.errors import AdapterError
 from engine_adapter.preflight import Finding, Severity, examine
+from engine_adapter.server_process import both_serving
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -31,7 +32,8 @@ def check(
     errors = Console(stderr=True)
     try:
         rollout = rollout_file.read(file)
-        found = asyncio.run(examine(rollout))
+        with both_serving(file, rollout) as served:
+            found = asyncio.run(examine(served))
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from exc

@@ -24,6 +24,7 @@ from engine_adapter.errors import AdapterError
 from engine_adapter.journal import Journal
 from engine_adapter.replay import RunCounts, Step, replay
 from engine_adapter.rollout_file import CollectorAddress, Rollout
+from engine_adapter.server_process import both_serving
 
 
 def run(
@@ -46,7 +47,8 @@ def run(
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
 
-    Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again.
+    Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
+    a `start` command are started, and stopped at the end.
 
     Example: draftgate run rollout.yaml --collector http://localhost:4318
     """
@@ -57,8 +59,12 @@ def run(
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
-        with closing(notes), terminated_as_interrupted():
-            counts = replay_with_progress(rollout, errors, notes=notes)
+        with (
+            closing(notes),
+            terminated_as_interrupted(),
+            both_serving(file, rollout) as served,
+        ):
+            counts = replay_with_progress(served, errors, notes=notes)
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from exc

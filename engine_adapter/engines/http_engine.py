@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, ClassVar, Self
 
-from collector.contract import CountSource, Speculation
+from collector.contract import CountSource
 from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
-from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request, Sent
-from engine_adapter.engines.json_fields import objects, text
+from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
+from engine_adapter.engines.completion import completion_of
+from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_passing
 from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
 from engine_adapter.engines.self_description import (
@@ -28,32 +28,10 @@ from engine_adapter.engines.self_description import (
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
 from engine_adapter.transport import HttpClient
-from engine_adapter.workload import Message
 
 ROUTE = "/chat/completions"
 _SCRAPES = 6
 _SCRAPE_PAUSE_S = 0.05
-_QUESTION = Request(
-    messages=(Message(role="user", content="Count: one two three one two three one two"),),
-    max_tokens=8,
-)
-"""Asked twice before a run, to see what this server says; its repetition gives n-grams a chance."""
-
-
-_PASSING = frozenset(
-    (
-        "connection_reset",
-        "first_byte_timeout",
-        "idle_timeout",
-        "invalid_json",
-        "rate_limited",
-        "request_timeout",
-        "server_error_in_stream",
-        "stream_truncated",
-        "total_timeout",
-    )
-)
-"""Failures of one request, after which the next may be answered."""
 
 
 class HttpEngine:
@@ -134,7 +112,7 @@ class HttpEngine:
                     "proxy between may strip fields",
                 )
             alone = self._in_flight == 1 and overlapped == self._overlapped
-            yield _completion(await self._with_scraped_counts(answer, alone=alone))
+            yield completion_of(await self._with_scraped_counts(answer, alone=alone))
         finally:
             self._in_flight -= 1
 
@@ -199,7 +177,7 @@ class HttpEngine:
         self._info = replace(
             self._info,
             version=self._finding.probe.version or "unknown",
-            fingerprint=fingerprint(self.route, _identity(self._finding.probe)),
+            fingerprint=fingerprint(self.route, identity(self._finding.probe)),
         )
         counted = said.again is not None and _is_counted(said.again)
         self._before = said.metrics
@@ -209,7 +187,7 @@ class HttpEngine:
 
     async def _self_description(self) -> SelfDescription:
         models = await documents_of(self.client, (MODELS,))
-        self._check_model(models.get(MODELS))
+        check_model(models.get(MODELS), self.route.model, self.client.url)
         answers = [await self._asked() for _ in range(self.questions)]
         url = self._metrics_url()
         metrics = await metrics_of(self.client, url) if url is not None else None
@@ -230,23 +208,14 @@ class HttpEngine:
         """Return what is said of a short request; `None` where this one failed, as any may."""
         reader = self.reader()
         try:
-            async with aclosing(self._streamed(_QUESTION, reader)) as items:
+            async with aclosing(self._streamed(QUESTION, reader)) as items:
                 async for _ in items:
                     pass
         except GenerationError as exc:
-            if exc.error_type in _PASSING or (exc.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            if is_passing(exc):
                 return None
             raise
         return reader.answer()
-
-    def _check_model(self, models: object) -> None:
-        """Compare with what is served; a server that does not list it is taken at its word."""
-        names = [text(model, "id") for model in objects(models, "data")]
-        if names and self.route.model not in names:
-            raise EngineSetupError(
-                f"model: {self.client.url} does not serve {self.route.model!r}; it lists "
-                f"{', '.join(map(str, names[:5]))}"
-            )
 
 
 def _trace_headers(request: Request) -> dict[str, str]:
@@ -265,36 +234,3 @@ def _trace_headers(request: Request) -> dict[str, str]:
 def _is_counted(answer: Answer) -> bool:
     said = answer.speculation
     return said is not None and said.accepted_tokens is not None
-
-
-def _identity(probe: Probe) -> dict[str, object]:
-    """Return what of a probe makes one engine another: not its address, not its free memory."""
-    return {
-        "version": probe.version,
-        "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],
-        "lossless": probe.lossless,
-        "dtype": probe.dtype,
-        "tokenizer": probe.tokenizer_digest,
-    }
-
-
-def _completion(answer: Answer) -> Completion:
-    return Completion(
-        text=answer.text,
-        finish_reason=answer.finish_reason or "",
-        input_tokens=answer.input_tokens,
-        output_tokens=answer.output_tokens,
-        speculation=_without_nothing(answer.speculation),
-        response_id=answer.response_id,
-        response_model=answer.model,
-        cached_input_tokens=answer.cached_input_tokens,
-        queue_s=answer.queue_s,
-        server_ttft_s=answer.server_ttft_s,
-        prefill_s=answer.prefill_s,
-        decode_s=answer.decode_s,
-    )
-
-
-def _without_nothing(said: Speculation | None) -> Speculation | None:
-    """Return what is known of the speculation; `None` where that is nothing."""
-    return said if said != Speculation() else None

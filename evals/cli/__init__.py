@@ -2,8 +2,8 @@
 
 import typer
 
-from evals.cli import advise, evaluate, gate, import_, watch
+from evals.cli import advise, audit, evaluate, gate, import_, watch
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-for _verb in (evaluate, gate, watch, advise, import_):
+for _verb in (evaluate, gate, watch, advise, audit, import_):
     app.add_typer(_verb.app)

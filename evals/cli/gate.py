@@ -21,7 +21,7 @@ from evals.cli.options import (
 )
 from evals.errors import WriteError
 from evals.gate import hypothesis, plan
-from evals.lossless.answers import with_divergences
+from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
 from evals.pairs_table import from_table
 from evals.report import print_verdict
@@ -104,9 +104,11 @@ def gate(  # noqa: PLR0913  # one argument an option
             equal = None if control is None else load_pairs(client, control)
             if chosen.lossless is not None:
                 rescorer = None if rescore is None else TransformersRescorer(rescore)
-                table = with_divergences(client, rollout, table, rescorer)
-                if control is not None:
+                noise = 0.0
+                if control is not None and equal is not None:
                     equal = with_divergences(client, control, equal, rescorer)
+                    noise = noise_of(equal)
+                table = with_divergences(client, rollout, table, rescorer, noise=noise)
             inputs = bundles.Inputs(rollout, text, table, equal)
             verdict = bundles.judge(inputs, policy)
             if bundle is not None:

@@ -25,8 +25,8 @@ from evals.evaluators.reference import (
     StdioCases,
     ToolCalls,
     UnusableReferenceError,
-    parse,
 )
+from evals.evaluators.reference_reading import parse
 from evals.evaluators.rules import agent, json_values, text, tool_calls
 from evals.evaluators.rules.outcome import Found
 

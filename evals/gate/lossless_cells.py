@@ -78,12 +78,24 @@ def _judge(
         words = f"{int(broken.sum())} are no ties, such as {found.words[first]}: fail"
         return _Judged(Outcome.FAIL, None, words)
     if n < MIN_PAIRS:
-        words = f"needs {MIN_PAIRS - n} more pairs: inconclusive"
+        words = f"{_ties(found)}needs {MIN_PAIRS - n} more pairs: inconclusive"
         return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
     if not diverged.any() or not np.isnan(found.gap[diverged]).any():
-        words = "all ties under the baseline: pass" if diverged.any() else "pass"
-        return _Judged(Outcome.PASS, None, words)
+        return _Judged(Outcome.PASS, None, f"{_ties(found)}pass")
     return _against(found, control, rules)
+
+
+def _ties(found: Divergences) -> str:
+    """Name the divergences, none of which the baseline's logits forbid, and the first of them."""
+    rows = np.flatnonzero(found.position >= 0)
+    if len(rows) == 0:
+        return ""
+    such = f"such as {found.words[int(rows[0])]}"
+    if np.isnan(found.gap[rows]).any():
+        return f"{len(rows)} {'differs' if len(rows) == 1 else 'differ'}, {such}: "
+    if len(rows) == 1:
+        return f"1 is a tie under the baseline, {such}: "
+    return f"{len(rows)} are all ties under the baseline, {such}: "
 
 
 def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _Judged:

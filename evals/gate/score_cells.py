@@ -51,6 +51,7 @@ def measure_scores(
     obstacle = (
         unscored(cell.rule.metric, evidence, scope)
         or unaccounted(incomplete, policy, "incomplete pairs")
+        or nothing_at_stake(cell, baseline[both])
         or too_few(cell, n, prompts)
     )
 
@@ -89,6 +90,28 @@ def unscored(metric: str, evidence: Evidence, scope: BoolColumn) -> Obstacle | N
     words = (
         f"{without} of {int(in_use.sum())} pairs have no score on either side; run "
         "`draftgate evaluate`, or give prompts that cannot be scored a cohort of their own"
+    )
+    return Obstacle(Reason.MISSING, words)
+
+
+def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:
+    """Refuse to compare where even a candidate that is worth nothing would be within the margin.
+
+    A baseline that never passes has nothing to lose: a broken reference, evaluator or `pass_at`
+    looks like that, and would pass any candidate.
+    """
+    shares = cell.rule.stat == "diff"
+    values = (baseline >= cell.rule.pass_at) if shares else baseline
+    if float(values.mean()) > abs(cell.rule.margin):
+        return None
+    seen = (
+        f"passes in {int(values.sum())} of {len(values)} {cell.unit}"
+        if shares
+        else f"has a mean score of {float(values.mean()):.3f}"
+    )
+    words = (
+        f"the baseline {seen}, so that a candidate without any success would be within the margin; "
+        "mend references, evaluator or `pass_at`, or narrow the margin"
     )
     return Obstacle(Reason.MISSING, words)
 

@@ -11,7 +11,7 @@ from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters, count
 from evals.gate.latency_cells import draws, unknown_times
 from evals.gate.measured import Measurement, Obstacle, measured, too_few
-from evals.gate.score_cells import MAX_UNSCORED_SHARE
+from evals.gate.score_cells import MAX_UNSCORED_SHARE, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, prices_of, uncounted, without_price
 from evals.policy import Policy
 from evals.quality import used_in
@@ -34,7 +34,11 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     rows = [_rows(cell, evidence, side, scope) for side in (evidence.candidate, evidence.baseline)]
     n = int(min(known.sum() for known, _ in rows))
     prompts = min(clusters(evidence, known) for known, _ in rows)
-    obstacle = _obstacle(cell, rows, policy) or too_few(cell, n, prompts)
+    obstacle = (
+        _obstacle(cell, rows, policy)
+        or _nothing_at_stake(cell, evidence, rows[1][0])
+        or too_few(cell, n, prompts)
+    )
     if without_price(cell, policy) is not None:
         return Measurement(n=n, prompts=prompts, obstacle=obstacle)
     if n == 0:
@@ -75,6 +79,12 @@ def _obstacle(cell: Cell, rows: list[_Rows], policy: Policy) -> Obstacle | None:
         words = f"{expected - known} of {expected} answers have no score; run `draftgate evaluate`"
         return Obstacle(Reason.MISSING, words)
     return None
+
+
+def _nothing_at_stake(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:
+    if cell.metric.kind != "score" or not rows.any():
+        return None
+    return nothing_at_stake(cell, _scores(cell, evidence, evidence.baseline)[rows])
 
 
 def _scores(cell: Cell, evidence: Evidence, side: Side) -> FloatColumn:

@@ -3,6 +3,7 @@
 from collector.contract import Outcome, Reason
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement
+from evals.significant import significant
 
 
 def finding_message(
@@ -71,6 +72,7 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
 
 
 def _value(cell: Cell, value: float) -> str:
+    value = significant(value) or 0.0  # the last digits differ between builds, and may round apart
     if _is_ratio(cell):
         return f"{value:.2f}"
     share = cell.rule.stat == "diff"

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from collector.client import Client
 from collector.contract import Generation, Pair
 from evals.evaluators.answers import answer_text
-from evals.lossless.greedy import Compared, compare, confirm
+from evals.lossless.greedy import Compared, compare, confirm, gap_noise
 from evals.lossless.rescoring import TextRescorer
 
 _PAGE = 200
@@ -30,20 +31,31 @@ class _Row(NamedTuple):
 
 
 def with_divergences(
-    client: Client, rollout: str, table: pa.Table, rescorer: TextRescorer | None
+    client: Client,
+    rollout: str,
+    table: pa.Table,
+    rescorer: TextRescorer | None,
+    *,
+    noise: float = 0.0,
 ) -> pa.Table:
     """Return the table of pairs with where their greedy answers first differ.
 
     With a rescorer answers are compared token by token and each divergence is rescored under the
     baseline; without one they are compared character by character. Answers that were sampled,
-    failed, or have no text are not compared.
+    failed, or have no text are not compared. `noise` is a gap of logits that equal arms show.
     """
-    rows = {(p.prompt_id, p.repeat): _row(p, rescorer) for p in _pairs(client, rollout)}
+    rows = {(p.prompt_id, p.repeat): _row(p, rescorer, noise) for p in _pairs(client, rollout)}
     keys = zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True)
     found = [rows.get(key, _Row()) for key in keys]
     for i, (name, kind) in enumerate(_TYPES.items()):
         table = table.append_column(name, pa.array([row[i] for row in found], kind))
     return table
+
+
+def noise_of(control: pa.Table) -> float:
+    """Return the gap noise of an A/A control that was rescored; 0 where it shows none."""
+    gaps = control["divergence_gap"].drop_null()
+    return gap_noise(np.asarray(gaps.to_numpy(), dtype=np.float64))
 
 
 def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
@@ -56,7 +68,7 @@ def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
             return
 
 
-def _row(pair: Pair, rescorer: TextRescorer | None) -> _Row:
+def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     texts = [_greedy_text(side) for side in (pair.baseline, pair.candidate)]
     baseline, candidate = texts
     if baseline is None or candidate is None or pair.baseline is None:
@@ -70,28 +82,25 @@ def _row(pair: Pair, rescorer: TextRescorer | None) -> _Row:
         words = f"{where} at character {at}: {_near(candidate, at)} for {_near(baseline, at)}"
         return _Row(found.tokens, at, words=words)
     prompt = None if pair.baseline.content is None else pair.baseline.content.input_messages
-    return _rescored(rescorer, where, prompt, rescorer.tokens(baseline), rescorer.tokens(candidate))
+    tokens = rescorer.tokens(baseline)
+    found = compare(tokens, rescorer.tokens(candidate))
+    if found.position is None:
+        return _Row(found.tokens)
+    prefix = rescorer.prompt_tokens(prompt)
+    given = None if prefix is None else [*prefix, *tokens[: found.position]]
+    return _rescored(rescorer, where, given, found, noise)
 
 
 def _rescored(
-    rescorer: TextRescorer,
-    where: str,
-    prompt: str | None,
-    baseline: list[int],
-    candidate: list[int],
+    rescorer: TextRescorer, where: str, prefix: list[int] | None, found: Compared, noise: float
 ) -> _Row:
-    found: Compared = compare(baseline, candidate)
-    if found.position is None:
-        return _Row(found.tokens)
     at, end = found.position, rescorer.end_token
     ours = end if found.candidate_token is None else found.candidate_token
     theirs = end if found.baseline_token is None else found.baseline_token
     words = f"{where} at token {at}: {rescorer.shown(ours)} for {rescorer.shown(theirs)}"
-    prefix = rescorer.prompt_tokens(prompt)
     if prefix is None:
         return _Row(found.tokens, at, words=words)
-    logits = rescorer.next_logits([*prefix, *baseline[:at]])
-    said = confirm(logits, ours, dtype=rescorer.dtype, noise=0.0)
+    said = confirm(rescorer.next_logits(prefix), ours, dtype=rescorer.dtype, noise=noise)
     words += f", gap {said.gap:.3g} where {said.allowed:.2g} is a tie"
     return _Row(found.tokens, at, said.gap, said.allowed, words)
 

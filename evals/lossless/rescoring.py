@@ -79,6 +79,13 @@ class TransformersRescorer:
             found = self._model(self._torch.tensor([list(tokens)])).logits[0, -1]
         return np.asarray(found.to(self._torch.float64).numpy())
 
+    def answer_logits(self, prompt: list[int], answer: list[int]) -> NDArray[np.float64]:
+        """Return the logits at each of the answer's tokens, one row a token."""
+        given = [*prompt, *answer[:-1]]
+        with self._torch.inference_mode():
+            found = self._model(self._torch.tensor([given])).logits[0, len(prompt) - 1 :]
+        return np.asarray(found.to(self._torch.float64).numpy())
+
 
 def _messages(input_messages: str | None) -> list[dict[str, str]] | None:
     """Return `gen_ai.input.messages` as a chat template takes them."""

@@ -5,6 +5,7 @@ import itertools
 import json
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
@@ -124,7 +125,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         response_model="script",
         max_tokens=9,
         temperature=0.0,
-        seed=7,
+        seed=(5 + 2 + zlib.crc32(b"p")) & 0x7FFFFFFF,  # of this prompt and repeat alone
         finish_reasons=("stop",),
         input_tokens=2,
         output_tokens=3,

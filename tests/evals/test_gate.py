@@ -200,6 +200,36 @@ def test_no_scores(rollout_of, judge) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("passes", "outcome"), [(0, Outcome.INCONCLUSIVE), (16, Outcome.INCONCLUSIVE), (17, None)]
+)
+def test_a_baseline_with_nothing_to_lose(rollout_of, judge, passes, outcome) -> None:
+    """Where even a candidate that never passes is within the margin, nothing is proved of any."""
+    rollout = rollout_of()
+    rollout.change(slice(passes, None), "baseline", score_task_completion=0.0)
+    finding = only(judge(rollout, TASKS))
+    if outcome is None:
+        assert finding.outcome is Outcome.PASS
+        return
+    assert (finding.outcome, finding.reason) == (outcome, Reason.MISSING)
+    assert finding.message.endswith(
+        f"inconclusive: the baseline passes in {passes} of 160 pairs, so that a candidate without "
+        "any success would be within the margin; mend references, evaluator or `pass_at`, or "
+        "narrow the margin"
+    )
+
+
+def test_a_baseline_whose_scores_are_all_nought(rollout_of, judge) -> None:
+    """A mean of scores has nothing to lose either."""
+    rollout = rollout_of()
+    for arm in ("baseline", "candidate"):
+        rollout.change(slice(None), arm, score_groundedness=0.0)
+    rule = "{metric: groundedness, stat: mean_diff, min: -0.05, scope: pooled}"
+    finding = only(judge(rollout, rule))
+    assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.MISSING)
+    assert "the baseline has a mean score of 0.000" in finding.message
+
+
 def test_a_listed_cohort_that_is_not_there(rollout_of, judge) -> None:
     """A cohort that the policy names and nobody ran is missing, not skipped."""
     rule = TASKS.replace("pooled", "cohort, cohorts: [chat, rag]")

@@ -150,6 +150,18 @@ def test_unscored_split_answers_are_missing(split_of, evidence_of) -> None:
     assert found.reason is Reason.MISSING
 
 
+@pytest.mark.parametrize("cell", CELLS[2:4])
+def test_a_split_baseline_with_nothing_to_lose(split_of, evidence_of, cell) -> None:
+    """Where the baseline never succeeds, a candidate that does not either proves nothing."""
+    rows = split_of(EVEN)
+    for row in rows:
+        row.get("candidate", row.get("baseline")).update(score_task_completion=0.0)
+    verdict = decide(evidence_of(rows), rules(cell, sections=SPLIT), rollout="r")
+    found = {(finding.outcome, finding.reason) for finding in verdict.findings}
+    assert found == {(Outcome.INCONCLUSIVE, Reason.MISSING)}
+    assert all("would be within the margin" in finding.message for finding in verdict.findings)
+
+
 # --- tokens and cost, in pairs
 
 

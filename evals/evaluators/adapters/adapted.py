@@ -12,7 +12,8 @@ from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.conversation import asked_text
 from evals.evaluators.function import carried
-from evals.evaluators.reference import ExactText, QaAnswers, UnusableReferenceError, parse
+from evals.evaluators.reference import ExactText, QaAnswers, UnusableReferenceError
+from evals.evaluators.reference_reading import parse
 
 _LONGEST = 1000
 _ROUNDING = 1e-6

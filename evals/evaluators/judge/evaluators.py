@@ -12,7 +12,8 @@ from evals.evaluators.judge import prompts
 from evals.evaluators.judge.asking import Judgement, UnusableReplyError, ask
 from evals.evaluators.judge.endpoint import Endpoint, JudgeError
 from evals.evaluators.judge.settings import JudgeSettings, from_environment
-from evals.evaluators.reference import Rubric, UnusableReferenceError, parse
+from evals.evaluators.reference import Rubric, UnusableReferenceError
+from evals.evaluators.reference_reading import parse
 
 _OPEN_ENDED = ("The answer does what the task asks for, correctly and completely.",)
 _Reply = Mapping[str, Any]  # Any: JSON values

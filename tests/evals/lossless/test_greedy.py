@@ -91,7 +91,15 @@ def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int) 
     [
         ([], 40, "pass", None, "40 of 40 are the same"),
         ([], 20, "inconclusive", "n", "needs 10 more pairs"),
-        ([0.0, 1e-6], 40, "pass", None, "all ties under the baseline"),
+        (
+            [0.0, 1e-6],
+            40,
+            "pass",
+            None,
+            "2 are all ties under the baseline, such as prompt 0: pass",
+        ),
+        ([1e-6], 19, "inconclusive", "n", "19 of 20 are the same (95.0%), 1 is a tie under the"),
+        ([None], 19, "inconclusive", "n", "1 differs, such as prompt 0: needs 10 more pairs"),
         ([0.0, 0.5], 40, "fail", None, "1 are no ties, such as prompt 1"),
         ([None], 40, "inconclusive", "aa", "without an A/A control"),
     ],

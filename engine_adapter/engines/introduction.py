@@ -1,0 +1,56 @@
+"""What a server is asked before a run, and what its answers decide: model, identity, failures."""
+
+from http import HTTPStatus
+
+from engine_adapter.engines.base import Probe, Request
+from engine_adapter.engines.json_fields import objects, text
+from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.workload import Message
+
+QUESTION = Request(
+    messages=(Message(role="user", content="Count: one two three one two three one two"),),
+    max_tokens=8,
+)
+"""Asked twice before a run, to see what this server says; its repetition gives n-grams a chance."""
+
+_PASSING = frozenset(
+    (
+        "connection_reset",
+        "first_byte_timeout",
+        "idle_timeout",
+        "invalid_json",
+        "rate_limited",
+        "request_timeout",
+        "server_error_in_stream",
+        "stream_truncated",
+        "total_timeout",
+    )
+)
+"""Failures of one request, after which the next may be answered."""
+
+
+def is_passing(failure: GenerationError) -> bool:
+    """Say whether the next request may be answered all the same."""
+    return (
+        failure.error_type in _PASSING or (failure.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+
+
+def check_model(models: object, wanted: str, url: str) -> None:
+    """Compare with what is served; a server that does not list it is taken at its word."""
+    names = [text(model, "id") for model in objects(models, "data")]
+    if names and wanted not in names:
+        raise EngineSetupError(
+            f"model: {url} does not serve {wanted!r}; it lists {', '.join(map(str, names[:5]))}"
+        )
+
+
+def identity(probe: Probe) -> dict[str, object]:
+    """Return what of a probe makes one engine another: not its address, not its free memory."""
+    return {
+        "version": probe.version,
+        "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],
+        "lossless": probe.lossless,
+        "dtype": probe.dtype,
+        "tokenizer": probe.tokenizer_digest,
+    }

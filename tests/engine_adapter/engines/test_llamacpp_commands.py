@@ -1,0 +1,117 @@
+"""`draftgate check`, `run` and `sweep` as a user has them, over llama.cpp's own server."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import gguf_model
+import llamacpp_server
+import psutil
+import pytest
+import yaml
+from twenty_prompts import MODELS, ROOT
+from typer.testing import CliRunner
+
+from collector.client import Client
+from collector.contract import Arm
+from demo.collector_process import running
+from draftgate import app
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the command that serves the demo's target, with its draft at the end."""
+    folder = tmp_path_factory.mktemp("gguf")
+    for name in ("target", "draft"):
+        gguf_model.write(MODELS / name, folder / f"{name}.gguf")
+    program = f"{sys.executable} {llamacpp_server.__file__} {folder}/target.gguf --port {{port}}"
+    return f"{program} --draft {folder}/draft.gguf"
+
+
+def rollout(folder: Path, command: str, k: str) -> Path:
+    """Write a rollout whose two servers are started by their commands."""
+    route = {"engine": "llamacpp", "model": "served", "url": "http://127.0.0.1:{port}/v1"}
+    document = {
+        "rollout": "gguf",
+        "workload": str(ROOT / "demo" / "workload.jsonl"),
+        "baseline": route | {"start": command.partition(" --draft ")[0]},
+        "candidate": route | {"start": f"{command} --draft-tokens {k}"},
+        "sampling": {"max_tokens": 24},
+        "load": {"max_prompts": 3, "warmup": 0},
+    }
+    path = folder / "rollout.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def servers() -> list[str]:
+    lines = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
+    return [line for line in lines if f"{llamacpp_server.__file__} " in line and "--port" in line]
+
+
+def test_check_starts_both_and_finds_a_sound_comparison(command: str, tmp_path: Path) -> None:
+    """No error; each server is gone afterwards."""
+    found = invoke("check", str(rollout(tmp_path, command, "3")), "--json")
+    findings = json.loads(found.stdout)["findings"]
+    assert found.exit_code == 0, findings
+    assert "candidate_does_not_speculate" not in {one["check"] for one in findings}
+    swapped = yaml.safe_load((tmp_path / "rollout.yaml").read_text())
+    swapped["candidate"] = swapped["baseline"]
+    (tmp_path / "rollout.yaml").write_text(yaml.safe_dump(swapped))
+    plain = json.loads(invoke("check", str(tmp_path / "rollout.yaml"), "--json").stdout)
+    assert {"candidate_does_not_speculate"} <= {one["check"] for one in plain["findings"]}
+    assert servers() == []
+
+
+def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
+    """Both arms are stored, with counts on the candidate; the file runs again at other ports."""
+    path = rollout(tmp_path, command, "3")
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        first = invoke("run", str(path), "--collector", url, "--json")
+        assert first.exit_code == 0, first.stderr
+        again = json.loads(invoke("run", str(path), "--collector", url, "--json").stdout)
+        with Client(url) as client:
+            stored = list(client.generations("gguf"))
+    assert (json.loads(first.stdout)["failed"], again["resumed"]) == (0, 6)
+    counted = {one.arm: one.speculation for one in stored}
+    assert counted[Arm.BASELINE] is None
+    assert counted[Arm.CANDIDATE] is not None
+    assert servers() == []
+
+
+def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
+    """The message names the route and what to write."""
+    found = invoke("run", str(rollout(tmp_path, command, "{k}")), "--no-journal")
+    assert found.exit_code == 2
+    assert "candidate: start holds {k}" in " ".join(found.stderr.split())
+
+
+def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
+    """An A/A control and two draft lengths, each with the width that its server was given."""
+    path = rollout(tmp_path, command, "{k}")
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("sweep", str(path), "--k", "0,1,3", "--collector", url, "--json")
+        assert found.exit_code == 0, found.stderr
+        rows = json.loads(found.stdout)
+        with Client(url) as client:
+            stored = {
+                k: list(client.generations(f"gguf-k{k}-c1", arm=Arm.CANDIDATE)) for k in (0, 1, 3)
+            }
+    assert [(row["rollout"], row["failed"]) for row in rows] == [
+        (f"gguf-k{k}-c1", 0) for k in (0, 1, 3)
+    ]
+    assert rows[0]["acceptance_rate"] is None
+    assert all(0 < row["acceptance_rate"] <= 1 for row in rows[1:])
+    for k in (1, 3):
+        for one in stored[k]:
+            said = one.speculation
+            assert said is not None
+            assert said.steps is not None
+            assert said.draft_tokens is not None
+            assert 0 < said.draft_tokens <= k * said.steps
+    assert servers() == []

@@ -1,0 +1,105 @@
+"""`draftgate audit`: samples of the baseline are quiet, and those of another model alarm."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from twenty_prompts import MODELS, ROOT
+from typer.testing import CliRunner
+
+from collector.client import Client
+from collector.contract import Arm, Content
+from demo.collector_process import running
+from draftgate import app
+from evals.lossless.sampled_answers import law
+
+
+def test_the_requested_law() -> None:
+    """Temperature, then top-k, then top-p up to the token that reaches it."""
+    logits = np.log(np.array([[0.5, 0.3, 0.15, 0.05]]))
+    assert law(logits, 1.0, None, None)[0].tolist() == pytest.approx([0.5, 0.3, 0.15, 0.05])
+    assert law(logits, 1.0, None, 2)[0].tolist() == pytest.approx([0.625, 0.375, 0, 0])
+    assert law(logits, 1.0, 0.6, None)[0].tolist() == pytest.approx([0.625, 0.375, 0, 0])
+    assert law(logits, 0.5, 0.5, None)[0].tolist() == pytest.approx([1, 0, 0, 0])
+
+
+@pytest.fixture
+def audited(
+    client: Client,
+    random_pair: dict[str, Path],
+    generation_of: Any,
+    otlp_of: Any,
+    tmp_path: Path,
+) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Give a function that stores two answers of two words each and audits them."""
+
+    def stored(**fields: Any) -> tuple[int, dict[str, Any]]:
+        asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "the order"}]}])
+        made = []
+        for i in range(2):
+            plain = {
+                "rollout": "s", "arm": Arm.CANDIDATE, "prompt_id": f"{i}", "repeat": 0,
+                "cohort": "c", "temperature": 0.9, "seed": i, "output_tokens": 2,
+                "finish_reasons": ("length",), "ttft_s": 0.1,
+            }  # fmt: skip
+            one = generation_of(i + 1, "thank you", **(plain | fields))
+            assert one.content is not None
+            content = Content(input_messages=asked, output_messages=one.content.output_messages)
+            made.append(replace(one, content=content))
+        client.post_traces(otlp_of(made), content_type="application/json")
+        command = ["audit", "s", "--rescore", str(random_pair["target"]), "--json"]
+        database = f"sqlite:///{tmp_path / 'draftgate.db'}"
+        found = CliRunner().invoke(app, [*command, "--database", database])
+        return found.exit_code, json.loads(found.stdout)
+
+    return stored
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers", "left_out"),
+    [
+        ({}, 2, {}),
+        ({"seed": 5}, 1, {"with the seed of an earlier answer": 1}),
+        ({"temperature": 0.0}, 0, {"greedy, or of unknown temperature": 2}),
+        ({"error_type": "timeout"}, 0, {"failed": 2}),
+        ({"output_tokens": 7}, 0, {"cut into other tokens than were sampled": 2}),
+    ],
+)
+def test_what_cannot_be_used_is_left_out_and_counted(
+    audited: Callable[..., Any], fields: Any, answers: int, left_out: Any
+) -> None:
+    """And being quiet over few tokens is inconclusive, never a pass."""
+    code, document = audited(**fields)
+    assert (code, document["outcome"]) == (3, "inconclusive")
+    assert (document["answers"], document["left_out"]) == (answers, left_out)
+    assert document["tokens"] == 2 * answers
+
+
+def test_real_samples_of_a_speculating_route(tmp_path: Path) -> None:
+    """They are quiet under the target that verified them, and alarm under the draft alone."""
+    document = {
+        "rollout": "sampled",
+        "workload": str(ROOT / "demo" / "workload.jsonl"),
+        "baseline": {"engine": "transformers", "model": str(MODELS / "target")},
+        "candidate": {"engine": "transformers", "model": str(MODELS / "target"),
+                      "draft_model": str(MODELS / "draft"), "num_speculative_tokens": 3},
+        "sampling": {"max_tokens": 40, "temperature": 1.2},
+        "load": {"warmup": 0, "max_prompts": 24},
+    }  # fmt: skip
+    file = tmp_path / "rollout.yaml"
+    file.write_text(yaml.safe_dump(document))
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        ran = CliRunner().invoke(app, ["run", str(file), "--collector", url, "--no-journal"])
+        assert ran.exit_code == 0, ran.stderr
+        command = ["audit", "sampled", "--collector", url, "--rescore"]
+        own = CliRunner().invoke(app, [*command, str(MODELS / "target")])
+        other = CliRunner().invoke(app, [*command, str(MODELS / "draft")])
+    assert own.exit_code == 3, own.stdout
+    assert "inconclusive: quiet over" in own.stdout
+    assert other.exit_code == 1, other.stdout
+    assert "these are not the baseline's samples" in other.stdout

@@ -1,0 +1,83 @@
+"""A bundle written here is judged the same, byte for byte, by other Pythons and their libraries."""
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+import python_environments
+
+from benchmarks.gate_speed import table
+from evals import bundle, policy
+
+EVERY_CELL = """
+version: 1
+name: every-cell
+design: DESIGN
+sampling: {block: {size: 50, min_blocks: 20}}
+prices: {baseline_per_hour: 2.0, candidate_per_hour: 2.5}
+prove:
+"""
+CELLS = [
+    *(
+        f"{metric}, stat: {stat}, max: 1.1"
+        for metric in ("ttft", "tpot", "e2e")
+        for stat in ("geomean_ratio", "p50_ratio", "p95_ratio", "p99_ratio")
+    ),
+    "task_completion, stat: diff, min: -0.05",
+    "groundedness, stat: mean_diff, min: -0.05",
+    "schema_validity, stat: diff, min: -0.02",
+    "failures, stat: diff, max: 0.02",
+    "output_tokens, stat: mean_ratio, max: 1.1",
+    "output_tokens, stat: geomean_ratio, max: 1.1",
+    "cost_per_1k_output_tokens, stat: mean_ratio, max: 1.2",
+]
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return bundles with every kind of cell in pairs and in split traffic, and the default's."""
+    folder = tmp_path_factory.mktemp("bundles")
+    rules = "\n".join(
+        f"  - {{metric: {cell}, scope: {scope}}}"
+        for cell in CELLS
+        for scope in ("pooled", "cohort")
+    )
+    texts = {d: EVERY_CELL.replace("DESIGN", d) + rules for d in ("paired_replay", "split")}
+    written = []
+    for number, (name, text) in enumerate(
+        (texts | {"all": policy.shipped_text("default")}).items()
+    ):
+        control = None if name == "all" else table(1200, 4, 7)
+        inputs = bundle.Inputs("k4", text, table(3000, 4, number), control)
+        written.append(folder / f"{name}.zip")
+        bundle.write(written[-1], inputs, bundle.judge(inputs, name))
+    return written
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("version", python_environments.VERSIONS)
+def test_another_python_gives_the_same_verdict(version: str, bundles: list[Path]) -> None:
+    """By the installed command, without torch, with another numpy and scipy."""
+    interpreter = python_environments.others().get(version)
+    if interpreter is None:
+        pytest.skip(f"no other Python {version} on the PATH or under pyenv")
+    python = python_environments.with_draftgate(version, interpreter)
+    command = [str(python.with_name("draftgate")), "verify"]
+    for path in bundles:
+        done = subprocess.run(
+            [*command, str(path)], cwd=path.parent, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == f"{path}: the same verdict, byte for byte\n"
+
+
+def test_the_bundles_hold_what_could_differ(bundles: list[Path]) -> None:
+    """Nearly every cell has limits and a p value: numbers in which libraries could differ."""
+    for path in bundles:
+        with zipfile.ZipFile(path) as archive:
+            findings = json.loads(archive.read("verdict.json"))["findings"]
+        measured = [f for f in findings if f["p_fail"] is not None and f["lower"] is not None]
+        assert len(measured) > 0.9 * len(findings) > 10

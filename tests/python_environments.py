@@ -1,0 +1,86 @@
+"""Draftgate's wheel, without torch, on the other Pythons of this machine.
+
+Each has an environment in the user's cache, with the newest packages, or those of a file of pins
+named by its version; the wheel in it is made anew by every test session. Run this file to make
+them.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PINS = Path(__file__).parent / "python_environments"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "pythons"
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+def interpreter_of(version: str) -> Path | None:
+    """Return a Python of the version, on the PATH or from pyenv; `None` where there is none."""
+    folders = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*"))
+    named = [str(folder / "bin" / "python") for folder in reversed(folders)]
+    for name in (f"python{version}", *named):
+        found = shutil.which(name)
+        if found is not None and _version(found) == version:
+            return Path(found)
+    return None
+
+
+def others() -> dict[str, Path]:
+    """Return the interpreters of every version but this one's."""
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = {version: interpreter_of(version) for version in VERSIONS if version != own}
+    return {version: path for version, path in found.items() if path is not None}
+
+
+def with_draftgate(version: str, interpreter: Path) -> Path:
+    """Return a Python of the version that has the checkout's wheel and what it needs."""
+    pins = PINS / f"{version}.txt"
+    wanted = (ROOT / "pyproject.toml").read_bytes() + (pins.read_bytes() if pins.exists() else b"")
+    folder = CACHE / f"{version}-{hashlib.sha256(wanted).hexdigest()[:12]}"
+    python, ready = folder / "bin" / "python", folder / ".ready"
+    if not ready.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _run(str(interpreter), "-m", "venv", str(folder))
+    pip = (str(python), "-m", "pip", "install", "--quiet")
+    with tempfile.TemporaryDirectory() as source:
+        _copy(Path(source))
+        if not ready.exists():
+            _run(*pip, source, *(("-r", str(pins)) if pins.exists() else ()))
+            ready.touch()
+        else:
+            _run(*pip, "--no-deps", "--force-reinstall", source)
+    return python
+
+
+def _copy(target: Path) -> None:
+    """Copy the files that git knows: a build leaves its extension beside the source."""
+    listed = subprocess.check_output(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True
+    ).splitlines()
+    for name in listed:
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+
+
+def _version(python: str) -> str | None:
+    """Return what an interpreter says it is; a shim of pyenv may say nothing."""
+    words = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-c", words], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    for found, where in others().items():
+        sys.stdout.write(f"{with_draftgate(found, where)}\n")
