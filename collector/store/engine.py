@@ -77,7 +77,10 @@ class Store:
             engine = sqlite_file.create(url, busy_timeout_s=busy_timeout_s)
         else:
             where = url.render_as_string(hide_password=True)
-            engine = postgres.create(url, busy_timeout_s=busy_timeout_s, silent_s=busy_timeout_s)
+            # A writer that inserts into ClickHouse says nothing to PostgreSQL meanwhile.
+            beside_clickhouse = analytics_url is not None or relational_only
+            silent_s = None if beside_clickhouse else busy_timeout_s
+            engine = postgres.create(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
         try:
             # Where nothing is to be done, no lock is taken: another process may be writing.
             with faults.translated(where), engine.connect() as connection, connection.begin():
