@@ -51,7 +51,9 @@ class RampLog(BaseModel):
 
 
 @router.get(
-    "/{rollout:path}/ramp", response_model=RampLog, responses=responses(401, 403, 422, 429, 503)
+    "/{rollout:path}/ramp",
+    response_model=RampLog,
+    responses=responses(401, 403, 404, 422, 429, 503),
 )
 def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
     """Give the newest 100 steps of a rollout's ramp."""

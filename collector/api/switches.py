@@ -53,7 +53,7 @@ class SwitchLog(BaseModel):
 @router.get(
     "/{rollout:path}/switch",
     response_model=SwitchLog,
-    responses=responses(401, 403, 422, 429, 503),
+    responses=responses(401, 403, 404, 422, 429, 503),
 )
 async def get_switch(
     rollout: str,
