@@ -97,6 +97,8 @@ class WatchCell:
     """Of the differences, candidate − baseline."""
     squares: float = 0.0
     """Σ(difference − mean)²."""
+    baseline_sum: float | None = None
+    """Of the baseline's values, over the pairs counted; None where there are none."""
     estimate: float | None = None
     lower: float | None = None
     """One-sided limits that hold at every moment; asymptotic, from 150 pairs on. The e-values

@@ -30,6 +30,7 @@ def differences(
         rows,
         np.nan_to_num(candidate, nan=0.0) - np.nan_to_num(baseline, nan=1.0),
         np.nan_to_num(candidate, nan=1.0) - np.nan_to_num(baseline, nan=0.0),
+        np.nan_to_num(baseline, nan=0.0),
     )
 
 
@@ -48,6 +49,21 @@ def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Poli
     if cell.stat == "diff":
         return np.where(np.isnan(scores), np.nan, (scores >= cell.pass_at).astype(np.float64))
     return scores
+
+
+def nothing_at_stake(cell: WatchCell) -> bool:
+    """Say whether even a candidate that is worth nothing would be within the margin.
+
+    As in the gate: a baseline that never passes has nothing to lose.
+    """
+    if cell.metric == EXCEEDANCE or METRICS[cell.metric].kind != "score":
+        return False
+    if cell.split is None:
+        answers, worth = cell.n, cell.baseline_sum or 0.0
+    else:
+        answers = sum(counts[0] for counts in cell.split.counts.values())
+        worth = sum(sums[0] for sums in cell.split.sums.values())
+    return answers > 0 and worth / answers <= abs(cell.margin)
 
 
 def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
@@ -69,6 +85,7 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
         n=n,
         mean=mean,
         squares=squares,
+        baseline_sum=(cell.baseline_sum or 0.0) + float(found.baseline.sum()),
         estimate=mean,
         passing=_after(cell.passing, -worst),
         failing=failing,

@@ -9,6 +9,7 @@ from evals.gate.score_cells import MAX_UNSCORED_SHARE
 from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import sample_ratio_p
+from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE, chain
 from evals.watch.wording import message
 
@@ -59,7 +60,8 @@ def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) 
         return Reason.SRM
     if cell.cohort is not None and cell.n < policy.min_n:
         return Reason.TOO_FEW
-    return Reason.MISSING if waiting(cell, watch) > MAX_UNSCORED_SHARE else None
+    missing = waiting(cell, watch) > MAX_UNSCORED_SHARE or nothing_at_stake(cell)
+    return Reason.MISSING if missing else None
 
 
 def _passes(cell: WatchCell, policy: Policy) -> bool:

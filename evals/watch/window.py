@@ -33,6 +33,8 @@ class Losses(NamedTuple):
     rows: Counts
     lowest: FloatColumn
     highest: FloatColumn
+    baseline: FloatColumn
+    """What the baseline's answers have, at least."""
 
 
 @dataclass(frozen=True)

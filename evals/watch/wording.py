@@ -4,6 +4,7 @@ import math
 
 from collector.contract import Outcome, Reason, Watch, WatchCell
 from evals.policy import METRICS
+from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 
 _WHY = {
@@ -35,6 +36,11 @@ def reason_words(cell: WatchCell) -> str:
     taken = [one for one in cell.looks if one.outcome is not None]
     if taken and taken[-1].message is not None:
         return taken[-1].message
+    if cell.reason is Reason.MISSING and nothing_at_stake(cell):
+        return (
+            "the baseline has no more than the margin to lose: mend references, evaluator or "
+            "`pass_at`, or narrow the margin"
+        )
     return _WHY[cell.reason or Reason.TOO_FEW]
 
 

@@ -224,6 +224,22 @@ def test_a_pass_waits_for_scores(client: Client, traffic: Any, rules: Policy) ->
     assert cell(last, "failures").outcome is Outcome.PASS
 
 
+def test_a_baseline_that_never_passes_proves_nothing(
+    client: Client, traffic: Any, rules: Policy
+) -> None:
+    """With a broken reference no answer passes, and none of the candidate's can be worse."""
+    sides = [traffic.side(arm, p) for p in range(300) for arm in Arm]
+    traffic.post(sides)
+    client.post_scores(traffic.scored(sides, 0.0))
+    last = Watcher(client, "k4", rules).catch_up().watch
+    judged = [c for c in last.cells if c.metric == "task_completion"]
+    assert {(c.n, c.outcome, c.reason) for c in judged if c.cohort is None} == {
+        (300, Outcome.INCONCLUSIVE, "missing")
+    }
+    assert all("no more than the margin to lose" in c.message for c in judged)
+    assert last.outcome is Outcome.INCONCLUSIVE
+
+
 def test_a_lost_arm_proves_nothing(client: Client, traffic: Any, rules: Policy) -> None:
     """Where the candidate's spans stop coming, nothing passes: the counts do not match."""
     traffic.pairs(range(300))
@@ -278,6 +294,22 @@ def test_split_traffic_passes_and_restarts(client: Client, traffic: Any) -> None
     )
     assert cell(many, "ttft").looks[-1].estimate == pytest.approx(1.0)
     assert cell(many, "task_completion").outcome is Outcome.PASS
+
+
+def test_in_split_traffic_a_baseline_that_never_passes_proves_nothing(
+    client: Client, traffic: Any
+) -> None:
+    """As in pairs: nobody can be worse than nothing."""
+    rules = policies.parse(SPLIT, "split.yaml")
+    sides = [
+        traffic.side((Arm.BASELINE, Arm.CANDIDATE)[(p * 2654435761 >> 7) % 2], p)
+        for p in range(800)
+    ]
+    traffic.post(sides)
+    client.post_scores(traffic.scored(sides, 0.0))
+    judged = cell(Watcher(client, "k4", rules).catch_up().watch, "task_completion")
+    assert (judged.outcome, judged.reason) == (Outcome.INCONCLUSIVE, "missing")
+    assert "no more than the margin to lose" in judged.message
 
 
 def test_split_traffic_fails_on_slow_requests(client: Client, traffic: Any) -> None:
