@@ -51,6 +51,15 @@ class Proxy:
         }
         self._generations = Generations(settings, control, self._arms, queue, counts)
         self._in_flight = 0
+        self._bodies: set[asyncio.Timeout] = set()
+        self._stopping = False
+
+    def stop_taking(self) -> None:
+        """Refuse the requests that are not whole yet: a server that stops reads no more of them."""
+        self._stopping = True
+        now_s = asyncio.get_running_loop().time()
+        for reading in self._bodies:
+            reading.reschedule(now_s)
 
     async def close(self) -> None:
         """Cut the mirrored requests and close the connections."""
@@ -114,8 +123,10 @@ class Proxy:
         )
 
     async def _body(self, request: web.BaseRequest) -> bytes:
+        reading = asyncio.timeout(0 if self._stopping else _BODY_S)
+        self._bodies.add(reading)
         try:
-            async with asyncio.timeout(_BODY_S):
+            async with reading:
                 return await request.read()
         except web.HTTPRequestEntityTooLarge:
             most = self._settings.limits.body_bytes
@@ -123,9 +134,15 @@ class Proxy:
                 413, "request_too_large", f"the request's body has more than {most} bytes"
             ) from None
         except TimeoutError:
+            if self._stopping:
+                raise RefusedRequestError(
+                    503, "router_stopping", "the router is stopping", retry_after_s=1
+                ) from None
             raise RefusedRequestError(
                 408, "request_timeout", f"the request's body did not come within {_BODY_S:g} s"
             ) from None
+        finally:
+            self._bodies.discard(reading)
 
     async def _other(self, request: web.BaseRequest, outgoing: Outgoing) -> web.StreamResponse:
         """Pass a request that no rollout is about to the baseline."""

@@ -62,6 +62,7 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
             host, port = runner.addresses[0][:2]
             yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
         finally:
+            proxy.stop_taking()
             await runner.cleanup()
             await proxy.close()
 
