@@ -50,7 +50,7 @@ class Renewal(BaseModel):
 @router.post(
     "",
     response_model=Leases,
-    responses=responses(400, 401, 403, 404, 413, 429, 503),
+    responses=responses(400, 401, 403, 404, 413, 422, 429, 503),
     openapi_extra={"requestBody": _BODY},
 )
 async def post_lease(request: Request, collector: Collector, *, content: Text) -> JSONResponse:
