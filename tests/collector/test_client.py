@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from made_verdicts import made_verdict
 from pyarrow import parquet
 
 from collector import export_file
@@ -25,7 +26,6 @@ from collector.contract import (
     ArmSummary,
     Content,
     Generation,
-    Outcome,
     Pair,
     RolloutOverview,
     Score,
@@ -802,24 +802,7 @@ def score(generation: Generation, metric: str, *, version: str = "1", **fields: 
 
 
 def verdict(rollout: str) -> Verdict:
-    return Verdict(
-        rollout=rollout,
-        outcome=Outcome.INCONCLUSIVE,
-        summary="too few pairs ☃",
-        reasons=(),
-        pairs=1,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=(),
-        latency=(),
-        acceptance=(),
-        quality=(),
-        policy_name="default",
-        policy_hash="p",
-        data_hash="d",
-        versions={"draftgate": "0.1.0"},
-    )
+    return made_verdict(rollout=rollout, summary="too few pairs ☃", versions={"draftgate": "0.1.0"})
 
 
 def otlp_json(span: Span) -> dict[str, Any]:

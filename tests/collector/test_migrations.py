@@ -12,17 +12,16 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from made_verdicts import made_verdict
 
 from collector.contract import (
     Arm,
     AttributeValue,
     Content,
     Generation,
-    Outcome,
     Score,
     Span,
     StoredVerdict,
-    Verdict,
     encode,
     flatten,
     to_document,
@@ -77,24 +76,7 @@ def stored(generation_of: GenerationOf) -> tuple[Generation, ...]:
 @pytest.fixture
 def verdict() -> StoredVerdict:
     """Make a verdict without findings."""
-    made = Verdict(
-        rollout="k4",
-        outcome=Outcome.INCONCLUSIVE,
-        summary="too few pairs ☃",
-        reasons=(),
-        pairs=1,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=(),
-        latency=(),
-        acceptance=(),
-        quality=(),
-        policy_name="default",
-        policy_hash="p",
-        data_hash="d",
-        versions={"draftgate": "0.1.0"},
-    )
+    made = made_verdict(summary="too few pairs ☃", versions={"draftgate": "0.1.0"})
     return StoredVerdict(id=verdict_id(made), posted_unix_ns=17, verdict=made)
 
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from alembic import command
+from made_verdicts import made_verdict
 
 from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client, ClientError
@@ -145,23 +146,7 @@ def refusal(client: Client, percent: float, last: RampStep, rests_on: StoredVerd
 
 
 def verdict(outcome: Outcome, *, pairs: int, rollout: str = "team/k 4") -> Verdict:
-    return Verdict(
-        rollout=rollout,
-        outcome=outcome,
-        summary=f"{pairs} pairs",
-        reasons=(),
-        pairs=pairs,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=(),
-        latency=(),
-        acceptance=(),
-        quality=(),
-        policy_name="default",
-        policy_hash="p",
-        data_hash="d",
-    )
+    return made_verdict(outcome, rollout=rollout, summary=f"{pairs} pairs", pairs=pairs)
 
 
 def add_key(store: Store, name: str, *scopes: Scope) -> str:

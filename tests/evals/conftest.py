@@ -11,6 +11,7 @@ import pytest
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, encode
+from demo.collector_process import running
 from evals import pairs_table
 from evals.evidence import Evidence
 
@@ -170,3 +171,33 @@ def _value(value: Any) -> dict[str, Any]:
     if isinstance(value, tuple):
         return {"arrayValue": {"values": [_value(item) for item in value]}}
     return {"stringValue": value}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """Serve a collector that keeps content, in a process of its own."""
+    with running(tmp_path / "draftgate.db", tmp_path / "log") as served:
+        yield served
+
+
+@pytest.fixture
+def store(url, generation_of, otlp_of) -> Callable[[int, int], None]:
+    """Give a function that stores the answers to these prompts, by both arms."""
+
+    def stored(first: int, last: int) -> None:
+        made = [
+            replace(
+                generation_of(2 * n + turn + 1, f"Answer {n}.", reference=f"Answer {n}."),
+                rollout="k4",
+                arm=arm,
+                prompt_id=f"p{n}",
+                repeat=0,
+                temperature=0.0,
+            )
+            for n in range(first, last)
+            for turn, arm in enumerate(Arm)
+        ]
+        with Client(url) as client:
+            client.post_traces(otlp_of(made), content_type="application/json")
+
+    return stored

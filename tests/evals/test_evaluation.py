@@ -5,15 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from collector.client import Client
-from collector.contract import Arm, Score
-from demo.collector_process import running
+from collector.contract import Score
 from evals.errors import EvaluatorError
 from evals.evaluation import workers
 from evals.evaluation.evaluate import evaluate_rollout
@@ -22,36 +21,6 @@ from evals.evaluators import FunctionEvaluator
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = ("format-drift", "reference")
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """Serve a collector that keeps content, in a process of its own."""
-    with running(tmp_path / "draftgate.db", tmp_path / "log") as served:
-        yield served
-
-
-@pytest.fixture
-def store(url, generation_of, otlp_of) -> Callable[[int, int], None]:
-    """Give a function that stores the answers to these prompts, by both arms."""
-
-    def stored(first: int, last: int) -> None:
-        made = [
-            replace(
-                generation_of(2 * n + turn + 1, f"Answer {n}.", reference=f"Answer {n}."),
-                rollout="k4",
-                arm=arm,
-                prompt_id=f"p{n}",
-                repeat=0,
-                temperature=0.0,
-            )
-            for n in range(first, last)
-            for turn, arm in enumerate(Arm)
-        ]
-        with Client(url) as client:
-            client.post_traces(otlp_of(made), content_type="application/json")
-
-    return stored
 
 
 def started(url: str, *options: str) -> subprocess.Popen[str]:

@@ -7,50 +7,18 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from collector.client import Client, ClientError
-from collector.contract import Arm, LeasedEvaluator, LeaseRequest, Score
-from demo.collector_process import running
+from collector.contract import LeasedEvaluator, LeaseRequest, Score
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice, Scorer, Task
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERS = 400
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
-    """Serve a collector that keeps content, in a process of its own."""
-    with running(tmp_path / "draftgate.db", tmp_path / "log") as served:
-        yield served
-
-
-@pytest.fixture
-def store(url, generation_of, otlp_of) -> Callable[[int, int], None]:
-    """Give a function that stores the answers to these prompts, by both arms."""
-
-    def stored(first: int, last: int) -> None:
-        made = [
-            replace(
-                generation_of(2 * n + turn + 1, f"Answer {n}.", reference=f"Answer {n}."),
-                rollout="k4",
-                arm=arm,
-                prompt_id=f"p{n}",
-                repeat=0,
-                temperature=0.0,
-            )
-            for n in range(first, last)
-            for turn, arm in enumerate(Arm)
-        ]
-        with Client(url) as client:
-            client.post_traces(otlp_of(made), content_type="application/json")
-
-    return stored
 
 
 def following(url: str, *options: str) -> subprocess.Popen[str]:

@@ -19,12 +19,13 @@ import httpx
 import pytest
 import scripted_server
 import yaml
+from made_verdicts import made_verdict
 from scripted_server import Route, chat
 from typer.testing import CliRunner
 
 import draftgate
 from collector.client import Client
-from collector.contract import Outcome, RampChange, Switch, Verdict
+from collector.contract import Outcome, RampChange, Switch
 
 ROOT = Path(__file__).parents[3]
 KEY_SHA = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"  # of "key"
@@ -373,22 +374,5 @@ def test_a_promotion_that_somebody_else_made_first(
 
 
 def post(url: str, outcome: Outcome) -> None:
-    made = Verdict(
-        rollout="k4",
-        outcome=outcome,
-        summary=f"{outcome} of k4",
-        reasons=(),
-        pairs=1,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=(),
-        latency=(),
-        acceptance=(),
-        quality=(),
-        policy_name="default",
-        policy_hash="p",
-        data_hash="d",
-    )
     with Client.local(url) as client:
-        client.post_verdict(made)
+        client.post_verdict(made_verdict(outcome))

@@ -11,9 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
+from made_verdicts import made_verdict
 
 from collector.client import Client, ClientError
-from collector.contract import Outcome, RampChange, Switch, Verdict
+from collector.contract import Outcome, RampChange, Switch
 from engine_adapter.router import known_state
 from engine_adapter.router.known_state import Known
 from engine_adapter.router.ramp import RampSection
@@ -213,11 +214,11 @@ def test_an_automatic_ramp_begins_waits_and_goes_on(
         assert client.ramp("k4") == ()
         client.set_switch("k4", Switch.ON, reason="r")
         until(lambda: client.ramp("k4"))
-        client.post_verdict(verdict(Outcome.FAIL))
+        client.post_verdict(made_verdict(Outcome.FAIL))
         told = follower.known.told_unix_ns
         until(lambda: (follower.known.told_unix_ns or 0) > (told or 0))
         assert len(client.ramp("k4")) == 1
-        passed = client.post_verdict(verdict(Outcome.PASS))
+        passed = client.post_verdict(made_verdict(Outcome.PASS))
         until(lambda: len(client.ramp("k4")) == 2)
         newest = client.ramp("k4")[0]
         assert (newest.percent, newest.verdict) == (5, passed.id)
@@ -251,23 +252,3 @@ def test_a_ramp_that_may_not_go_on_by_itself_says_so_once(
         collector.turn(Switch.OFF)
         until(lambda: not follower.known.on)
     assert caplog.text.count("the ramp cannot go on by itself") == 1
-
-
-def verdict(outcome: Outcome) -> Verdict:
-    return Verdict(
-        rollout="k4",
-        outcome=outcome,
-        summary=f"{outcome} of k4",
-        reasons=(),
-        pairs=1,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=(),
-        latency=(),
-        acceptance=(),
-        quality=(),
-        policy_name="default",
-        policy_hash="p",
-        data_hash="d",
-    )
