@@ -12,6 +12,8 @@ from collector.contract.documents import DocumentError
 from collector.errors import RequestError
 
 R = TypeVar("R")
+LONGEST_NAME = 2000
+"""Characters of a name, or of a reason."""
 
 
 def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
@@ -36,6 +38,22 @@ def records(document: Any, kind: type[R], noun: str) -> Iterator[tuple[str, R]]:
             yield at, from_document(kind, item, at=at)
         except DocumentError as exc:
             raise RequestError(str(exc)) from exc
+
+
+async def record(request: Request, kind: type[R], max_bytes: int) -> R:
+    """Return the body's one record; raises `RequestError` with the key."""
+    document = await read_json(request, max_bytes)
+    try:
+        return from_document(kind, document)
+    except DocumentError as exc:
+        raise RequestError(str(exc)) from exc
+
+
+def require_names(*given: tuple[str, str]) -> None:
+    """Raise `RequestError` where a text, told by its name, is no name that can be stored."""
+    for name, text in given:
+        if len(text) > LONGEST_NAME or "\0" in text:
+            raise RequestError(f"{name}: wanted at most {LONGEST_NAME} characters, none of them 0")
 
 
 async def read(request: Request, max_bytes: int) -> bytes:

@@ -15,8 +15,7 @@ from collector.api.problems import responses
 from collector.api.scores import without_text
 from collector.api.state import Collector, State
 from collector.api_key import Scope
-from collector.contract import Lease, LeaseRequest, from_document, to_document
-from collector.contract.documents import DocumentError
+from collector.contract import Lease, LeaseRequest, to_document
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import leases
@@ -30,7 +29,6 @@ _BODY = {
 _MOST_GENERATIONS = 1000
 _MOST_EVALUATORS = 100
 _LONGEST_S = 3600
-_LONGEST = 2000
 
 
 class Leases(BaseModel):
@@ -60,11 +58,7 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     scopes ingest and read.
     """
     require(request, Scope.READ)
-    document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    try:
-        wanted = from_document(LeaseRequest, document)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
+    wanted = await bodies.record(request, LeaseRequest, collector.settings.max_body_bytes)
     _check(wanted)
     lease = await run_in_threadpool(_lease, collector, wanted, content=content)
     found = None if lease is None else to_document(lease)
@@ -127,9 +121,7 @@ def _check(wanted: LeaseRequest) -> None:
         raise RequestError(
             f"ttl_s: wanted more than 0 and at most {_LONGEST_S}, got {wanted.ttl_s}"
         )
-    for name, text in (("rollout", wanted.rollout), ("worker", wanted.worker)):
-        if len(text) > _LONGEST or "\0" in text:
-            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    bodies.require_names(("rollout", wanted.rollout), ("worker", wanted.worker))
     for i, one in enumerate(wanted.evaluators):
         for name in ("metric", "evaluator", "version"):
             if not is_name(getattr(one, name)):

@@ -11,9 +11,7 @@ from collector.access.http import grant_in
 from collector.api import bodies
 from collector.api.problems import responses
 from collector.api.state import Collector, State
-from collector.contract import RampChange, RampStep, from_document, to_document
-from collector.contract.documents import DocumentError
-from collector.errors import RequestError
+from collector.contract import RampChange, RampStep, to_document
 from collector.store import ramps
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["ramps"])
@@ -38,7 +36,6 @@ _BODY = {
 }
 _LOCAL = "local"
 _LOG = 100
-_LONGEST = 2000
 
 
 class RampLog(BaseModel):
@@ -80,16 +77,10 @@ async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSO
     409 where somebody else took a step first, and where a larger share does not name the newest
     verdict, a pass that was posted after the step before. The first step needs none.
     """
-    document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    try:
-        change = from_document(RampChange, document)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
-    for name, value in (
+    change = await bodies.record(request, RampChange, collector.settings.max_body_bytes)
+    bodies.require_names(
         ("the rollout", rollout), ("reason", change.reason), ("verdict", change.verdict or "")
-    ):  # fmt: skip
-        if len(value) > _LONGEST or "\0" in value:
-            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    )
     who = grant_in(request.scope).key_name or _LOCAL
     stored = await run_in_threadpool(_add, collector, rollout, change, who)
     return JSONResponse(to_document(stored))

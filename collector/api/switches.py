@@ -12,9 +12,7 @@ from collector.access.http import grant_in
 from collector.api import bodies
 from collector.api.problems import responses
 from collector.api.state import Collector, State
-from collector.contract import SwitchChange, SwitchState, from_document, to_document
-from collector.contract.documents import DocumentError
-from collector.errors import RequestError
+from collector.contract import SwitchChange, SwitchState, to_document
 from collector.store import switches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["switches"])
@@ -38,7 +36,6 @@ _BODY = {
 _LOCAL = "local"
 _LOG = 100
 _LAST_ID = 2**63 - 1
-_LONGEST = 2000
 
 
 class SwitchLog(BaseModel):
@@ -90,14 +87,8 @@ async def get_switch(
 )
 async def post_switch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Set a rollout's switch; needs the scope admin. Each post is an event of its own."""
-    document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    try:
-        change = from_document(SwitchChange, document)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
-    for name, value in (("the rollout", rollout), ("reason", change.reason)):
-        if len(value) > _LONGEST or "\0" in value:
-            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    change = await bodies.record(request, SwitchChange, collector.settings.max_body_bytes)
+    bodies.require_names(("the rollout", rollout), ("reason", change.reason))
     who = grant_in(request.scope).key_name or _LOCAL
     stored = await run_in_threadpool(_add, collector, rollout, change, who)
     await collector.switches.note(rollout, stored.id)

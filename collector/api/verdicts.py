@@ -11,9 +11,7 @@ from pydantic import BaseModel
 from collector.api import bodies
 from collector.api.problems import responses
 from collector.api.state import Collector
-from collector.contract import StoredVerdict, Verdict, from_document, to_document
-from collector.contract.documents import DocumentError
-from collector.errors import RequestError
+from collector.contract import StoredVerdict, Verdict, to_document
 from collector.store import Batch, Store, verdicts
 
 router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
@@ -38,11 +36,7 @@ class Verdicts(BaseModel):
 )
 async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
     """Store a verdict and give it with its id; the same verdict is stored once."""
-    document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    try:
-        verdict = from_document(Verdict, document)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
+    verdict = await bodies.record(request, Verdict, collector.settings.max_body_bytes)
     posted = StoredVerdict(
         id=verdicts.verdict_id(verdict), posted_unix_ns=time.time_ns(), verdict=verdict
     )

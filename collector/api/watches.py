@@ -15,17 +15,14 @@ from collector.contract import (
     StoredWatch,
     SwitchState,
     WatchUpdate,
-    from_document,
     to_document,
 )
-from collector.contract.documents import DocumentError
 from collector.errors import RequestError
 from collector.store import switches, watches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"])
 
 _LOCAL = "local"
-_LONGEST = 2000
 
 
 class Watches(BaseModel):
@@ -61,19 +58,13 @@ async def post_watch(rollout: str, request: Request, collector: Collector) -> JS
     Needs the scope admin. 409 where the state that this continues is no longer the newest, so that
     of several watchers one acts.
     """
-    document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    try:
-        given = from_document(WatchUpdate, document)
-    except DocumentError as exc:
-        raise RequestError(str(exc)) from exc
+    given = await bodies.record(request, WatchUpdate, collector.settings.max_body_bytes)
     if given.watch.rollout != rollout:
         raise RequestError(f"watch.rollout: wanted {rollout!r}, got {given.watch.rollout!r}")
     reason = "" if given.switch is None else given.switch.reason
-    for name, text in (
+    bodies.require_names(
         ("the rollout", rollout), ("reason", reason), ("policy_hash", given.watch.policy_hash)
-    ):  # fmt: skip
-        if len(text) > _LONGEST or "\0" in text:
-            raise RequestError(f"{name}: wanted at most {_LONGEST} characters, none of them 0")
+    )
     who = grant_in(request.scope).key_name or _LOCAL
     stored, event = await run_in_threadpool(_replace, collector, given, who)
     if event is not None:
