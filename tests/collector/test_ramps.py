@@ -1,7 +1,6 @@
 """Ramps of rollouts: an audit log of shares, in which a larger one rests on a passing verdict."""
 
 import contextlib
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,11 +10,12 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 from made_verdicts import made_verdict
+from stored_keys import add_key
 
-from collector.api_key import ApiKey, Scope, digest, new_key_text
+from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import Outcome, RampChange, RampStep, StoredVerdict, Verdict
-from collector.store import Store, keys, migrate, ramps
+from collector.store import Store, migrate, ramps
 
 
 def test_a_ramp_nobody_began_is_unknown(http: httpx.Client) -> None:
@@ -147,20 +147,3 @@ def refusal(client: Client, percent: float, last: RampStep, rests_on: StoredVerd
 
 def verdict(outcome: Outcome, *, pairs: int, rollout: str = "team/k 4") -> Verdict:
     return made_verdict(outcome, rollout=rollout, summary=f"{pairs} pairs", pairs=pairs)
-
-
-def add_key(store: Store, name: str, *scopes: Scope) -> str:
-    text = new_key_text()
-    key = ApiKey(
-        id=text.id,
-        name=name,
-        digest=digest(text.secret),
-        scopes=frozenset(scopes),
-        project=None,
-        rate_per_s=None,
-        created_unix_ns=time.time_ns(),
-        expires_unix_ns=None,
-    )
-    with store.transaction() as connection:
-        keys.add(connection, key)
-    return str(text)

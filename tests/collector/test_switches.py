@@ -9,11 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
+from stored_keys import add_key
 
-from collector.api_key import ApiKey, Scope, digest, new_key_text
+from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import Switch
-from collector.store import Store, keys, switches
+from collector.store import Store, switches
 from collector.switch_watch import SwitchWatch
 
 WAITERS = 60
@@ -72,23 +73,6 @@ def test_setting_needs_the_scope_admin(serve: Callable[..., Any], database_url: 
         assert client.set_switch("k4", Switch.ON, reason="r").who == "release team"
     with Client(server.url, key=reader) as client:
         assert [event.who for event in client.switch("k4")] == ["release team"]
-
-
-def add_key(store: Store, name: str, *scopes: Scope) -> str:
-    text = new_key_text()
-    key = ApiKey(
-        id=text.id,
-        name=name,
-        digest=digest(text.secret),
-        scopes=frozenset(scopes),
-        project=None,
-        rate_per_s=None,
-        created_unix_ns=time.time_ns(),
-        expires_unix_ns=None,
-    )
-    with store.transaction() as connection:
-        keys.add(connection, key)
-    return str(text)
 
 
 def test_many_wait_and_others_are_served(serve: Callable[..., Any], database_url: str) -> None:
