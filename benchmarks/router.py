@@ -75,7 +75,7 @@ class _Setting:
         self.name = "steady" if steady else "saturated"
         self.streams = arguments.streams if steady else 64
         self.chunks = arguments.chunks
-        self.requests = 2 if steady else 4
+        self.requests = 3 if steady else 4
         self.gap_s = arguments.gap if steady else 0.0005
         self.ttft_s = TTFT_S if steady else 0.0
         self.targets: list[Running] = []
@@ -121,7 +121,7 @@ class _Setting:
         before = len(self.server.log())
         cpu_s, began_s = target.cpu_s(), time.perf_counter()
         load = os.getloadavg()[0]
-        spread_s = 0.5 if self.name == "steady" else 0.0
+        spread_s = self.ttft_s + self.chunks * self.gap_s if self.name == "steady" else 0.0
         streams = asyncio.run(ask(target.url, self.streams, self.requests, spread_s))
         took_s = time.perf_counter() - began_s
         cpu_s = target.cpu_s() - cpu_s

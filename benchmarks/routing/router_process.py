@@ -3,14 +3,13 @@
 python -m benchmarks.routing.router_process BASELINE CANDIDATE SHARE
 """
 
-import asyncio
 import sys
 
 from aiohttp import web
 
 from collector.contract import Arm
 from engine_adapter.router.decision import Decision, RequestFacts
-from engine_adapter.router.server import serve
+from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings, Upstream
 
 
@@ -58,4 +57,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    run(main())

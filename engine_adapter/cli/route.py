@@ -14,7 +14,7 @@ from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Control
 from engine_adapter.router.routes_file import CollectorSection, Listen, Routes
-from engine_adapter.router.server import serve
+from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings
 
 _FIRST_ANSWER_S = 3.0
@@ -70,7 +70,7 @@ def _serve(routes: Routes, settings: RouterSettings) -> None:
             typer.echo(line)
         control = opening.control_of(routes, follower)
         try:
-            asyncio.run(_until_stopped(settings, control, _listening))
+            run(_until_stopped(settings, control, _listening))
         except OSError as exc:
             raise RoutesFileError(
                 f"listen: {settings.host}:{settings.port} cannot be listened on "

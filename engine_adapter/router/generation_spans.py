@@ -5,19 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from collector.contract import (
     Arm,
     AttributeValue,
     Content,
     Generation,
-    SpanLink,
     SpanStatus,
     Speculation,
     encode,
@@ -29,6 +27,9 @@ from engine_adapter.observation import Observed
 from engine_adapter.router.decision import Decision
 from engine_adapter.router.settings import Upstream
 from engine_adapter.router.trace_context import TraceContext
+
+if TYPE_CHECKING:  # protobuf offers the type to checkers alone
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
 GENERATION_PATHS: Final = frozenset(_OPERATIONS)
@@ -136,8 +137,10 @@ def export_request(
     Exports that are written one behind the other are one export: protobuf joins their lists.
     """
     span = encode(generation)
-    links = [SpanLink(trace_id=linked.trace_id, span_id=linked.span_id)] if linked else []
-    wire = Span(
+    export = ExportTraceServiceRequest()
+    of_resource = export.resource_spans.add()
+    _fill(of_resource.resource.attributes, span.resource)
+    wire = of_resource.scope_spans.add(schema_url=SCHEMA_URL).spans.add(
         trace_id=bytes.fromhex(span.trace_id),
         span_id=bytes.fromhex(span.span_id),
         parent_span_id=bytes.fromhex(place.parent_span_id or ""),
@@ -145,41 +148,41 @@ def export_request(
         kind=Span.SPAN_KIND_CLIENT,
         start_time_unix_nano=span.start_unix_ns,
         end_time_unix_nano=span.end_unix_ns,
-        attributes=_attributes(span.attributes),
-        links=[
-            Span.Link(trace_id=bytes.fromhex(to.trace_id), span_id=bytes.fromhex(to.span_id))
-            for to in links
-        ],
     )
+    _fill(wire.attributes, span.attributes)
+    if linked is not None:
+        wire.links.add(
+            trace_id=bytes.fromhex(linked.trace_id), span_id=bytes.fromhex(linked.span_id)
+        )
     if span.status is SpanStatus.ERROR:
         wire.status.code = Status.STATUS_CODE_ERROR
         wire.status.message = generation.error_type or ""
-    scope = ScopeSpans(spans=[wire], schema_url=SCHEMA_URL)
-    resource = Resource(attributes=_attributes(span.resource))
-    export = ExportTraceServiceRequest(
-        resource_spans=[ResourceSpans(resource=resource, scope_spans=[scope])]
-    )
     return bytes(export.SerializeToString())
 
 
-def _attributes(named: Mapping[str, AttributeValue]) -> list[KeyValue]:
-    return [KeyValue(key=name, value=_value(value)) for name, value in named.items()]
+def _fill(
+    attributes: "RepeatedCompositeFieldContainer[KeyValue]", named: Mapping[str, AttributeValue]
+) -> None:
+    """Add the attributes in place: messages that are built apart and copied take twice as long."""
+    for name, value in named.items():
+        _set(attributes.add(key=name).value, value)
 
 
-def _value(value: AttributeValue) -> AnyValue:
-    match value:
-        case bool():
-            return AnyValue(bool_value=value)
-        case str():
-            return AnyValue(string_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-        case tuple():
-            return AnyValue(array_value=ArrayValue(values=[_value(part) for part in value]))
-        case _:
-            raise TypeError(f"a generation's attribute is {type(value).__name__}")
+def _set(wire: AnyValue, value: AttributeValue) -> None:
+    if isinstance(value, str):
+        wire.string_value = value
+    elif isinstance(value, bool):
+        wire.bool_value = value
+    elif isinstance(value, int):
+        wire.int_value = value
+    elif isinstance(value, float):
+        wire.double_value = value
+    elif isinstance(value, tuple):
+        wire.array_value.SetInParent()
+        for part in value:
+            _set(wire.array_value.values.add(), part)
+    else:
+        raise TypeError(f"a generation's attribute is {type(value).__name__}")
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, object]:  # Any: the client's JSON

@@ -34,7 +34,7 @@ class AnswerObserver:
 
     def feed(self, data: bytes, at_s: float) -> None:
         """Take a stream's bytes."""
-        if self.unread or self.seen.error is not None:
+        if self.unread or self.seen.error is not None or self._ordinary(data, at_s):
             return
         try:
             for event in self._decoder.feed(data, at_s):
@@ -54,6 +54,19 @@ class AnswerObserver:
         except GenerationError as exc:
             self.seen.error = exc
         self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
+
+    def _ordinary(self, data: bytes, at_s: float) -> bool:
+        """Take bytes that are ordinary chunks and nothing else; say whether they are."""
+        if self._shape is None or self._decoder.is_within_event:
+            return False
+        chunks = self._shape.words_of_all(data)
+        if chunks is None:
+            return False
+        for words in chunks:
+            self.reader.add(words)
+            self.seen.chunk_times_s.append(at_s)
+        self._guesses = _GUESSES
+        return True
 
     def _event(self, text: str, at_s: float) -> None:
         words = self._shape.words_of(text) if self._shape is not None else None

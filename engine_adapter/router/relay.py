@@ -60,14 +60,14 @@ async def _document(
 
 
 async def _events(attempt: Attempt, response: web.StreamResponse) -> None:
-    edit = attempt.edit
+    edit, read = attempt.edit, attempt.answer.read
     if first := edit.feed(attempt.first):
         await response.write(first)
-    while data := await attempt.read():
+    while data := await read():
         at_s = time.perf_counter()
         if out := edit.feed(data):
             await response.write(out)
-        attempt.observe(data, at_s)
+        attempt.observer.feed(data, at_s)
     if rest := edit.rest():
         await response.write(rest)
 

@@ -11,7 +11,7 @@ from collector.contract import Arm
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.breaker import CircuitBreaker
 from engine_adapter.router.settings import Breaker, Upstream
-from engine_adapter.transport import Deadlines
+from engine_adapter.transport import Deadlines, TimedBody
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's, so that few requests meet a connection that is just being closed."""
@@ -41,16 +41,13 @@ class Answer:
         """How often the request had to be sent again."""
         self.is_stream = response.content_type == "text/event-stream"
         self._response = response
-        self._deadlines = deadlines
-
-    async def read(self) -> bytes:
-        """Return the next piece, empty at the end; raises `GenerationError`."""
-        data = await self._deadlines.within(self._response.content.readany())
-        self._deadlines.arrived()
-        return data
+        self._body = TimedBody(response.content, deadlines)
+        self.read = self._body.read
+        """Returns the next piece, empty at the end; raises `GenerationError`."""
 
     def close(self) -> None:
         """Let go of the connection; one whose answer was not read to its end is cut."""
+        self._body.close()
         self._response.release()
 
 

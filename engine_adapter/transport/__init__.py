@@ -1,7 +1,7 @@
 """HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
 
 from engine_adapter.transport.client import EventStream, HttpClient, JsonEvent, Reply
-from engine_adapter.transport.deadlines import Deadlines, Timeouts
+from engine_adapter.transport.deadlines import Deadlines, TimedBody, Timeouts
 from engine_adapter.transport.events import Event, EventDecoder
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "HttpClient",
     "JsonEvent",
     "Reply",
+    "TimedBody",
     "Timeouts",
 ]

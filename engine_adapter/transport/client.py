@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures, stamped_socket
-from engine_adapter.transport.deadlines import Deadlines, Timeouts
+from engine_adapter.transport.deadlines import Deadlines, TimedBody, Timeouts
 from engine_adapter.transport.events import MAX_EVENT_BYTES, Event, EventDecoder
 from engine_adapter.transport.stamped_socket import Exchange
 
@@ -69,11 +69,12 @@ class EventStream:
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the events as they arrive; raises `GenerationError`."""
         decoder = EventDecoder(self._max_event_bytes)
-        while data := await self._limits.within(self._response.content.readany()):
-            at_s = self._exchange.received_s()
-            for event in decoder.feed(data, at_s):
-                yield event
-            self._limits.arrived()
+        body = TimedBody(self._response.content, self._limits)
+        with closing(body):
+            while data := await body.read():
+                at_s = self._exchange.received_s()
+                for event in decoder.feed(data, at_s):
+                    yield event
         if decoder.pending:
             raise GenerationError(
                 "stream_truncated",

@@ -35,6 +35,11 @@ class EventDecoder:
         """The bytes of an event that has not ended."""
         return bytes(self._buffer).strip()
 
+    @property
+    def is_within_event(self) -> bool:
+        """Whether the next byte may belong to what came before it."""
+        return bool(self._buffer) or self._cut_cr
+
     def feed(self, data: bytes, at_s: float) -> Iterator[Event]:
         """Yield the events that end in these bytes."""
         self._buffer += self._with_plain_newlines(data)

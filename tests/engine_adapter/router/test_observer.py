@@ -71,6 +71,31 @@ def test_a_shape_is_told_by_all_but_the_words() -> None:
         assert shape.words_of(other) is None, other
 
 
+def event(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()
+
+
+def test_ordinary_chunks_are_taken_together_and_only_whole() -> None:
+    """A piece with anything else in it, or a part of an event, is not taken for ordinary."""
+    shape = ChunkShape.of(chunk("one"), "one")
+    assert shape is not None
+    ordinary = event(chunk("two")) + event(chunk("zwo").replace("zwo", "zwö"))
+    assert shape.words_of_all(ordinary) == ["two", "zwö"]
+    for other in (
+        ordinary + event(chunk("")),
+        event("[DONE]") + ordinary,
+        ordinary + b": a comment\n\n",
+        ordinary + b"\n",
+        ordinary[1:],
+        ordinary[:-1],
+        ordinary.replace(b"\n", b"\r\n"),
+        ordinary.replace("ö".encode(), b"\xf6"),
+        ordinary.replace(b"two", b't\\"wo'),
+        ordinary.replace(b"null", b'"stop"', 1),
+    ):
+        assert shape.words_of_all(other) is None, other
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
