@@ -95,6 +95,9 @@ class _Setting:
             setting.targets = [
                 Running("bare", url),
                 stack.enter_context(targets.module("plain_proxy", url)),
+                stack.enter_context(
+                    targets.module("plain_proxy", url, "uvloop", called="plain_proxy, uvloop")
+                ),
                 stack.enter_context(router),
             ]
             if arguments.litellm is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from collector.contract import Arm, Generation
-from engine_adapter import recording
+from engine_adapter import garbage, recording
 from engine_adapter.engines import Engine, Request
 from engine_adapter.journal import Journal, SpanIds
 from engine_adapter.observation import observe
@@ -48,7 +48,8 @@ async def run(
     """
     warmup, counted = _split(schedule)
     await _Run(experiment, concurrency or 1, record).answer_all(warmup)
-    await _Run(experiment, concurrency, record).answer_all(counted)
+    with garbage.loaded_set_aside():
+        await _Run(experiment, concurrency, record).answer_all(counted)
 
 
 def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:

@@ -1,12 +1,13 @@
 """The least that a proxy in Python does: pass a request on, and its answer back, unread.
 
-python -m benchmarks.routing.plain_proxy UPSTREAM
+python -m benchmarks.routing.plain_proxy UPSTREAM [uvloop]
 """
 
 import asyncio
 import sys
 
 import aiohttp
+import uvloop
 from aiohttp import web
 
 
@@ -41,4 +42,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if sys.argv[2:] else None) as runner:
+        runner.run(main())

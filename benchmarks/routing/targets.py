@@ -1,4 +1,4 @@
-"""What is measured: the upstream itself and three proxies before it, each in its own process."""
+"""What is measured: the upstream itself and the proxies before it, each in its own process."""
 
 import os
 import socket
@@ -49,7 +49,7 @@ class Running:
 
 
 @contextmanager
-def module(name: str, *arguments: str) -> Iterator[Running]:
+def module(name: str, *arguments: str, called: str | None = None) -> Iterator[Running]:
     """Run one of the benchmark's own proxies."""
     command = [sys.executable, "-m", f"benchmarks.routing.{name}", *arguments]
     process = subprocess.Popen(  # noqa: S603
@@ -62,7 +62,7 @@ def module(name: str, *arguments: str) -> Iterator[Running]:
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        yield Running(name, f"{url}/v1", psutil.Process(process.pid))
+        yield Running(called or name, f"{url}/v1", psutil.Process(process.pid))
     finally:
         process.kill()
         process.wait()

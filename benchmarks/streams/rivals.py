@@ -6,15 +6,19 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from benchmarks.streams.truth import Answer
 
 _TOKENIZER = Path(__file__).resolve().parents[2] / "demo" / "models" / "target"
+_TOKENIZER_NAME = "draftgate/demo"
+_REVISION = "0" * 40
 _WITHIN_S = 400
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class RivalError(Exception):
@@ -47,7 +51,7 @@ class Rival:
         with tempfile.TemporaryDirectory() as work:
             program, *arguments = self.command(url, streams, requests, Path(work))
             before_s = _children_cpu_s()
-            _run([str(environment / "bin" / program), *arguments], Path(work))
+            _run([str(environment / "bin" / program), *arguments], Path(work), _hub(Path(work)))
             cpu_s = _children_cpu_s() - before_s
             try:
                 answers = self.read(Path(work))
@@ -80,13 +84,25 @@ def _install(environment: Path, package: str) -> str:
     return _run([str(python), "-c", code], environment).strip()
 
 
-def _run(command: Sequence[str], folder: Path) -> str:
+def _hub(folder: Path) -> dict[str, str]:
+    """Return what makes a rival find our tokenizer by a name: AIPerf takes no folder."""
+    cached = folder / "hub" / f"models--{_TOKENIZER_NAME.replace('/', '--')}"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text(_REVISION)
+    snapshot = cached / "snapshots" / _REVISION
+    snapshot.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (snapshot / name).symlink_to(_TOKENIZER / name)
+    return {"HF_HUB_CACHE": str(folder / "hub")}
+
+
+def _run(command: Sequence[str], folder: Path, more: Mapping[str, str] = _NOTHING) -> str:
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "COLUMNS": "200"}
     try:
         done = subprocess.run(  # noqa: S603
             command,
             cwd=folder,
-            env=os.environ | quiet,
+            env=os.environ | quiet | more,
             capture_output=True,
             text=True,
             check=False,
@@ -131,7 +147,7 @@ def _aiperf(url: str, streams: int, requests: int, folder: Path) -> list[str]:
     return [
         *("aiperf", "profile", "--model", "m", "--url", url.removesuffix("/v1")),
         *("--endpoint-type", "chat", "--streaming", "--concurrency", str(streams)),
-        *("--request-count", str(requests), "--tokenizer", "builtin"),
+        *("--request-count", str(requests), "--tokenizer", _TOKENIZER_NAME),
         *("--synthetic-input-tokens-mean", "16", "--output-tokens-mean", "100"),
         *("--artifact-dir", str(folder), "--ui", "none"),
     ]

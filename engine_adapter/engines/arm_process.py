@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Self
 
+from engine_adapter import garbage
 from engine_adapter.engines import EngineOpener
 from engine_adapter.engines.arm_frames import (
     Ask,
@@ -189,7 +190,8 @@ async def _main() -> None:
         return
     try:
         out.write(packed(Opened(engine.info, await engine.probe())))
-        await _Served(out, engine).serve(frames)
+        with garbage.loaded_set_aside():
+            await _Served(out, engine).serve(frames)
     finally:
         await engine.close()
 

@@ -14,6 +14,7 @@ from functools import partial
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from engine_adapter import garbage
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
@@ -25,7 +26,10 @@ _FINISH_S = 30.0
 """How long streams in flight may go on once the router is told to stop."""
 _BACKLOG = 1024
 _COLLECT_AFTER = 20_000, 20, 100
-"""New objects, and collections of the younger generation, before each generation's collection."""
+"""New objects, and collections of the younger generation, before each generation's collection.
+
+Little of what a request leaves behind is in cycles.
+"""
 
 
 def run(main: Coroutine[object, object, None]) -> None:
@@ -56,9 +60,10 @@ async def serve(
     On cancellation no new request is taken, and streams in flight get some time to finish.
     """
     async with running(settings, control) as url:
-        _collect_seldom()
-        ready(url)
-        await asyncio.Event().wait()
+        gc.set_threshold(*_COLLECT_AFTER)
+        with garbage.loaded_set_aside():
+            ready(url)
+            await asyncio.Event().wait()
 
 
 @asynccontextmanager
@@ -86,16 +91,6 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
             proxy.stop_taking()
             await runner.cleanup()
             await proxy.close()
-
-
-def _collect_seldom() -> None:
-    """Keep the garbage collector from what has been loaded: a look at it all stops every stream.
-
-    Little of what a request leaves behind is in cycles.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
 
 
 @asynccontextmanager
