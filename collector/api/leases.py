@@ -6,7 +6,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from collector.access.http import require
 from collector.api import bodies
@@ -15,7 +15,7 @@ from collector.api.problems import responses
 from collector.api.scores import without_text
 from collector.api.state import Collector, State
 from collector.api_key import Scope
-from collector.contract import Lease, LeaseRequest, to_document
+from collector.contract import Lease, LeaseRenewal, LeaseRequest, to_document
 from collector.contract.names import WANTED_NAME, is_name
 from collector.errors import RequestError
 from collector.store import leases
@@ -29,6 +29,19 @@ _BODY = {
 _MOST_GENERATIONS = 1000
 _MOST_EVALUATORS = 100
 _LONGEST_S = 3600
+_RENEWAL = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["ttl_s"],
+                "additionalProperties": False,
+                "properties": {"ttl_s": {"type": "number", "minimum": 0, "maximum": _LONGEST_S}},
+            }
+        }
+    },
+}
 
 
 class Leases(BaseModel):
@@ -37,12 +50,6 @@ class Leases(BaseModel):
     lease: Lease | None
     request: LeaseRequest
     """As it was understood."""
-
-
-class Renewal(BaseModel):
-    """For how long a lease is to last from now on."""
-
-    ttl_s: float = Field(ge=0, le=_LONGEST_S, description="0 gives it back.")
 
 
 @router.post(
@@ -69,12 +76,15 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     "/{lease_id}/renewal",
     status_code=HTTPStatus.NO_CONTENT,
     response_class=Response,
-    responses=responses(401, 403, 404, 409, 422, 429, 503),
+    responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
+    openapi_extra={"requestBody": _RENEWAL},
 )
-def post_renewal(lease_id: str, renewal: Renewal, collector: Collector) -> Response:
+async def post_renewal(lease_id: str, request: Request, collector: Collector) -> Response:
     """Let a lease last longer, or give it back; 409 where it is somebody else's by now."""
-    with collector.store.transaction() as connection:
-        leases.renew(connection, lease_id, renewal.ttl_s)
+    renewal = await bodies.record(request, LeaseRenewal, collector.settings.max_body_bytes)
+    if not 0 <= renewal.ttl_s <= _LONGEST_S:
+        raise RequestError(f"ttl_s: wanted 0 to {_LONGEST_S}, got {renewal.ttl_s}")
+    await run_in_threadpool(_renew, collector, lease_id, renewal.ttl_s)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -89,6 +99,11 @@ def delete_lease(lease_id: str, collector: Collector) -> Response:
     with collector.store.transaction() as connection:
         leases.finish(connection, lease_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _renew(collector: State, lease_id: str, ttl_s: float) -> None:
+    with collector.store.transaction() as connection:
+        leases.renew(connection, lease_id, ttl_s)
 
 
 def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | None:

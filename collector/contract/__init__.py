@@ -18,7 +18,7 @@ from collector.contract.codec import (
 from collector.contract.conservation import counts_usable, usable_counts, violations
 from collector.contract.documents import Document, DocumentError, from_document, to_document
 from collector.contract.fields import Fields, flatten, unflatten
-from collector.contract.lease import Lease, LeasedEvaluator, LeaseRequest
+from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
 from collector.contract.records import (
     Arm,
     ArmSummary,
@@ -95,6 +95,7 @@ __all__ = [
     "Finding",
     "Generation",
     "Lease",
+    "LeaseRenewal",
     "LeaseRequest",
     "LeasedEvaluator",
     "MetricSummary",

@@ -34,6 +34,14 @@ class LeaseRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRenewal:
+    """For how long a lease is to last from now on."""
+
+    ttl_s: float
+    """0 gives it back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """Generations that nobody else is given before the lease runs out."""
 

@@ -242,6 +242,23 @@ def test_an_unusable_request_is_told(change: dict[str, Any], words: str, databas
         client.lease(replace(WANTED, **change))
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"ttl_s": -1}', "ttl_s: wanted 0 to 3600, got -1"),
+        (b'{"ttl_s": 3601}', "ttl_s: wanted 0 to 3600, got 3601"),
+        (b'{"ttl_s": NaN}', "ttl_s: wanted a finite number, got nan"),
+        (b"{}", "ttl_s: missing key"),
+        (b"\xff", "the body is no JSON"),
+    ],
+)
+def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str) -> None:
+    """Whoever holds the lease: 400 says what is wrong."""
+    answer = http.post("/api/v1/leases/1-1/renewal", content=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["detail"]
+
+
 def test_a_key_needs_to_send_and_to_read(database_url: str, http_of: HttpOf) -> None:
     """A lease gives generations to read, and with content their text."""
     scopes = [{Scope.INGEST}, {Scope.READ}, {Scope.INGEST, Scope.READ}, set(Scope)]
