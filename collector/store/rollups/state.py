@@ -46,6 +46,7 @@ _EXTREME: Final = 2**15 - 1
 
 # A count may be an int64 of a client's choosing, and their sum must not overflow one.
 _LOW_BITS: Final = 32
+_LOW: Final = 2**_LOW_BITS - 1
 COUNT_RECORD = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
 MOMENT_RECORD = np.dtype(
     [
@@ -131,13 +132,17 @@ def observe(
     nothing was measured. A negative value or one above `LARGEST` is left out.
     """
     group = np.asarray(groups, dtype=np.int64)
-    packed_counts = _pack_counts(group, counts)
+    owners, owner_of = np.unique(group, return_inverse=True)
+    packed_counts = _observed_counts(owner_of, len(owners), counts)
     values = np.asarray(measured, dtype=np.float64).reshape(len(group), len(METRICS))
     rows, metrics = np.nonzero((values >= 0) & (values <= LARGEST))
     value, owner = values[rows, metrics], group[rows]
     moments = _observed_moments(owner, metrics, value)
     bins = _observed_bins(owner, metrics, value)
-    return {g: (packed_counts[g], moments.get(g, b""), bins.get(g, b"")) for g in packed_counts}
+    return {
+        g: (packed, moments.get(g, b""), bins.get(g, b""))
+        for g, packed in zip(owners.tolist(), packed_counts, strict=True)
+    }
 
 
 def merge(states: Iterable[Packed]) -> Packed:
@@ -186,18 +191,26 @@ def unpack(packed: Packed) -> State:
     return State(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
 
 
-def _pack_counts(group: Ints, counts: Sequence[Sequence[int]]) -> dict[int, bytes]:
-    totals: dict[int, list[int]] = {}
-    for owner, row in zip(group.tolist(), counts, strict=True):
-        known = totals.get(owner)
-        totals[owner] = list(row) if known is None else list(map(int.__add__, known, row))
-    return {owner: _count_records(row).tobytes() for owner, row in totals.items()}
+def _observed_counts(owner: Ints, owners: int, counts: Sequence[Sequence[int]]) -> list[bytes]:
+    matrix = np.asarray(counts, dtype=np.int64).reshape(len(owner), len(COUNTS))
+    high, low = _zeros(owners), _zeros(owners)
+    np.add.at(high, owner, matrix >> _LOW_BITS)
+    np.add.at(low, owner, matrix & _LOW)
+    return _packed_counts(high, low)
 
 
-def _count_records(totals: Sequence[int]) -> npt.NDArray[Any]:  # Any: records
-    low = 2**_LOW_BITS - 1
-    known = [(i, n >> _LOW_BITS, n & low) for i, n in enumerate(totals) if n]
-    return np.array(known, dtype=COUNT_RECORD)
+def _zeros(owners: int) -> Ints:
+    return np.zeros((owners, len(COUNTS)), np.int64)
+
+
+def _packed_counts(high: Ints, low: Ints) -> list[bytes]:
+    """Return each owner's records; the rows are sums of the two halves of counts."""
+    high, low = high + (low >> _LOW_BITS), low & _LOW
+    owner, count = np.nonzero(high | low)
+    out = np.empty(len(owner), dtype=COUNT_RECORD)
+    out["count"], out["high"], out["low"] = count, high[owner, count], low[owner, count]
+    records = _by_owner(owner, out)
+    return [records.get(number, b"") for number in range(len(high))]
 
 
 def _bin_of(value: Matrix) -> Ints:
@@ -211,9 +224,9 @@ def _observed_moments(owner: Ints, metric: Ints, value: Matrix) -> dict[int, byt
     keys, inverse = np.unique(owner * 256 + metric, return_inverse=True)
     out = np.zeros(len(keys), dtype=MOMENT_RECORD)
     out["metric"], out["min"], out["max"] = keys % 256, np.inf, -np.inf
-    np.add.at(out["n"], inverse, 1)
-    np.add.at(out["sum"], inverse, value)
-    np.add.at(out["squares"], inverse, value * value)
+    out["n"] = np.bincount(inverse)
+    out["sum"] = np.bincount(inverse, value)
+    out["squares"] = np.bincount(inverse, value * value)
     np.minimum.at(out["min"], inverse, value)
     np.maximum.at(out["max"], inverse, value)
     return _by_owner(keys // 256, out)
@@ -252,14 +265,10 @@ def _records(
 
 
 def _merged_counts(owner: Ints, records: npt.NDArray[Any], owners: int) -> list[bytes]:
-    high = np.zeros((owners, len(COUNTS)), np.int64)
-    low = np.zeros_like(high)
+    high, low = _zeros(owners), _zeros(owners)
     np.add.at(high, (owner, records["count"]), records["high"])
     np.add.at(low, (owner, records["count"]), records["low"])
-    return [
-        _count_records([(h << _LOW_BITS) + x for h, x in zip(*of_one, strict=True)]).tobytes()
-        for of_one in zip(high.tolist(), low.tolist(), strict=True)
-    ]
+    return _packed_counts(high, low)
 
 
 def _merged_moments(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:
