@@ -1,4 +1,4 @@
-"""Compiles the reader of trace bodies while the package is built or installed.
+"""Compiles the reader of trace bodies, and the laws, while the package is built or installed.
 
 Without a compiler the package is the same and reads more slowly: it says so when it serves.
 """
@@ -12,26 +12,27 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SOURCE = Path("collector/otlp/_span_reader.c")
+_SOURCES = (Path("collector/otlp/_span_reader.c"), Path("collector/contract/_laws.c"))
 
 
-class SpanReaderBuildHook(BuildHookInterface[Any]):
-    """Builds `collector.otlp._span_reader` in place."""
+class ExtensionsBuildHook(BuildHookInterface[Any]):
+    """Builds `collector.otlp._span_reader` and `collector.contract._laws` in place."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # hatchling's
         """Compile, and put what came of it into the wheel."""
         root = Path(self.root)
-        built = _SOURCE.with_name("_span_reader" + sysconfig.get_config_var("EXT_SUFFIX"))
-        try:
-            subprocess.run(_command(root / _SOURCE, root / built), check=True)  # noqa: S603  # ours
-        except (OSError, subprocess.CalledProcessError) as exc:
-            if os.environ.get("DRAFTGATE_REQUIRE_COMPILER"):
-                raise
-            self.app.display_warning(f"{_SOURCE} was not compiled, ingestion is slower: {exc}")
-            return
-        build_data["force_include"][str(root / built)] = str(built)
-        build_data["infer_tag"] = True
-        build_data["pure_python"] = False
+        for source in _SOURCES:
+            built = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
+            try:
+                subprocess.run(_command(root / source, root / built), check=True)  # noqa: S603  # ours
+            except (OSError, subprocess.CalledProcessError) as exc:
+                if os.environ.get("DRAFTGATE_REQUIRE_COMPILER"):
+                    raise
+                self.app.display_warning(f"{source} was not compiled, ingestion is slower: {exc}")
+                continue
+            build_data["force_include"][str(root / built)] = str(built)
+            build_data["infer_tag"] = True
+            build_data["pure_python"] = False
 
 
 def _command(source: Path, out: Path) -> list[str]:

@@ -21,7 +21,9 @@ from collector.store.rollups import fold
 
 _FOLD_FROM: Final = 2000
 """Deltas that do not wait for some seconds to be over."""
-_FOLD_AT_MOST: Final = 250
+_FOLD_AT_MOST: Final = 1000
+_COUNT_AT_MOST: Final = 5000
+"""Generations; making the queries takes as long as 5,000 of them."""
 _AT_MOST: Final = 500
 _SOON_S: Final = 5.0
 _RETENTION_S: Final = 3600.0
@@ -134,7 +136,7 @@ class Upkeep:
     def _count_pairs(self) -> int:
         with self._store.read() as connection:
             waits = pair_counts.any_uncounted(connection)
-        done = self._store.count_pairs(at_most=_AT_MOST) if waits and self._is_ours() else 0
+        done = self._store.count_pairs(at_most=_COUNT_AT_MOST) if waits and self._is_ours() else 0
         return self._later(self._count_pairs, done)
 
     def _retain(self) -> int:

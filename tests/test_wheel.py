@@ -42,8 +42,9 @@ def test_every_file_of_the_packages_is_in_the_wheel(installed: Path) -> None:
         for path in installed.rglob("*")
         if path.is_file() and "dist-info" not in str(path)
     }
-    compiled = f"collector/otlp/_span_reader{sysconfig.get_config_var('EXT_SUFFIX')}"
-    assert held == wanted | {compiled}
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    modules = ("collector/otlp/_span_reader", "collector/contract/_laws")
+    assert held == wanted | {module + suffix for module in modules}
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The one decision on text: drop it, or keep it redacted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -25,6 +25,13 @@ class ContentPolicy:
         if self._redactor is None:
             return {}
         return {name: self._redactor.value(value) for name, value in text.items()}
+
+    def keeps_as_sent(self, values: Sequence[AttributeValue]) -> bool:
+        """Say whether every one of the values is surely kept, and as it is: seen in one pass."""
+        if self._redactor is None:
+            return False
+        texts = [value for value in values if isinstance(value, str)]
+        return len(texts) == len(values) and self._redactor.is_clean(texts)
 
     def apply_message(self, message: str | None) -> str | None:
         """Return what to store of a status message: engines quote prompts in theirs."""

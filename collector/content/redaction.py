@@ -90,9 +90,9 @@ class Redactor:
         On the text itself an escape such as the n of a line break would count as part of an
         address, and one such as that of an @ would hide it.
         """
-        if not text.lstrip().startswith(("{", "[")):
+        if not _is_json(text):
             return self.text(text)
-        if self._is_clean_as_written(text):
+        if self.is_clean((text,)):
             return text
         try:
             document = json.loads(text)
@@ -103,8 +103,8 @@ class Redactor:
         except (ValueError, RecursionError):
             return self.text(text)
 
-    def _is_clean_as_written(self, text: str) -> bool:
-        """Say whether the JSON surely holds nothing to replace, without reading it as JSON.
+    def is_clean(self, texts: Sequence[str]) -> bool:
+        """Say whether `value` surely leaves each of the texts as it is: in one pass, read as sent.
 
         With its common escapes put back, JSON is its own texts in one, unless an escape is itself
         escaped or spells a character by number, or a number is written with an exponent.
@@ -113,13 +113,14 @@ class Redactor:
             return True
         if not self._joinable:
             return False
-        plain = text
-        if "\\" in text:  # asked first: looking for one character is far quicker than for two
-            if "\\\\" in text or "\\u" in text:
+        plain: list[str] = []
+        for text in texts:
+            as_read = _unescaped(text) if _is_json(text) else text
+            if as_read is None:
                 return False
-            for escape, character in _ESCAPES:
-                plain = plain.replace(escape, character)
-        return self._any_or_exponent.search(plain.encode(*_CODING)) is None
+            plain.append(as_read)
+        joined = _APART.join(plain).encode(*_CODING)
+        return self._any_or_exponent.search(joined) is None
 
     def _may_hold(self, document: Any) -> bool:  # Any: a JSON value
         """Say whether anything in the document may be replaced, from all its texts in one pass."""
@@ -181,9 +182,24 @@ class Redactor:
         return text
 
 
+def _is_json(text: str) -> bool:
+    return text.lstrip().startswith(("{", "["))
+
+
+def _unescaped(text: str) -> str | None:
+    """Return JSON with its common escapes put back, or None where that would not be enough."""
+    if "\\" not in text:  # asked first: looking for one character is far quicker than for two
+        return text
+    if "\\\\" in text or "\\u" in text:
+        return None
+    for escape, character in _ESCAPES:
+        text = text.replace(escape, character)
+    return text
+
+
 def _is_nested(value: Any) -> bool:  # Any: a JSON value
     """Say whether the value is JSON in a string, in which an escape may hide what is looked for."""
-    return isinstance(value, str) and "\\" in value and value.lstrip().startswith(("{", "["))
+    return isinstance(value, str) and "\\" in value and _is_json(value)
 
 
 def _dump(document: Any) -> str:  # Any: a JSON value

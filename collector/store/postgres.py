@@ -28,7 +28,7 @@ _END_STALLED = """
 
 
 class _TextDumper(StrDumperUnknown):
-    """Writes text as PostgreSQL can hold it, parameters and COPY alike: without the character 0."""
+    """Writes parameters' text as PostgreSQL can hold it: without the character 0."""
 
     def dump(self, obj: str) -> Any:  # Any: bytes, or a buffer of them
         return super().dump(obj.replace("\0", "\ufffd"))

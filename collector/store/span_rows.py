@@ -1,7 +1,7 @@
 """Spans to the rows that they are stored as, made before the writer's turn."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from collector.content import DROP, ContentPolicy
 from collector.contract import (
@@ -32,6 +32,8 @@ COLUMNS = (
     "resource_id",
     "payload",
 )
+_LOOKED_AT_TOGETHER: Final = 8
+"""Spans: most hold nothing to replace, and where one does the others are looked at again."""
 
 
 class ResourceRow(NamedTuple):
@@ -74,7 +76,7 @@ def prepare(
     meanings = [
         _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
     ]
-    kept = [_kept_text(item.attributes, content) for item in received]
+    kept = _kept_texts([item.attributes for item in received], content)
     texts = [payload.pack_attributes(raws) if raws else None for raws in kept]
     payloads = [payload.pack(item.attributes.rest, item.others, content) for item in received]
     return tuple(
@@ -160,6 +162,18 @@ def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
         content.apply_message(received.status_message),
         received.scope_name,
     )
+
+
+def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[list[bytes]]:
+    """Return what is stored of each span's text attributes."""
+    kept: list[list[bytes]] = []
+    for at in range(0, len(spans), _LOOKED_AT_TOGETHER):
+        some = spans[at : at + _LOOKED_AT_TOGETHER]
+        if content.keeps_as_sent([value for span in some for value in span.text.values()]):
+            kept += [list(span.text_sent.values()) for span in some]
+        else:
+            kept += [_kept_text(span, content) for span in some]
+    return kept
 
 
 def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:

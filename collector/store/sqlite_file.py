@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -19,6 +20,7 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     Raises `StoreError` where the file is no SQLite database or cannot be one.
     """
     check(url)
+    _tell_the_driver_what_it_can_bind()
     engine = create_engine(
         url,
         pool_size=8,
@@ -48,6 +50,16 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
     return engine
+
+
+def _tell_the_driver_what_it_can_bind() -> None:
+    """Have bytes, flags and nothing bound as they are.
+
+    Python's driver looks in vain for a way to adapt them first, and takes 0.4 µs for each.
+    """
+    sqlite3.register_adapter(bytes, bytes)
+    sqlite3.register_adapter(bool, int)
+    sqlite3.register_adapter(NoneType, {}.get)  # type: ignore[arg-type]  # None is bound, too
 
 
 def use_write_ahead_log(engine: Engine) -> None:

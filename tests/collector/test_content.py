@@ -90,6 +90,34 @@ def test_redacted_json_is_json(document: object) -> None:
     assert REDACTOR.value(once) == once
 
 
+_PIECES = st.sampled_from(
+    (
+        "a@b.de",
+        "\\n",
+        "\\u0040",
+        "\\\\",
+        "@",
+        "x.org",
+        "[",
+        '{"k":"',
+        '"}',
+        " ",
+        "4111 1111 ",
+        "1e15",
+    )
+)
+
+
+@given(st.lists(st.lists(_PIECES, max_size=6).map("".join), max_size=4))
+def test_texts_that_are_clean_together_are_clean_one_by_one(texts: list[str]) -> None:
+    """One pass over many texts overlooks nothing that a look at each of them finds."""
+    assert REDACTOR.is_clean(["plain words", '[{"content": "a line\\nand another"}]'])
+    if REDACTOR.is_clean(texts):
+        assert [REDACTOR.value(text) for text in texts] == texts
+    anchored = Redactor((redaction_file.Pattern("first", "^plain"),))
+    assert not anchored.is_clean(["other", "plain words"])
+
+
 def test_the_work_grows_with_the_text_and_no_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the worst runs of digits, twice the text costs twice the checksums."""
     calls = [0]

@@ -1,8 +1,18 @@
 """The laws of counts and times, each broken once."""
 
-import pytest
+import importlib.util
+import json
+from typing import Any
 
-from collector.contract import Generation, Speculation, counts_usable, violations
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from collector.contract import Generation, Speculation, conservation, counts_usable, violations
+from collector.contract.fields import flatten
+from collector.store import generation_rows
+
+COMPILED = importlib.util.find_spec("collector.contract._laws") is not None
 
 LAWFUL = Speculation(
     steps=3,
@@ -77,3 +87,38 @@ def test_only_flagged_counts_stay_out_of_ratios() -> None:
     assert not counts_usable(generation(LAWFUL, quality=("counts:histogram_sum",)))
     assert not counts_usable(generation(Speculation(method="draft_model")))
     assert not counts_usable(generation())
+
+
+COUNT = st.integers(-1, 12) | st.sampled_from([2**53, 2**63 - 1, 2**63, True])
+COUNTS = st.lists(COUNT, max_size=5).map(tuple)
+NUMBER = st.floats() | st.integers(-1, 3) | st.just(2**70)
+FIELDS = st.fixed_dictionaries(
+    {"start_unix_ns": st.integers(-1, 9), "end_unix_ns": st.integers(0, 10**10) | st.just(2**63)},
+    optional=dict.fromkeys((*conservation._TIMES, *conservation._TOKENS), NUMBER)
+    | dict.fromkeys(conservation._COUNTS, COUNT)
+    | dict.fromkeys(conservation._COUNT_LISTS, COUNTS),
+)
+
+
+@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
+@settings(max_examples=500, deadline=None)
+@given(FIELDS)
+@example(flatten(generation(LAWFUL, ttft_s=1.000001, retries=0)))
+@example({"start_unix_ns": 0, "end_unix_ns": 1, "spec_acceptance_histogram": (0, 2**62, 2**62)})
+def test_what_surely_holds_holds(fields: dict[str, Any]) -> None:
+    """The compiled look at the laws calls nothing lawful in which Python finds one broken."""
+    assert conservation.surely_hold(flatten(generation(LAWFUL, ttft_s=0.5, tpot_s=0.01)))
+    if conservation.surely_hold(fields):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(conservation, "surely_hold", lambda _fields: False)
+            assert conservation.broken_laws(fields) == ()
+
+
+@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
+@settings(deadline=None)
+@given(st.lists(COUNT, max_size=70).map(tuple))
+def test_counts_are_written_as_json(counts: tuple[int, ...]) -> None:
+    """The compiled writer of lists writes what an encoder would, or nothing."""
+    assert generation_rows.dump_counts((0, 7, 2**63 - 1)) == f"[0,7,{2**63 - 1}]"
+    written = generation_rows.dump_counts(counts)
+    assert written in (None, json.dumps(counts, separators=(",", ":")))

@@ -55,6 +55,18 @@ def test_merging_is_observing_together(parts: list[list[float]], random: object)
     assert math.isclose(mine.sum, theirs.sum, rel_tol=1e-9)
 
 
+def test_merging_many_groups_is_merging_each() -> None:
+    """Groups that are merged in one go keep apart, whether anything was measured or not."""
+    counts = list(range(len(state.COUNTS)))
+    parts = [
+        [packed([0.1, 0.2], counts), packed([0.2, 7.0], counts)],
+        [packed([NAN], [2**40 + n for n in counts])],
+        [packed([0.2, 0.0]), packed([NAN])],
+    ]
+    assert state.merge_each(parts) == [state.merge(group) for group in parts]
+    assert state.unpack(state.merge(parts[0])).counts["input_tokens"] == 16
+
+
 def test_counts_of_any_int64_add_up_exactly() -> None:
     """Token counts are the sender's, and their sum may not overflow."""
     largest = tuple(2**63 - 1 for _ in state.COUNTS)

@@ -6,7 +6,7 @@ rows that it counts. A generation's minute is that of its start.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from collector.store import digests
@@ -17,6 +17,7 @@ from collector.store.rollups.state import COUNTS, METRICS
 
 MINUTE_S = 60
 _NS = 1_000_000_000
+_LATEST_NS = 2**63 - 1
 _NO_COUNTS = (0,) * len(COUNTS)
 
 
@@ -41,62 +42,60 @@ class Delta(NamedTuple):
     packed: state.Packed
 
 
-class _Group(NamedTuple):
-    series: Series
-    start_unix_s: int
-
-
-class _Observed(NamedTuple):
-    row: Row
-    """Of which series it is, and of what time."""
-    counts: tuple[int, ...]
-    """As `state.COUNTS`."""
-    measured: tuple[float, ...]
-    """As `state.METRICS`, NaN where nothing was measured."""
-
-
 def of_rows(rows: Iterable[Row]) -> list[Delta]:
     """Return what the generations add; those of no rollout add nothing."""
-    return _sum(_Observed(row, _counts(row), _measured(row)) for row in rows if "rollout" in row)
+    counted = [row for row in rows if "rollout" in row]
+    return _sum(counted, list(map(_counts, counted)), list(map(_measured, counted)))
 
 
 def of_joined(joined: Iterable[Joined]) -> list[Delta]:
     """Return what generations add that were counted already, and were given further times."""
-    return _sum(
-        _Observed(generation, _NO_COUNTS, tuple(added.get(name, math.nan) for name in METRICS))
+    given = [
+        (generation, added)
         for generation, added in joined
         if "rollout" in generation and "error_type" not in generation and added
+    ]
+    return _sum(
+        [generation for generation, _ in given],
+        [_NO_COUNTS] * len(given),
+        [tuple(added.get(name, math.nan) for name in METRICS) for _, added in given],
     )
 
 
-def _sum(observations: Iterable["_Observed"]) -> list[Delta]:
-    numbers: dict[_Group, int] = {}
-    groups: list[int] = []
-    counts: list[tuple[int, ...]] = []
-    measured: list[tuple[float, ...]] = []
-    first: list[int] = []
-    last: list[int] = []
-    for row, row_counts, row_measured in observations:
-        start, end = row["start_unix_ns"], row["end_unix_ns"]
-        group = _Group(
-            Series(row["rollout"], row.get("arm"), row.get("cohort")),
-            start // _NS // MINUTE_S * MINUTE_S,
-        )
-        number = numbers.setdefault(group, len(numbers))
-        if number == len(first):
-            first.append(start)
-            last.append(end)
-        else:
-            first[number], last[number] = min(first[number], start), max(last[number], end)
-        groups.append(number)
-        counts.append(row_counts)
-        measured.append(row_measured)
-    if not groups:
+def _sum(
+    rows: Sequence[Row], counts: Sequence[tuple[int, ...]], measured: Sequence[tuple[float, ...]]
+) -> list[Delta]:
+    """Return what rows add, of which each has its `state.COUNTS` and `state.METRICS`.
+
+    A metric is NaN where nothing was measured.
+    """
+    if not rows:
         return []
+    numbers: dict[tuple[str, str | None, str | None, int], int] = {}
+    groups = [
+        numbers.setdefault(
+            (
+                row["rollout"],
+                row.get("arm"),
+                row.get("cohort"),
+                row["start_unix_ns"] // (_NS * MINUTE_S),
+            ),
+            len(numbers),
+        )
+        for row in rows
+    ]
+    first, last = [_LATEST_NS] * len(numbers), [0] * len(numbers)
+    for number, row in zip(groups, rows, strict=True):
+        first[number] = min(first[number], row["start_unix_ns"])
+        last[number] = max(last[number], row["end_unix_ns"])
     packed = state.observe(groups, counts, measured)
     return [
-        Delta(group.series, group.start_unix_s, state.Packed(first[n], last[n], *packed[n]))
-        for group, n in numbers.items()
+        Delta(
+            Series(rollout, arm, cohort),
+            minute * MINUTE_S,
+            state.Packed(first[n], last[n], *packed[n]),
+        )
+        for (rollout, arm, cohort, minute), n in numbers.items()
     ]
 
 

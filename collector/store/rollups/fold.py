@@ -66,20 +66,17 @@ def _add(connection: Connection, table: Table, added: dict[_Key, list[state.Pack
 def _add_some(
     connection: Connection, table: Table, added: dict[_Key, Sequence[state.Packed]]
 ) -> None:
-    key = tuple_(table.c.series_id, table.c.start_unix_s)
-    known = connection.execute(select(table).where(key.in_(list(added)))).all()
+    columns = tuple_(table.c.series_id, table.c.start_unix_s)
+    known = connection.execute(select(table).where(columns.in_(list(added)))).all()
     old = {(row.series_id, row.start_unix_s): packed(row) for row in known}
     if old:
-        connection.execute(delete(table).where(key.in_(list(old))))
+        connection.execute(delete(table).where(columns.in_(list(old))))
+    merged = state.merge_each([[*_known(old, key), *new] for key, new in added.items()])
     connection.execute(
         insert(table),
         [
-            {
-                "series_id": series_id,
-                "start_unix_s": start_unix_s,
-                **state.merge([*_known(old, (series_id, start_unix_s)), *new])._asdict(),
-            }
-            for (series_id, start_unix_s), new in added.items()
+            {"series_id": series_id, "start_unix_s": start_unix_s, **one._asdict()}
+            for (series_id, start_unix_s), one in zip(added, merged, strict=True)
         ],
     )
 

@@ -12,6 +12,7 @@ them. Merging adds counts, so that the order of arrival changes nothing.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ _EXTREME: Final = 2**15 - 1
 
 # A count may be an int64 of a client's choosing, and their sum must not overflow one.
 _LOW_BITS: Final = 32
+_LOW: Final = 2**_LOW_BITS - 1
 COUNT_RECORD = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
 MOMENT_RECORD = np.dtype(
     [
@@ -130,25 +132,42 @@ def observe(
     nothing was measured. A negative value or one above `LARGEST` is left out.
     """
     group = np.asarray(groups, dtype=np.int64)
-    packed_counts = _pack_counts(group, counts)
+    owners, owner_of = np.unique(group, return_inverse=True)
+    packed_counts = _observed_counts(owner_of, len(owners), counts)
     values = np.asarray(measured, dtype=np.float64).reshape(len(group), len(METRICS))
     rows, metrics = np.nonzero((values >= 0) & (values <= LARGEST))
     value, owner = values[rows, metrics], group[rows]
     moments = _observed_moments(owner, metrics, value)
     bins = _observed_bins(owner, metrics, value)
-    return {g: (packed_counts[g], moments.get(g, b""), bins.get(g, b"")) for g in packed_counts}
+    return {
+        g: (packed, moments.get(g, b""), bins.get(g, b""))
+        for g, packed in zip(owners.tolist(), packed_counts, strict=True)
+    }
 
 
 def merge(states: Iterable[Packed]) -> Packed:
     """Return one state of at least one, packed: what all of them come to."""
-    first, last, counts, moments, bins = zip(*states, strict=True)
-    return Packed(
-        min(first),
-        max(last),
-        _merged_counts(b"".join(counts)).tobytes(),
-        _merged_moments(b"".join(moments)).tobytes(),
-        _merged_bins(b"".join(bins)).tobytes(),
-    )
+    return merge_each([list(states)])[0]
+
+
+def merge_each(groups: Sequence[Sequence[Packed]]) -> list[Packed]:
+    """Return the merged state of each group of states; no group is empty.
+
+    Many groups at once: numpy takes as long to merge one as to merge dozens.
+    """
+    counts = _merged_counts(*_records(groups, "counts", COUNT_RECORD), len(groups))
+    moments = _merged_moments(*_records(groups, "moments", MOMENT_RECORD))
+    bins = _merged_bins(*_records(groups, "bins", BIN_RECORD), len(groups))
+    return [
+        Packed(
+            min(state.first_start_unix_ns for state in states),
+            max(state.last_end_unix_ns for state in states),
+            counts[owner],
+            moments.get(owner, b""),
+            bins.get(owner, b""),
+        )
+        for owner, states in enumerate(groups)
+    ]
 
 
 def unpack(packed: Packed) -> State:
@@ -172,18 +191,26 @@ def unpack(packed: Packed) -> State:
     return State(packed.first_start_unix_ns, packed.last_end_unix_ns, counts, moments, bins)
 
 
-def _pack_counts(group: Ints, counts: Sequence[Sequence[int]]) -> dict[int, bytes]:
-    totals: dict[int, list[int]] = {}
-    for owner, row in zip(group.tolist(), counts, strict=True):
-        known = totals.get(owner)
-        totals[owner] = list(row) if known is None else list(map(int.__add__, known, row))
-    return {owner: _count_records(row).tobytes() for owner, row in totals.items()}
+def _observed_counts(owner: Ints, owners: int, counts: Sequence[Sequence[int]]) -> list[bytes]:
+    matrix = np.asarray(counts, dtype=np.int64).reshape(len(owner), len(COUNTS))
+    high, low = _zeros(owners), _zeros(owners)
+    np.add.at(high, owner, matrix >> _LOW_BITS)
+    np.add.at(low, owner, matrix & _LOW)
+    return _packed_counts(high, low)
 
 
-def _count_records(totals: Sequence[int]) -> npt.NDArray[Any]:  # Any: records
-    low = 2**_LOW_BITS - 1
-    known = [(i, n >> _LOW_BITS, n & low) for i, n in enumerate(totals) if n]
-    return np.array(known, dtype=COUNT_RECORD)
+def _zeros(owners: int) -> Ints:
+    return np.zeros((owners, len(COUNTS)), np.int64)
+
+
+def _packed_counts(high: Ints, low: Ints) -> list[bytes]:
+    """Return each owner's records; the rows are sums of the two halves of counts."""
+    high, low = high + (low >> _LOW_BITS), low & _LOW
+    owner, count = np.nonzero(high | low)
+    out = np.empty(len(owner), dtype=COUNT_RECORD)
+    out["count"], out["high"], out["low"] = count, high[owner, count], low[owner, count]
+    records = _by_owner(owner, out)
+    return [records.get(number, b"") for number in range(len(high))]
 
 
 def _bin_of(value: Matrix) -> Ints:
@@ -197,9 +224,9 @@ def _observed_moments(owner: Ints, metric: Ints, value: Matrix) -> dict[int, byt
     keys, inverse = np.unique(owner * 256 + metric, return_inverse=True)
     out = np.zeros(len(keys), dtype=MOMENT_RECORD)
     out["metric"], out["min"], out["max"] = keys % 256, np.inf, -np.inf
-    np.add.at(out["n"], inverse, 1)
-    np.add.at(out["sum"], inverse, value)
-    np.add.at(out["squares"], inverse, value * value)
+    out["n"] = np.bincount(inverse)
+    out["sum"] = np.bincount(inverse, value)
+    out["squares"] = np.bincount(inverse, value * value)
     np.minimum.at(out["min"], inverse, value)
     np.maximum.at(out["max"], inverse, value)
     return _by_owner(keys // 256, out)
@@ -226,36 +253,44 @@ def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # An
     return {int(o): piece.tobytes() for o, piece in zip(owners, pieces, strict=True)}
 
 
-def _merged_counts(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, COUNT_RECORD)
-    high, low = np.zeros(len(COUNTS), np.int64), np.zeros(len(COUNTS), np.int64)
-    np.add.at(high, records["count"], records["high"])
-    np.add.at(low, records["count"], records["low"])
-    return _count_records([(int(h) << _LOW_BITS) + int(x) for h, x in zip(high, low, strict=True)])
+# Any below: records.
+def _records(
+    groups: Sequence[Sequence[Packed]], part: str, kind: np.dtype[Any]
+) -> tuple[Ints, npt.NDArray[Any]]:
+    """Return every record of one part of the states, and beside it of which group it is."""
+    packed = [[getattr(state, part) for state in states] for states in groups]
+    sizes = [sum(map(len, parts)) // kind.itemsize for parts in packed]
+    owner = np.repeat(np.arange(len(groups), dtype=np.int64), sizes)
+    return owner, np.frombuffer(b"".join(chain.from_iterable(packed)), kind)
 
 
-def _merged_moments(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, MOMENT_RECORD)
-    metrics, inverse = np.unique(records["metric"], return_inverse=True)
-    out = np.zeros(len(metrics), dtype=MOMENT_RECORD)
-    out["metric"], out["min"], out["max"] = metrics, np.inf, -np.inf
+def _merged_counts(owner: Ints, records: npt.NDArray[Any], owners: int) -> list[bytes]:
+    high, low = _zeros(owners), _zeros(owners)
+    np.add.at(high, (owner, records["count"]), records["high"])
+    np.add.at(low, (owner, records["count"]), records["low"])
+    return _packed_counts(high, low)
+
+
+def _merged_moments(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:
+    keys, inverse = np.unique(owner * 256 + records["metric"], return_inverse=True)
+    out = np.zeros(len(keys), dtype=MOMENT_RECORD)
+    out["metric"], out["min"], out["max"] = keys % 256, np.inf, -np.inf
     for name in ("n", "sum", "squares"):
         np.add.at(out[name], inverse, records[name])
     np.minimum.at(out["min"], inverse, records["min"])
     np.maximum.at(out["max"], inverse, records["max"])
-    return out
+    return _by_owner(keys // 256, out)
 
 
-def _merged_bins(packed: bytes) -> npt.NDArray[Any]:  # Any: records
-    records = np.frombuffer(packed, BIN_RECORD)
+def _merged_bins(owner: Ints, records: npt.NDArray[Any], owners: int) -> dict[int, bytes]:
     within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - ZERO)
-    if len(records) > _MANY_RECORDS:
+    if owners == 1 and len(records) > _MANY_RECORDS:
         # A place for every bin there is: five times faster than to sort many, slower for few.
         every = np.zeros(len(METRICS) * 2**16, np.int64)
         np.add.at(every, within, records["n"])
         keys = np.flatnonzero(every)
-        return _bin_records(keys, every[keys])
-    keys, inverse = np.unique(within, return_inverse=True)
+        return {0: _bin_records(keys, every[keys]).tobytes()}
+    keys, inverse = np.unique(owner * 2**24 + within, return_inverse=True)
     n = np.zeros(len(keys), np.int64)
     np.add.at(n, inverse, records["n"])
-    return _bin_records(keys, n)
+    return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
