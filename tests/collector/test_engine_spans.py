@@ -25,7 +25,7 @@ ENGINE = {
 }
 
 
-@pytest.fixture(params=["sqlite", "clickhouse"])
+@pytest.fixture(params=["sqlite", "clickhouse", "clickhouse-http"])
 def store(
     new_settings: Callable[[str], Settings], request: pytest.FixtureRequest
 ) -> Iterator[Store]:
