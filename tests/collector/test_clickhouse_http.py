@@ -15,7 +15,8 @@ from clickhouse_server import Fault
 
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
-from collector.store import Store
+from collector.store import Store, progress, scores
+from collector.store.clickhouse import analytics_of, marks
 from collector.store.rollups import check
 
 GenerationOf = Callable[..., Generation]
@@ -241,3 +242,36 @@ def test_a_password_is_sent_and_never_shown(
         assert "wrong/one" not in done.stderr
         assert clickhouse_server.PASSWORD not in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, database_url: str) -> None:
+    """Of many scores, of this rollout and of others, those that lie near what it shows."""
+    count = 100_000
+    ids = "MD5(toString(number)), 'span'"
+    of = "if(number % 4 = 0, 'scored', 'other')"
+    score_columns = "trace_id, span_id, metric, evaluator, version, value"
+    fill = (
+        f"generation (id, trace_id, span_id, rollout) SELECT number + 1, {ids}, {of}",
+        f"score ({score_columns}) SELECT {ids}, 'm', 'e', '1', number / {count}",
+    )
+    url = server.url("scores")
+    with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
+        with store.transaction() as connection:
+            analytics = analytics_of(connection)
+            assert analytics is not None
+            for what in fill:
+                analytics.clickhouse.command(f"INSERT INTO {what} FROM numbers({count})")
+            progress.reach(connection, marks.COMMITTED, count)
+        server.log()
+        shown: list[float | None] = []
+        position: scores.Position | None = None
+        for _ in range(3):
+            with store.read() as connection:
+                page = scores.page(connection, "scored", metric="m", limit=10, after=position)
+            shown += [score.value for score in page.scores]
+            position = page.next
+    read = [one.read_rows for one in server.log() if "`score`.`value`" in one.statement]
+    assert shown == [4 * n / count for n in range(30)]
+    # Whole, both tables are twice the count.
+    assert len(read) == 3
+    assert max(read) < count / 3, read
