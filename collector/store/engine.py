@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,13 @@ class Store:
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
-            return _writer(connection).write(batch)
+            stored = _writer(connection).write(batch)
+            joined = engine_spans.any_joined(connection)
+        if joined:
+            # The batch is stored, whatever happens now; what is left here is the upkeep's.
+            with suppress(StoreUnavailableError), self.transaction() as connection:
+                engine_spans.finish_joins(connection)
+        return stored
 
     def fold(self, *, at_most: int) -> int:
         """Fold pending rollup deltas into minutes and hours, and return how many."""
@@ -150,14 +156,18 @@ class Store:
             return pair_counts.advance(connection, at_most=at_most)
 
     def promote_engine_spans(self, before_unix_s: int, *, at_most: int) -> int:
-        """Make generations of engines' spans whose client sent none; return how many."""
+        """Make generations of engines' spans whose client sent none; return how many.
+
+        Those of joins that a writer left unfinished are counted too.
+        """
         with self.transaction() as connection:
+            finished = engine_spans.finish_joins(connection)
             rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
             if rows:
                 pair_counts.add_late(connection, rows)
                 _writer(connection).write_generations(rows)
                 leases.add_late(connection, rows)
-            return len(rows)
+            return finished + len(rows)
 
     def take_upkeep(self, holder: str, for_s: float) -> bool:
         """Say whether the holder is the one that does the upkeep from now on, for so long."""

@@ -19,6 +19,8 @@ from collector.store.tables import span as s
 from collector.store.tables import span_key as k
 
 PATIENCE_S: Final = 600
+JOINED: Final = -1
+"""The arrival of one that is joined, but whose generation has not got its times yet: overdue."""
 ADDED: Final = ("server_ttft_s", "queue_s", "prefill_s", "decode_s")
 """What an engine's span adds to the client's generation, where that does not say it itself."""
 
@@ -109,8 +111,25 @@ def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
     return joined
 
 
+def any_joined(connection: Connection) -> bool:
+    """Say whether there is any for `finish_joins`."""
+    if analytics_of(connection) is None:
+        return False
+    found = select(e.c.id).where(e.c.arrived_unix_s == JOINED).limit(1)
+    return connection.scalar(found) is not None
+
+
+def finish_joins(connection: Connection) -> int:
+    """Carry out on ClickHouse what committed joins say, and return how many; elsewhere none is."""
+    if (analytics := analytics_of(connection)) is None:
+        return 0
+    from collector.store.clickhouse import engine_spans as there  # noqa: PLC0415  # as in `join`
+
+    return there.finish(analytics)
+
+
 def any_overdue(connection: Connection, before_unix_s: int) -> bool:
-    """Say whether `take_overdue` would find any."""
+    """Say whether there is any for `finish_joins` or `take_overdue`."""
     found = select(e.c.id).where(e.c.arrived_unix_s < before_unix_s).limit(1)
     return connection.scalar(found) is not None
 
@@ -119,7 +138,7 @@ def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) ->
     """Return the engine's spans that waited in vain as generations' rows, and forget them."""
     rows = connection.execute(
         select(e)
-        .where(e.c.arrived_unix_s < before_unix_s)
+        .where(e.c.arrived_unix_s < before_unix_s, e.c.arrived_unix_s != JOINED)
         .order_by(e.c.arrived_unix_s)
         .limit(at_most)
     ).all()

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
@@ -15,6 +15,7 @@ from collector.store.tables import score as s
 
 _IDS_A_QUERY = 1000
 _IDS_A_QUERY_ON_CLICKHOUSE = 16_000
+_MORE_GENERATIONS = 8
 _COLUMNS = (
     s.c.trace_id,
     s.c.span_id,
@@ -71,13 +72,40 @@ def page(
     if after is not None:
         # The first condition lets the index skip; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
-    rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
+    statement = statement.order_by(*order).limit(limit + 1)
+    if analytics_of(connection) is None:
+        rows = connection.execute(statement).all()
+    else:
+        rows = _in_pieces(connection, statement, rollout, 0 if after is None else after.id, limit)
     shown = rows[:limit]
     last = shown[-1] if len(rows) > limit else None
     return ScorePage(
         tuple(_score(row) for row in shown),
         None if last is None else Position(last.id, last.metric, last.evaluator, last.version),
     )
+
+
+def _in_pieces(
+    connection: Connection, statement: Select[Any], rollout: str, first_id: int, limit: int
+) -> list[Any]:  # Any: rows of the statement
+    """Answer from the scores of some generations after the other.
+
+    For there a join reads both tables whole, whatever its limit, unless each is narrowed by itself.
+    """
+    rows: list[Any] = []
+    size = limit + 2  # with the last one that is shown already, and the first that is not yet
+    while len(rows) <= limit:
+        of_rollout = (g.c.rollout == rollout, g.c.id >= first_id)
+        later = select(g.c.id).where(*of_rollout).order_by(g.c.id).limit(1).offset(size)
+        end_id: int | None = connection.scalar(later)
+        some = of_rollout if end_id is None else (*of_rollout, g.c.id < end_id)
+        near = s.c.trace_id.in_(select(g.c.trace_id).where(*some))
+        rows += connection.execute(statement.where(*some, near)).all()
+        if end_id is None:
+            break
+        # Where few are scored, few questions: what is read grows to all there is.
+        first_id, size = end_id, size * _MORE_GENERATIONS
+    return rows
 
 
 def of_generations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:

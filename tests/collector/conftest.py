@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import clickhouse_server
 import httpx
 import psycopg
 import pytest
@@ -111,15 +112,33 @@ def new_analytics_url() -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture(scope="session")
+def new_http_analytics_url(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[], str]]:
+    """Name a database that holds nothing yet on a server that is spoken to over HTTP."""
+    pytest.importorskip("clickhouse_connect.driver")
+    pytest.importorskip("chdb")
+    with clickhouse_server.running(tmp_path_factory.mktemp("clickhouse") / "data") as server:
+        yield lambda: server.url(f"draftgate_{secrets.token_hex(4)}")
+
+
+@pytest.fixture(scope="session")
 def new_settings(
     new_database_url: Callable[[str], str], request: pytest.FixtureRequest
 ) -> Callable[[str], Settings]:
-    """Make settings of an empty store of `sqlite`, `postgresql` or `clickhouse`."""
+    """Make settings of an empty store.
+
+    Of `sqlite`, `postgresql`, `clickhouse` or, over HTTP whatever the first is, `clickhouse-http`.
+    """
+    fixtures = {
+        "clickhouse": "new_analytics_url",
+        "clickhouse-http": "new_http_analytics_url",
+    }
 
     def new(kind: str) -> Settings:
-        if kind != "clickhouse":
+        if kind not in fixtures:
             return Settings(database_url=new_database_url(kind), capture_content=True)
-        new_url: Callable[[], str] = request.getfixturevalue("new_analytics_url")
+        new_url: Callable[[], str] = request.getfixturevalue(fixtures[kind])
         return Settings(
             database_url=new_database_url("sqlite"), analytics_url=new_url(), capture_content=True
         )

@@ -1,8 +1,13 @@
 """An engine's span and its client's generation: two exports, one generation."""
 
 import contextlib
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +20,7 @@ from collector.store import Batch, Store, generations, prepare, rollouts
 from collector.store.tables import engine_span
 
 GenerationOf = Callable[..., Generation]
+ROOT = Path(__file__).parents[2]
 ENGINE = {
     "gen_ai.latency.time_to_first_token": 0.07,
     "gen_ai.latency.time_in_queue": 0.01,
@@ -25,7 +31,7 @@ ENGINE = {
 }
 
 
-@pytest.fixture(params=["sqlite", "clickhouse"])
+@pytest.fixture(params=["sqlite", "clickhouse", "clickhouse-http"])
 def store(
     new_settings: Callable[[str], Settings], request: pytest.FixtureRequest
 ) -> Iterator[Store]:
@@ -128,3 +134,74 @@ def test_a_request_without_a_clients_span_counts_in_the_end(
     assert waiting(store) == 0
     (found,) = stored(store)
     assert (found.output_tokens, found.queue_s, found.arm) == (11, 0.01, "candidate")
+
+
+_LATER = """
+import os, signal, sys
+sys.path[:0] = ["tests/collector", "tests"]
+from conftest import make_generation
+from test_engine_spans import engine_span_of, stored, waiting
+from collector.contract import encode
+from collector.settings import Settings
+from collector.store import Batch, Store, prepare, rollouts
+from collector.store.clickhouse import ClickHouse
+from collector.store.rollups import check
+from otlp_bodies import received
+
+place, place_of = sys.argv[3], {"insert": "rollup_delta", "alter": "generation"}
+store = Store.open(sys.argv[1], analytics_url=sys.argv[2])
+client = make_generation(1, service_name=None)
+if place != "none":
+    store.write(Batch(spans=prepare(received([encode(client)]))))
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dying(step):
+    def then_die(self, table_name, what):
+        step(self, table_name, what)
+        if table_name == place_of[name] and after:
+            die()
+    def die_before(self, table_name, what):
+        die() if table_name == place_of[name] else step(self, table_name, what)
+    return then_die if after else die_before
+
+if place != "none":
+    after, name = place.startswith("after"), place.split()[1]
+    setattr(ClickHouse, name, dying(getattr(ClickHouse, name)))
+store.write(Batch(spans=prepare(received([engine_span_of(client)]))))
+store.promote_engine_spans(0, at_most=10)
+with store.read() as connection:
+    differences = list(check.differences(connection))
+    (arm,) = rollouts.summary(connection, "k4")
+counted = [m.n for m in arm.metrics if m.metric in ("server_ttft_s", "queue_s")]
+(one,) = stored(store)
+print(differences, counted, one.server_ttft_s, one.queue_s, waiting(store))
+store.close()
+"""
+
+
+@pytest.mark.parametrize("place", ["before insert", "after insert", "before alter", "after alter"])
+def test_a_collector_killed_while_it_joins(tmp_path: Path, place: str) -> None:
+    """Wherever it dies on ClickHouse, the times are in the row and in the rollups in the end, once.
+
+    Sent again where it was not acknowledged; upkeep does what is left of a join that was.
+    """
+    pytest.importorskip("chdb")
+    urls = (
+        f"sqlite:///{tmp_path / 'draftgate.db'}",
+        f"clickhousedb:///draftgate?interface=chdb&path={tmp_path / 'chdb'}",
+    )
+    done = [
+        subprocess.run(
+            [sys.executable, "-c", _LATER, *urls, step],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+        for step in (place, "none")
+    ]
+    assert done[0].returncode == -signal.SIGKILL, done[0].stderr
+    assert done[1].stdout == "[] [1, 1] 0.07 0.01 0\n", done[1].stderr

@@ -21,7 +21,7 @@ NewSettings = Callable[[str], Settings]
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
-BACKENDS = ("postgresql", "clickhouse")
+BACKENDS = ("postgresql", "clickhouse", "clickhouse-http")
 DAY_S = 86_400
 FIRST_DAY = 20_000
 

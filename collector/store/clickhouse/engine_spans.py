@@ -1,15 +1,29 @@
-"""Engines' spans joined to their generations on ClickHouse, a batch at a time."""
+"""Engines' spans joined to their generations on ClickHouse, a batch at a time.
+
+A generation's row is changed there at once and for all, so that it may not be before the commit:
+who fails in between would find the times in their places, and never count them in the rollups. So
+a join is noted in the place of the span that waited, in the transaction that counts its times, and
+carried out after it; as often as it takes, for it says what the times are.
+"""
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, delete, select
+from sqlalchemy import Row, delete, insert, select
 
 from collector.store.clickhouse.bulk import in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
-from collector.store.engine_spans import ADDED, CLIENT_COLUMNS, Client, Joined, Known, client_of
+from collector.store.engine_spans import (
+    ADDED,
+    CLIENT_COLUMNS,
+    JOINED,
+    Client,
+    Joined,
+    Known,
+    client_of,
+)
 from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
 
@@ -24,7 +38,11 @@ class _Found(NamedTuple):
 
 
 def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[Joined]:
-    """Join the engine's spans that wait in these traces to their generations, where those are."""
+    """Join the engine's spans that wait in these traces to their generations, where those are.
+
+    `finish` is for after the commit.
+    """
+    finish(connection)  # or a generation would take the same times again
     waiting = [
         row
         for at in range(0, len(trace_ids), _IDS_A_QUERY)
@@ -37,10 +55,42 @@ def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[Jo
     spans = _spans(connection, {row.trace_id for row in waiting})
     found = []
     for row in waiting:
-        client_id = client_of(spans[row.trace_id], row.parent_span_id)
+        of_trace = spans[row.trace_id]
+        if _is_half_promoted(row, of_trace):
+            continue
+        client_id = client_of(of_trace, row.parent_span_id)
         if client_id is not None:
             found.append(_Found(row, client_id))
     return _joined(connection, found) if found else []
+
+
+def finish(connection: AnalyticsConnection) -> int:
+    """Give generations the times of joins that are committed, and return how many those were."""
+    joins = connection.execute(select(e).where(e.c.arrived_unix_s == JOINED).order_by(e.c.id)).all()
+    times: dict[str, dict[int, float]] = {name: {} for name in ADDED}
+    for row in joins:
+        noted = json.loads(row.fields)
+        for name, value in noted["added"].items():
+            times[name][noted["generation_id"]] = value
+    changes = [
+        f"{name} = transform(id, {list(values)}, {list(values.values())}, {name})"
+        for name, values in times.items()
+        if values
+    ]
+    if changes:
+        ids = ", ".join(map(str, {id_ for values in times.values() for id_ in values}))
+        connection.clickhouse.alter(
+            "generation", f"UPDATE {', '.join(changes)} WHERE id IN ({ids})"
+        )
+    _forget(connection, [row.id for row in joins])
+    return len(joins)
+
+
+def _is_half_promoted(waiting: Row[Any], of_trace: Iterable[Known]) -> bool:
+    """Say whether it is a generation already, though it waits: whoever promoted it then failed."""
+    return any(
+        known.span_id == waiting.span_id and known.generation_id is not None for known in of_trace
+    )
 
 
 def _spans(connection: AnalyticsConnection, traces: Iterable[bytes]) -> dict[bytes, list[Known]]:
@@ -60,28 +110,24 @@ def _spans(connection: AnalyticsConnection, traces: Iterable[bytes]) -> dict[byt
 
 def _joined(connection: AnalyticsConnection, found: Sequence[_Found]) -> list[Joined]:
     clients = _clients(connection, {one.client_id for one in found})
-    joined = []
-    added_to: dict[str, dict[int, float]] = {name: {} for name in ADDED}
+    joined, noted = [], []
     for waiting, client_id in found:
         client = clients[client_id]
         added = client.add(json.loads(waiting.fields))
-        for name, value in added.items():
-            added_to[name][client_id] = value
         joined.append(Joined(client.generation, added))
-    changes = [
-        f"{name} = transform(id, {list(values)}, {list(values.values())}, {name})"
-        for name, values in added_to.items()
-        if values
-    ]
-    if changes:
-        ids = ", ".join(map(str, {id_ for values in added_to.values() for id_ in values}))
-        connection.clickhouse.alter(
-            "generation", f"UPDATE {', '.join(changes)} WHERE id IN ({ids})"
-        )
-    ids_done = [one.waiting.id for one in found]
-    for at in range(0, len(ids_done), _IDS_A_QUERY):
-        connection.execute(delete(e).where(e.c.id.in_(ids_done[at : at + _IDS_A_QUERY])))
+        if added:
+            fields = json.dumps({"generation_id": client_id, "added": added})
+            row = dict(zip(e.c.keys(), waiting, strict=True))
+            noted.append(row | {"arrived_unix_s": JOINED, "fields": fields})
+    _forget(connection, [one.waiting.id for one in found])
+    if noted:
+        connection.execute(insert(e), noted)
     return joined
+
+
+def _forget(connection: AnalyticsConnection, ids: Sequence[int]) -> None:
+    for at in range(0, len(ids), _IDS_A_QUERY):
+        connection.execute(delete(e).where(e.c.id.in_(ids[at : at + _IDS_A_QUERY])))
 
 
 def _clients(connection: AnalyticsConnection, ids: Iterable[int]) -> dict[int, Client]:

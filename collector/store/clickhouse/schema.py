@@ -55,6 +55,8 @@ _CODECS: Final = {
 }
 # Acknowledged means on the disk.
 _SETTINGS: Final = "allow_nullable_key = 1, fsync_after_insert = 1"
+# A batch, or a page, asks for many traces, each somewhere else.
+_BY_TRACE: Final = f"{_SETTINGS}, index_granularity = 1024"
 
 
 class Shape(NamedTuple):
@@ -90,8 +92,7 @@ def shapes() -> Sequence[Shape]:
             "(trace_id, span_id)",
             _DAY,
             by_trace,
-            # A batch asks for thousands of keys, each somewhere else.
-            settings=f"{_SETTINGS}, index_granularity = 1024",
+            settings=_BY_TRACE,
         ),
         _of(tables.content, "id", _DAY, "id"),
         _of(
@@ -113,6 +114,7 @@ def shapes() -> Sequence[Shape]:
             engine="ReplacingMergeTree",
             engine_argument="revision",
             also=("INDEX by_revision (revision, first_revision) TYPE minmax GRANULARITY 1",),
+            settings=_BY_TRACE,
         ),
         _feedback(by_trace),
         *_rollups(),

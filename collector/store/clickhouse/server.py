@@ -1,5 +1,6 @@
 """A ClickHouse server, or chdb's engine in this process: statements, rows in and rows out."""
 
+import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,8 +10,8 @@ import pyarrow as pa
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from collector.errors import StoreError, StoreUnavailableError
-from collector.store.clickhouse import marks, schema
+from collector.errors import StoreError
+from collector.store.clickhouse import faults, marks, schema
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -19,6 +20,7 @@ WANTED: Final = (
     "clickhousedb://user:password@host:8123/database, or "
     "clickhousedb:///database?interface=chdb&path=folder"
 )
+_SHOWN: Final = frozenset({"cluster", "interface", "path", "secure"})
 _CONNECT_TIMEOUT_S: Final = 5
 _ANSWER_TIMEOUT_S: Final = 60
 _SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
@@ -36,8 +38,6 @@ _OF_CLUSTER: Final[Mapping[str, Any]] = {
     "distributed_foreground_insert": 1,
     "distributed_product_mode": "global",
 }
-# Codes of ClickHouse's errors that mean "not now": limits, timeouts, disks, too many parts.
-_NOT_NOW: Final = frozenset({3, 159, 160, 164, 202, 209, 210, 241, 242, 243, 252, 319, 425, 999})
 
 
 class Target(NamedTuple):
@@ -67,7 +67,9 @@ def parse(analytics_url: str) -> Target:
     for name, value in (("database", database), ("cluster", cluster or "c")):
         if not value.replace("_", "").isalnum():
             raise StoreError(f"{name} {value!r}: wanted letters, digits and _ alone")
-    where = url.render_as_string(hide_password=True)
+    # Without parameters that may hold a token, or what unlocks a certificate.
+    shown = {name: value for name, value in url.query.items() if name in _SHOWN}
+    where = url.set(query=shown).render_as_string(hide_password=True)
     return Target(where, database, cluster, _arguments(url, query))
 
 
@@ -83,6 +85,7 @@ def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
         "send_receive_timeout": _ANSWER_TIMEOUT_S,
         "query_retries": 0,  # who sent the batch sends it again, and nothing is there twice
         "autogenerate_session_id": False,  # one session takes one statement at a time
+        "show_clickhouse_errors": "scrub",  # without the request's URL
         **query,
     }
 
@@ -126,7 +129,7 @@ class ClickHouse:
         """Create what is not there yet."""
         target = self._target
         on = f" ON CLUSTER '{target.cluster}'" if target.cluster else ""
-        with self._translated():
+        with faults.translated(self.where):
             # Kept: what chdb holds in memory ends with the last connection.
             self._first = _connect(target.arguments, None, self._settings)
             self._first.command(f"CREATE DATABASE IF NOT EXISTS {target.database}{on}")
@@ -198,7 +201,7 @@ class ClickHouse:
 
     @contextmanager
     def _client(self) -> Iterator["Client"]:
-        with self._translated():
+        with faults.translated(self.where):
             with self._lock:
                 client = self._idle.pop() if self._idle else None
             if client is None:
@@ -213,28 +216,6 @@ class ClickHouse:
                     self._idle.append(client)
                     return
             client.close()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Raise the store's errors instead of the driver's, which are bugs where they remain."""
-        from clickhouse_connect.driver.exceptions import (  # noqa: PLC0415  # an extra
-            ClickHouseError,
-            DatabaseError,
-            OperationalError,
-        )
-
-        try:
-            yield
-        except ClickHouseError as exc:
-            code = getattr(exc, "code", None)
-            lost = isinstance(exc, OperationalError) or code in _NOT_NOW
-            if not lost and not (isinstance(exc, DatabaseError) and code is None):
-                raise
-            words = (str(exc).splitlines() or [type(exc).__name__])[0][:300]
-            raise StoreUnavailableError(
-                f"{self.where}: {words}; check that the ClickHouse server is up and has room, "
-                "and with chdb that no other process has the folder open"
-            ) from exc
 
 
 def _connect(
@@ -253,4 +234,7 @@ def _driver() -> Any:  # Any: clickhouse-connect's factory
             "DRAFTGATE_ANALYTICS_URL: clickhouse-connect is not installed; "
             "pip install 'draftgate[clickhouse]'"
         ) from exc
+    # They warn of each request that fails, for every sender; the collector says once what does.
+    for name in ("clickhouse_connect", "urllib3.connectionpool"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     return create_client
