@@ -390,9 +390,14 @@ class Client:
         while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
             self._connection.post("/api/v1/feedback", batch)
 
-    def feedback(self, rollout: str, *, content: bool = False) -> Iterator[Feedback]:
-        """Yield the feedback on a rollout's generations, page by page; comments with `content`."""
-        query: Query = {"rollout": rollout, "content": content}
+    def feedback(
+        self, rollout: str, *, content: bool = False, newest: int | None = None
+    ) -> Iterator[Feedback]:
+        """Yield the feedback on a rollout's generations, page by page; comments with `content`.
+
+        Of all, or of so many that arrived last.
+        """
+        query: Query = {"rollout": rollout, "content": content, "newest": newest}
         return self._connection.pages(Feedback, "/api/v1/feedback", query, "feedback")
 
     def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:

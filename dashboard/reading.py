@@ -86,7 +86,7 @@ def advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
 @st.cache_data(ttl=60, show_spinner="Reading the feedback …", max_entries=8)
 def feedback(_client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
     """Return what people did about the newest generations."""
-    return by_arm(_client.feedback(at.rollout), newest(_client, at))
+    return by_arm(_client.feedback(at.rollout, newest=SAMPLE), newest(_client, at))
 
 
 def forget() -> None:

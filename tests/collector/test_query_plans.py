@@ -29,6 +29,8 @@ READS = {
     "/api/v1/traces/00000000000000000000000000000001": {},
     "/api/v1/scores": {"rollout": "k4", "metric": "m"},
     "/api/v1/scores?after=WzEsICJtIiwgImUiLCAiMSJd": {"rollout": "k4"},
+    "/api/v1/feedback": {"rollout": "k4"},
+    "/api/v1/feedback?newest=5": {"rollout": "k4"},
     "/api/v1/samples": {"metric": "vllm:num_requests_running"},
     "/api/v1/samples?since_unix_ns=5&until_unix_ns=9&after=WzcsICIwMCJd": {"metric": "vllm:x"},
     "/api/v1/samples?service_name=s": {"metric": "vllm:x"},
