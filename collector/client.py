@@ -28,6 +28,7 @@ from collector.contract import (
     Pair,
     RampChange,
     RampStep,
+    Regression,
     RolloutOverview,
     Score,
     Span,
@@ -44,7 +45,7 @@ from collector.contract import (
 from collector.errors import ClientError, StoreError
 from collector.span_json import span_from_document
 
-__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage"]
+__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage", "RegressionPage"]
 
 _SCORES_A_POST = 1000
 Instant = datetime | float
@@ -57,6 +58,21 @@ class PairPage(NamedTuple):
     pairs: tuple[Pair, ...]
     next: str | None
     """What to pass as `after` for the next page; None on the last."""
+
+
+class RegressionPage(NamedTuple):
+    """Pairs whose candidate scored lower, the greatest loss first."""
+
+    regressions: tuple[Regression, ...]
+    next: str | None
+    """What to pass as `after` for the next page; None on the last."""
+    metrics: tuple[str, ...]
+    """All that a pair of the rollout lost in."""
+    counted: int
+    """All that were asked for, up to `counted_at_most`."""
+    counted_at_most: int
+    waiting_scores: int
+    """Posts of scores, of any rollout, that are not in this order yet."""
 
 
 class PairChanges(NamedTuple):
@@ -316,6 +332,34 @@ class Client:
             Pair, self._connection.get("/api/v1/pairs", query), "pairs"
         )
         return next(iter(found), None)
+
+    def regressions(
+        self,
+        rollout: str,
+        *,
+        cohort: str | None = None,
+        metric: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> RegressionPage:
+        """Return a page of at most `limit` (1 to 1000) pairs whose candidate scored lower.
+
+        The greatest loss stands first: in the metric, or in the one that a pair lost most in.
+        """
+        query: Query = {
+            "rollout": rollout,
+            "cohort": cohort,
+            "metric": metric,
+            "limit": limit,
+            "after": after,
+        }
+        body = self._connection.get("/api/v1/regressions", query)
+        found = self._connection.records(Regression, body, "regressions")
+        try:
+            counts = [int(body[name]) for name in ("counted", "counted_at_most", "waiting_scores")]
+            return RegressionPage(found, body["next"], tuple(body["metrics"]), *counts)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._connection.alien(exc) from exc
 
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
