@@ -1,7 +1,7 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from http import HTTPStatus
@@ -278,13 +278,15 @@ class Client:
         content: bool = False,
         scores: bool = False,
         newest: bool = False,
+        fields: Sequence[str] = (),
     ) -> AbstractContextManager[pa.RecordBatchReader]:
         """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
 
         Its `schema` is known at once; iterating gives batches, of which few are held at a time.
         Columns are the fields of `Generation`, those of its speculation after `spec_`; with
         `content` also the text, with `scores` a list of scores a row. `arrived_since` and
-        `arrived_until` are days (UTC), the latter not in the window itself.
+        `arrived_until` are days (UTC), the latter not in the window itself. `fields` names the
+        columns that are wanted, where not all of them are.
         """
         query = {
             "rollout": rollout,
@@ -295,6 +297,7 @@ class Client:
             "content": content,
             "scores": scores,
             "order": "newest" if newest else None,
+            "field": tuple(fields),
         }
         return self._connection.arrow("/api/v1/generations", query)
 

@@ -416,6 +416,8 @@ class RolloutOverview:
     cohorts: tuple[str, ...]
     quality_flagged: int
     """Generations whose span violated the contract."""
+    spec_draft_tokens: int | None = None
+    """Of all usable counts; None where no generation has any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
