@@ -109,6 +109,7 @@ def _by_loss(
         found = client.regressions(rollout, cohort=cohort, metric=metric, limit=pair_list.PAGE)
     st.html(markup.note(pair_list.losses(found, overview.pairs)))
     if not found.regressions:
+        st.html(markup.note(f"“{_OF_MANY['all']}” lists every pair, scored or not."))
         return None
     lines = tuple(map(pair_list.line_of_regression, found.regressions))
     key = _choose(lines, f"{rollout} {cohort} {metric} {after}")
