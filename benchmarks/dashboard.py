@@ -3,10 +3,13 @@
 Fills a database as `benchmarks.reads` does, gives each rollout a verdict, serves it by a collector
 and a dashboard of their own, and opens pages in Chromium: the time from asking for an address to
 the first thing that answers a question (the verdict's banner, the table of rollouts), to the page's
-rest, and from a click on a filter to the narrowed page. The last thing printed is one JSON
-document.
+rest, from a click on a filter to the narrowed page, and how long the other pages take from an
+address to their rest. Beside each step stands what CPU it took of the collector and of the
+dashboard. Filling and measuring can be apart, as for `benchmarks.reads`, whose databases serve too.
+The last thing printed is one JSON document.
 
     python -m benchmarks.dashboard --generations 200000
+    python -m benchmarks.dashboard --database sqlite:////data/reads.db --fill-only
     python -m benchmarks.dashboard --database sqlite:////data/reads.db --measure-only
 """
 
@@ -19,11 +22,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+import psutil
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks import reads
@@ -44,6 +48,7 @@ from dashboard import server
 
 _RESTING = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 _BANNER, _LIST = ".dg-banner", "table.dg-table tbody tr"
+_OTHERS = ("acceptance", "pairs", "traces", "live", "verdicts")
 _SERVE = "from collector.cli import app; app()"
 
 
@@ -53,13 +58,17 @@ def main() -> None:
     with reads.database(options) as url:
         if not options.measure_only:
             reads.fill(url, options)
-            with Client.local(url) as client:
-                for number in range(ROLLOUTS):
+        with Client.local(url) as client:
+            for number in range(ROLLOUTS):
+                if not client.verdicts(rollout_name(number), limit=1):
                     client.post_verdict(verdict(rollout_name(number)))
-        with served(url) as collector_url, Client(collector_url) as client:
+        if options.fill_only:
+            return
+        with served(url) as (collector_url, collector), Client(collector_url) as client:
             held = sum(o.baseline_generations + o.candidate_generations for o in client.rollouts())
             with server.start(collector_url=collector_url, port=free_port()) as dashboard:
-                timings = measure(dashboard.url, options.repetitions)
+                meter = Meter({"collector": collector, "dashboard": dashboard.pid})
+                measure(dashboard.url, options.repetitions, meter)
     print(
         json.dumps(
             {
@@ -71,7 +80,7 @@ def main() -> None:
                     "load_average": os.getloadavg()[0],
                     "python": platform.python_version(),
                 },
-                "milliseconds": timings,
+                "milliseconds": meter.summed(),
             },
             indent=2,
         )
@@ -89,13 +98,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--database", default="sqlite", help="as for benchmarks.reads")
     parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
-    parser.add_argument("--measure-only", action="store_true", help="it was filled before")
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--fill-only", action="store_true", help="the URL's, for another time")
+    parts.add_argument("--measure-only", action="store_true", help="it was filled before")
     return parser.parse_args()
 
 
 @contextmanager
-def served(database_url: str) -> Iterator[str]:
-    """Serve the database by a collector; give its URL once it answers."""
+def served(database_url: str) -> Iterator[tuple[str, int]]:
+    """Serve the database by a collector; give its URL once it answers, and its process's id."""
     port = free_port()
     command = [sys.executable, "-c", _SERVE, "serve", "--no-grpc"]
     command += ["--database", database_url, "--port", str(port)]
@@ -105,7 +116,7 @@ def served(database_url: str) -> Iterator[str]:
             with Client(f"http://127.0.0.1:{port}") as client:
                 while not client.health():
                     time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
 
@@ -117,38 +128,69 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def measure(url: str, repetitions: int) -> dict[str, dict[str, float]]:
-    """Return the milliseconds of each step, over fresh pages of a warm server."""
-    rollout = f"{url}/rollout?rollout={rollout_name(0)}"
+class Meter:
+    """Notes how long steps take, and what CPU of some processes, in milliseconds."""
+
+    def __init__(self, processes: Mapping[str, int]) -> None:
+        self._processes = {name: psutil.Process(id_) for name, id_ in processes.items()}
+        self._taken: dict[str, dict[str, list[float]]] = {}
+
+    def note(self, name: str, act: Callable[[], object], settle: Callable[[], object]) -> None:
+        """Add how long an act took, and the CPU up to where all has settled."""
+        before, started_s = self._cpu_ms(), time.perf_counter()
+        act()
+        wall_ms = 1000 * (time.perf_counter() - started_s)
+        settle()
+        taken = self._taken.setdefault(name, {})
+        taken.setdefault("wall", []).append(wall_ms)
+        for process, after_ms in self._cpu_ms().items():
+            taken.setdefault(f"cpu_{process}", []).append(after_ms - before[process])
+
+    def summed(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return percentiles of each step's times."""
+        return {
+            name: {what: summed(values) for what, values in taken.items()}
+            for name, taken in self._taken.items()
+        }
+
+    def _cpu_ms(self) -> dict[str, float]:
+        times = {name: process.cpu_times() for name, process in self._processes.items()}
+        return {name: 1000 * (spent.user + spent.system) for name, spent in times.items()}
+
+
+def measure(url: str, repetitions: int, meter: Meter) -> None:
+    """Take the steps, over fresh pages of a warm server."""
+    of = f"?rollout={rollout_name(0)}"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        taken: dict[str, list[float]] = {}
         for _ in range(repetitions):
             page = browser.new_page(viewport={"width": 1440, "height": 900})
-            note(taken, "rollouts_first_paint", partial(opened, page, url, _LIST))
-            note(taken, "rollout_first_paint", partial(opened, page, rollout, _BANNER))
-            note(taken, "rollout_rest", partial(page.wait_for_selector, _RESTING))
+            page.set_default_timeout(120_000)
+            settle = partial(page.wait_for_selector, _RESTING)
+            meter.note("rollouts_first_paint", partial(opened, page, url, _LIST), settle)
+            rollout = partial(opened, page, f"{url}/rollout{of}", _BANNER)
+            meter.note("rollout_first_paint", rollout, lambda: None)
+            meter.note("rollout_rest", settle, lambda: None)
             for cohort in (COHORTS[1], COHORTS[2]):
-                note(taken, "cohort_filter", partial(narrowed, page, cohort))
-                page.wait_for_selector(_RESTING)
+                meter.note("cohort_filter", partial(narrowed, page, cohort), settle)
+            for name in _OTHERS:
+                meter.note(name, partial(rested, page, f"{url}/{name}{of}"), lambda: None)
             page.close()
         browser.close()
-    return {name: summed(values) for name, values in taken.items()}
-
-
-def note(taken: dict[str, list[float]], name: str, act: Callable[[], object]) -> None:
-    """Add how long an act took, in milliseconds."""
-    started_s = time.perf_counter()
-    act()
-    taken.setdefault(name, []).append(1000 * (time.perf_counter() - started_s))
 
 
 def opened(page: Page, url: str, sign: str) -> None:
     """Ask for an address and wait for the sign that a question is answered."""
     page.goto(url, wait_until="commit")
     page.wait_for_selector(sign)
+
+
+def rested(page: Page, url: str) -> None:
+    """Ask for an address and wait until all of the page stands."""
+    opened(page, url, "h1")
+    page.wait_for_selector(_RESTING)
 
 
 def narrowed(page: Page, cohort: str) -> None:

@@ -6,6 +6,7 @@ generations, one trace by its id, and the list of rollouts. The sketch's percent
 with the exact ones of the same window. The last thing printed is one JSON document.
 
     python -m benchmarks.reads --generations 200000
+    python -m benchmarks.reads --database sqlite:////data/reads.db --fill-only
     python -m benchmarks.reads --database sqlite:////data/reads.db --measure-only
     python -m benchmarks.reads --database postgresql
 """
@@ -48,6 +49,8 @@ def main() -> None:
     options = arguments()
     with database(options) as url:
         filled_s = None if options.measure_only else fill(url, options)
+        if options.fill_only:
+            return
         with Client.local(url) as client:
             timings = measure(client, url, options)
         error = sketch_error(url)
@@ -86,7 +89,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
-    parser.add_argument(
+    parts = parser.add_mutually_exclusive_group()
+    parts.add_argument("--fill-only", action="store_true", help="the URL's, for another time")
+    parts.add_argument(
         "--measure-only",
         action="store_true",
         help="the URL's database was filled before, with as many generations",
@@ -162,23 +167,38 @@ def measure(client: Client, url: str, options: argparse.Namespace) -> dict[str, 
     def hours() -> None:
         assert client.timeseries(rollout_name(0), step="hour")
 
-    questions = (summary, newest, newest_of_a_cohort, trace, rollouts, hours)
+    def feedback() -> None:
+        assert not any(client.feedback(rollout_name(0), newest=50_000))
+
+    def regressions() -> None:
+        assert client.regressions(rollout_name(0), limit=15).waiting_scores == 0
+
+    def pairs() -> None:
+        assert len(client.pairs(rollout_name(0), limit=15).pairs) == 15
+
+    questions = (
+        *(summary, newest, newest_of_a_cohort, trace, rollouts, hours),
+        *(feedback, regressions, pairs),
+    )
     return {ask.__name__: timed(ask, options.repetitions) for ask in questions}
 
 
 def timed(ask: Callable[[], None], repetitions: int) -> dict[str, float]:
-    """Return percentiles of how long the question takes, in milliseconds."""
+    """Return percentiles of a question's milliseconds, and its CPU, the client's too."""
     taken: list[float] = []
+    spent_s = time.process_time()
     for _ in range(repetitions):
         started_s = time.perf_counter()
         ask()
         taken.append(1000 * (time.perf_counter() - started_s))
+    spent_s = time.process_time() - spent_s
     print(f"{ask.__name__}: {np.median(taken):.1f} ms", file=sys.stderr, flush=True)
     return {
         "first": round(taken[0], 2),
         "p50": round(float(np.quantile(taken, 0.5)), 2),
         "p95": round(float(np.quantile(taken, 0.95)), 2),
         "max": round(max(taken), 2),
+        "cpu": round(1000 * spent_s / repetitions, 2),
     }
 
 

@@ -1,7 +1,7 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from http import HTTPStatus
@@ -28,6 +28,7 @@ from collector.contract import (
     Pair,
     RampChange,
     RampStep,
+    Regression,
     RolloutOverview,
     Score,
     Span,
@@ -44,7 +45,7 @@ from collector.contract import (
 from collector.errors import ClientError, StoreError
 from collector.span_json import span_from_document
 
-__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage"]
+__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage", "RegressionPage"]
 
 _SCORES_A_POST = 1000
 Instant = datetime | float
@@ -57,6 +58,21 @@ class PairPage(NamedTuple):
     pairs: tuple[Pair, ...]
     next: str | None
     """What to pass as `after` for the next page; None on the last."""
+
+
+class RegressionPage(NamedTuple):
+    """Pairs whose candidate scored lower, the greatest loss first."""
+
+    regressions: tuple[Regression, ...]
+    next: str | None
+    """What to pass as `after` for the next page; None on the last."""
+    metrics: tuple[str, ...]
+    """All that a pair of the rollout lost in."""
+    counted: int
+    """All that were asked for, up to `counted_at_most`."""
+    counted_at_most: int
+    waiting_scores: int
+    """Posts of scores, of any rollout, that are not in this order yet."""
 
 
 class PairChanges(NamedTuple):
@@ -262,13 +278,15 @@ class Client:
         content: bool = False,
         scores: bool = False,
         newest: bool = False,
+        fields: Sequence[str] = (),
     ) -> AbstractContextManager[pa.RecordBatchReader]:
         """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
 
         Its `schema` is known at once; iterating gives batches, of which few are held at a time.
         Columns are the fields of `Generation`, those of its speculation after `spec_`; with
         `content` also the text, with `scores` a list of scores a row. `arrived_since` and
-        `arrived_until` are days (UTC), the latter not in the window itself.
+        `arrived_until` are days (UTC), the latter not in the window itself. `fields` names the
+        columns that are wanted, where not all of them are.
         """
         query = {
             "rollout": rollout,
@@ -279,6 +297,7 @@ class Client:
             "content": content,
             "scores": scores,
             "order": "newest" if newest else None,
+            "field": tuple(fields),
         }
         return self._connection.arrow("/api/v1/generations", query)
 
@@ -316,6 +335,34 @@ class Client:
             Pair, self._connection.get("/api/v1/pairs", query), "pairs"
         )
         return next(iter(found), None)
+
+    def regressions(
+        self,
+        rollout: str,
+        *,
+        cohort: str | None = None,
+        metric: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> RegressionPage:
+        """Return a page of at most `limit` (1 to 1000) pairs whose candidate scored lower.
+
+        The greatest loss stands first: in the metric, or in the one that a pair lost most in.
+        """
+        query: Query = {
+            "rollout": rollout,
+            "cohort": cohort,
+            "metric": metric,
+            "limit": limit,
+            "after": after,
+        }
+        body = self._connection.get("/api/v1/regressions", query)
+        found = self._connection.records(Regression, body, "regressions")
+        try:
+            counts = [int(body[name]) for name in ("counted", "counted_at_most", "waiting_scores")]
+            return RegressionPage(found, body["next"], tuple(body["metrics"]), *counts)
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._connection.alien(exc) from exc
 
     def pairs_table(self, rollout: str) -> pa.Table:
         """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
@@ -390,9 +437,14 @@ class Client:
         while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
             self._connection.post("/api/v1/feedback", batch)
 
-    def feedback(self, rollout: str, *, content: bool = False) -> Iterator[Feedback]:
-        """Yield the feedback on a rollout's generations, page by page; comments with `content`."""
-        query: Query = {"rollout": rollout, "content": content}
+    def feedback(
+        self, rollout: str, *, content: bool = False, newest: int | None = None
+    ) -> Iterator[Feedback]:
+        """Yield the feedback on a rollout's generations, page by page; comments with `content`.
+
+        Of all, or of so many that arrived last.
+        """
+        query: Query = {"rollout": rollout, "content": content, "newest": newest}
         return self._connection.pages(Feedback, "/api/v1/feedback", query, "feedback")
 
     def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:

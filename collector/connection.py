@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -19,7 +19,7 @@ from collector.errors import ClientError
 
 PROTOBUF: Final = "application/x-protobuf"
 _ARROW: Final = "application/vnd.apache.arrow.stream"
-Query = Mapping[str, str | int | bool | None]
+Query = Mapping[str, str | int | bool | Sequence[str] | None]
 R = TypeVar("R")
 
 

@@ -1,4 +1,4 @@
-"""Upkeep while the collector runs: rollups folded, pairs counted, old days dropped.
+"""Upkeep while the collector runs: rollups folded, pairs counted and ordered, old days dropped.
 
 Everything here is done in steps of one short transaction, with pauses at least as long as the step
 before, so that senders hardly wait for it. Of several collectors on one database one does it, the
@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import Final
 
 from collector.errors import StoreUnavailableError
-from collector.store import Keep, Store, engine_spans, pair_counts
+from collector.store import Keep, Store, engine_spans, pair_counts, regressions
 from collector.store.rollups import fold
 
 _FOLD_FROM: Final = 2000
@@ -54,6 +54,7 @@ class Upkeep:
             self._promote: now + _SOON_S,
             self._fold: now,
             self._count_pairs: now + _SOON_S,
+            self._order_regressions: now + _SOON_S,
             self._retain: now + _SOON_S,
         }
         self._folded = now
@@ -138,6 +139,12 @@ class Upkeep:
             waits = pair_counts.any_uncounted(connection)
         done = self._store.count_pairs(at_most=_COUNT_AT_MOST) if waits and self._is_ours() else 0
         return self._later(self._count_pairs, done)
+
+    def _order_regressions(self) -> int:
+        with self._store.read() as connection:
+            waits = regressions.any_waiting(connection)
+        done = self._store.order_regressions(at_most=_AT_MOST) if waits and self._is_ours() else 0
+        return self._later(self._order_regressions, done)
 
     def _retain(self) -> int:
         if self._keep.everything:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.contract import Arm, Pair
+from collector.client import RegressionPage
+from collector.contract import Arm, Pair, Regression
 from dashboard import words
 
 PAGE = 15
@@ -122,6 +123,29 @@ def line_of(pair: Pair) -> PairLine:
     trouble = [f"{arm.value} missing" for arm, side in sides if side is None]
     trouble += [f"{arm.value} failed" for arm, side in sides if side and side.error_type]
     return PairLine(pair.prompt_id, pair.repeat, pair.cohort, (), tuple(trouble))
+
+
+def line_of_regression(regression: Regression) -> PairLine:
+    """Return the line of a pair with what it lost most in."""
+    change = ScoreChange(regression.metric, regression.baseline, regression.candidate)
+    return PairLine(regression.prompt_id, regression.repeat, regression.cohort, (change,), ())
+
+
+def losses(found: RegressionPage, pairs: int) -> str:
+    """Return how many pairs the candidate scored lower in, and what is not looked at yet."""
+    of = f"of {words.counted(pairs, 'complete pair')} in all cohorts"
+    if not found.counted:
+        said = f"In no pair here, {of}, was the candidate seen to score lower on the same metric."
+    else:
+        beyond = "more than " if found.counted == found.counted_at_most else ""
+        number = words.count(found.counted)
+        said = (
+            f"In {beyond}{number} here, {of}, the candidate scored lower; the greatest loss first."
+        )
+    if not found.waiting_scores:
+        return said
+    waiting = words.counted(found.waiting_scores, "new score")
+    return f"{said} {waiting}, of any rollout, stand in this order within seconds."
 
 
 def _kept(table: pa.Table, wanted: Filter) -> Any:  # Any: Arrow's own

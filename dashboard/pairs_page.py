@@ -17,8 +17,9 @@ from dashboard.pair_list import Filter, PairLine
 from dashboard.sections import pair_view
 from dashboard.source import Source
 
-READ_MOST = 300_000
-"""Pairs that are read as columns, to filter and order them all; beyond it they come by prompt."""
+READ_MOST = 150_000
+"""Pairs that are read as columns, to filter and order them all; of more the collector has pages."""
+_OF_MANY = {"regressed": "Regressed, worst first", "all": "All, by prompt id"}
 
 
 class _Key(NamedTuple):
@@ -56,7 +57,7 @@ def _list(
     filters: DeltaGenerator,
 ) -> _Key | None:
     if overview.pairs > READ_MOST:
-        return _by_prompt(client, overview, cohort)
+        return _of_many(client, overview, cohort, filters)
     rollout = overview.rollout
     table = reading.pairs(client, reading.stamp(source.address, overview))
     with filters:
@@ -82,13 +83,43 @@ def _list(
     return key
 
 
-def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> _Key | None:
-    st.html(
-        markup.note(
-            f"{words.counted(overview.pairs, 'pair')}: too many to order them all by regression, "
-            "so they come by prompt id. Narrow them by cohort, or turn the pages."
+def _of_many(
+    client: Client, overview: RolloutOverview, cohort: str | None, filters: DeltaGenerator
+) -> _Key | None:
+    with filters:
+        kind = address.choose(
+            "Show", "show", list(_OF_MANY), of=overview.rollout, titles=list(_OF_MANY.values())
         )
+    if kind == "all":
+        return _by_prompt(client, overview, cohort)
+    return _by_loss(client, overview, cohort, filters)
+
+
+def _by_loss(
+    client: Client, overview: RolloutOverview, cohort: str | None, filters: DeltaGenerator
+) -> _Key | None:
+    rollout, after = overview.rollout, address.asked("below")
+    asked = address.asked("by")
+    found = client.regressions(
+        rollout, cohort=cohort, metric=asked, limit=pair_list.PAGE, after=after
     )
+    with filters:
+        metric = address.narrow("Metric", "by", found.metrics, of=rollout, every="Any")
+    if metric != asked:
+        found = client.regressions(rollout, cohort=cohort, metric=metric, limit=pair_list.PAGE)
+    st.html(markup.note(pair_list.losses(found, overview.pairs)))
+    if not found.regressions:
+        st.html(markup.note(f"“{_OF_MANY['all']}” lists every pair, scored or not."))
+        return None
+    lines = tuple(map(pair_list.line_of_regression, found.regressions))
+    key = _choose(lines, f"{rollout} {cohort} {metric} {after}")
+    _turn_on("below", after, found.next)
+    return key
+
+
+def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> _Key | None:
+    complete = words.counted(overview.pairs, "complete pair")
+    st.html(markup.note(f"By prompt id; {complete} in all cohorts."))
     after = address.asked("after")
     found = client.pairs(overview.rollout, cohort=cohort, limit=pair_list.PAGE, after=after)
     if not found.pairs:
@@ -96,10 +127,22 @@ def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) ->
     key = _choose(
         tuple(map(pair_list.line_of, found.pairs)), f"{overview.rollout} {cohort} {after}"
     )
-    columns = st.columns(2)
-    columns[0].button("First page", on_click=_go, args=("after", None), disabled=after is None)
-    columns[1].button("Next", on_click=_go, args=("after", found.next), disabled=found.next is None)
+    _turn_on("after", after, found.next)
     return key
+
+
+def _turn_on(name: str, after: str | None, following: str | None) -> None:
+    columns = st.columns(2)
+    columns[0].button(
+        "First page", on_click=_go, args=(name, None), disabled=after is None, width="stretch"
+    )
+    columns[1].button(
+        "Next ▶",
+        on_click=_go,
+        args=(name, following),
+        disabled=following is None,
+        width="stretch",
+    )
 
 
 def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:

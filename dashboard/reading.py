@@ -15,6 +15,8 @@ from evals.feedback_counts import FeedbackCount, by_arm
 
 SAMPLE = 50_000
 """Generations that distributions are drawn from: the newest ones."""
+_FEW = 5_000
+"""Generations that may be new before what is kept of a large rollout is read anew."""
 _COLUMNS = (
     "trace_id",
     "span_id",
@@ -56,13 +58,19 @@ def stamp(address: str, overview: RolloutOverview) -> Stamp:
     return Stamp(address, overview.rollout, generations, overview.last_end_unix_ns)
 
 
-@st.cache_resource(ttl=60, show_spinner="Reading the newest generations …", max_entries=4)
-def newest(_client: Client, at: Stamp) -> pa.Table:
+def settled(at: Stamp) -> Stamp:
+    """Return the stamp for what is read of a large rollout: it stays while little is new.
+
+    Else a rollout with live traffic would be read anew for every click.
+    """
+    if at.generations <= SAMPLE:
+        return at
+    return at._replace(generations=at.generations // _FEW * _FEW, last_end_unix_ns=0)
+
+
+def newest(client: Client, at: Stamp) -> pa.Table:
     """Return at most `SAMPLE` generations, the newest first, numbers only."""
-    with _client.generation_batches(at.rollout, newest=True) as reader:
-        schema = pa.schema([field for field in reader.schema if field.name in _COLUMNS])
-        batches = list(_first(reader, SAMPLE))
-    return pa.Table.from_batches(batches, schema)
+    return _newest(client, settled(at))
 
 
 def newest_of(client: Client, at: Stamp, cohort: str | None) -> pa.Table:
@@ -70,36 +78,53 @@ def newest_of(client: Client, at: Stamp, cohort: str | None) -> pa.Table:
     return distributions.narrowed(newest(client, at), distributions.Slice(cohort))
 
 
-@st.cache_resource(ttl=60, show_spinner="Reading the pairs …", max_entries=4)
-def pairs(_client: Client, at: Stamp) -> pa.Table:
+def pairs(client: Client, at: Stamp) -> pa.Table:
     """Return every pair of a rollout, numbers only."""
+    return _pairs(client, settled(at))
+
+
+def advice(client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
+    """Return what `draftgate advise` says of a rollout."""
+    return _advice(client, settled(at), others)
+
+
+def feedback(client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
+    """Return what people did about the newest generations."""
+    return _feedback(client, settled(at))
+
+
+def forget() -> None:
+    """Read everything anew the next time."""
+    for kept in (_newest, _pairs, _advice, _feedback):
+        kept.clear()
+
+
+@st.cache_resource(ttl=60, show_spinner="Reading the newest generations …", max_entries=4)
+def _newest(_client: Client, at: Stamp) -> pa.Table:
+    with _client.generation_batches(at.rollout, newest=True, fields=_COLUMNS) as reader:
+        return pa.Table.from_batches(list(_first(reader, SAMPLE)), reader.schema)
+
+
+@st.cache_resource(ttl=60, show_spinner="Reading the pairs …", max_entries=4)
+def _pairs(_client: Client, at: Stamp) -> pa.Table:
     return _client.pairs_table(at.rollout).combine_chunks()
 
 
 @st.cache_data(ttl=600, show_spinner="Working out the advice …", max_entries=8)
-def advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
-    """Return what `draftgate advise` says of a rollout."""
+def _advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
     beside = {name: advices.load(_client, name) for name in others}
     return advices.advise(at.rollout, advices.load(_client, at.rollout), beside)
 
 
 @st.cache_data(ttl=60, show_spinner="Reading the feedback …", max_entries=8)
-def feedback(_client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
-    """Return what people did about the newest generations."""
-    return by_arm(_client.feedback(at.rollout), newest(_client, at))
-
-
-def forget() -> None:
-    """Read everything anew the next time."""
-    for kept in (newest, pairs, advice, feedback):
-        kept.clear()
+def _feedback(_client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
+    return by_arm(_client.feedback(at.rollout, newest=SAMPLE), _newest(_client, at))
 
 
 def _first(reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
     left = most
     for batch in reader:
-        columns = [name for name in batch.schema.names if name in _COLUMNS]
-        yield batch.select(columns).slice(0, left)
+        yield batch.slice(0, left)
         left -= batch.num_rows
         if left <= 0:
             return

@@ -10,7 +10,6 @@ from collector.client import Client
 from collector.contract import (
     Acceptance,
     Arm,
-    ArmSummary,
     Finding,
     Role,
     RolloutOverview,
@@ -26,7 +25,7 @@ from dashboard.source import Source
 STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
 REFRESH = "30s"
 PAGE = 25
-"""Rollouts on a page: each asks the collector three questions."""
+"""Rollouts on a page: each asks the collector two questions."""
 _COLUMNS = (
     Column("Rollout", "and its cohorts"),
     Column("Verdict", "and what decided it"),
@@ -73,7 +72,7 @@ def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Ce
     stored = next(iter(client.verdicts(rollout, limit=1)), None)
     findings = () if stored is None else stored.verdict.findings
     accepted = None if stored is None else _accepted(stored.verdict.acceptance)
-    marks = _marks(overview, stored, client.summary(rollout), now_unix_ns)
+    marks = _marks(overview, stored, now_unix_ns)
     sides = (
         f"{words.count(overview.baseline_generations)} baseline, "
         f"{words.count(overview.candidate_generations)} candidate"
@@ -95,14 +94,13 @@ def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Ce
 def _marks(
     overview: RolloutOverview,
     stored: StoredVerdict | None,
-    summary: Sequence[ArmSummary],
     now_unix_ns: int,
 ) -> list[str]:
     marks = []
     sides = (overview.baseline_generations, overview.candidate_generations)
     if not all(sides):
         marks.append("one arm only")
-    elif all(row.spec_draft_tokens is None for row in summary):
+    elif overview.spec_draft_tokens is None:
         marks.append("A/A: no arm speculates")
     if now_unix_ns - overview.last_end_unix_ns > STALE_AFTER_NS:
         marks.append("stale: no data for a day")

@@ -56,6 +56,11 @@ class DashboardProcess:
     ) -> None:
         self.stop()
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
     def wait(self) -> int:
         """Wait until the process ends; return its exit status."""
         return self._process.wait()

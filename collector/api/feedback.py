@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
@@ -22,6 +22,11 @@ router = APIRouter(prefix="/api/v1/feedback", tags=["feedback"])
 
 _LONGEST_SOURCE = 255
 _LAST_UNIX_NS = 2**63 - 1
+
+
+Newest = Annotated[
+    int | None, Query(ge=1, le=2**31 - 1, description="Of so many of the newest generations.")
+]
 
 
 class FeedbackPage(BaseModel):
@@ -57,11 +62,14 @@ def list_feedback(
     content: Text,
     limit: Limit = 1000,
     after: After = None,
+    newest: Newest = None,
 ) -> JSONResponse:
-    """List the feedback on a rollout's generations."""
+    """List the feedback on a rollout's generations, or on the newest of them alone."""
     position = _position(after) if after is not None else None
     with collector.store.read() as connection:
-        page = feedback.page(connection, rollout, content=content, limit=limit, after=position)
+        page = feedback.page(
+            connection, rollout, content=content, limit=limit, after=position, newest=newest
+        )
     return JSONResponse(
         {
             "feedback": [to_document(given) for given in page.feedback],

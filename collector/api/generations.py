@@ -1,5 +1,6 @@
 """Generations, in pages or as Arrow columns."""
 
+from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from typing import Annotated
@@ -13,6 +14,8 @@ from collector.api.pages import After, Limit, Text
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import Arm, Generation, to_document
+from collector.contract.fields import NAMES
+from collector.errors import RequestError
 from collector.store import generations, generations_arrow
 
 router = APIRouter(prefix="/api/v1/generations", tags=["generations"])
@@ -36,6 +39,9 @@ Since = Annotated[
     date | None, Query(description="Arrived on this day or later; a day is one of UTC.")
 ]
 Until = Annotated[date | None, Query(description="Arrived before this day.")]
+Fields = Annotated[
+    Sequence[str], Query(alias="field", description="These columns alone; in Arrow alone.")
+]
 Scores = Annotated[bool, Query(alias="scores", description="With scores; in Arrow alone.")]
 
 
@@ -56,6 +62,7 @@ def list_generations(  # noqa: PLR0913  # one parameter a query's
     *,
     content: Text,
     with_scores: Scores = False,
+    fields: Fields = (),
     order: Order = Order.OLDEST,
     limit: Limit = 200,
     after: After = None,
@@ -71,7 +78,7 @@ def list_generations(  # noqa: PLR0913  # one parameter a query's
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             generations.check(connection, wanted)
-        extras = generations_arrow.Extras(content=content, scores=with_scores)
+        extras = generations_arrow.Extras(content, with_scores, _known(fields))
         return arrow.respond(
             generations_arrow.schema(extras),
             generations_arrow.batches(collector.store, wanted, extras, newest=newest),
@@ -87,3 +94,10 @@ def list_generations(  # noqa: PLR0913  # one parameter a query's
             "next": cursors.encode(None if page.next is None else [page.next]),
         }
     )
+
+
+def _known(fields: Sequence[str]) -> tuple[str, ...]:
+    for name in fields:
+        if name not in NAMES:
+            raise RequestError(f"field={name[:60]!r}: is no field; known are {', '.join(NAMES)}")
+    return tuple(dict.fromkeys(fields)) or tuple(NAMES)

@@ -42,7 +42,13 @@ def from_document(kind: type[R], document: object, *, at: str = "") -> R:
     for key in document:
         if key not in hints:
             raise DocumentError(f"{_join(at, key)}: unknown key in {kind.__name__}")
-    values = {key: _restore(hints[key], value, _join(at, key)) for key, value in document.items()}
+    plain = _as_they_are(typing.cast("typing.Hashable", kind))
+    values = {
+        key: value
+        if type(value) in plain[key] and (type(value) is not float or math.isfinite(value))
+        else _restore(hints[key], value, _join(at, key))
+        for key, value in document.items()
+    }
     for name in _required(typing.cast("typing.Hashable", kind)):
         if name not in values:
             raise DocumentError(f"{_join(at, name)}: missing key of {kind.__name__}")
@@ -83,6 +89,19 @@ def _required(kind: Any) -> tuple[str, ...]:
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind)
+
+
+@cache
+def _as_they_are(kind: Any) -> dict[str, frozenset[type]]:
+    """Return the types of values that a field takes without a closer look; most values are such."""
+    found = {}
+    for name, hint in _hints(kind).items():
+        optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
+        options = typing.get_args(hint) if optional else (hint,)
+        taken = frozenset(options) - {type(None)}
+        scalar = len(taken) == 1 and taken <= {str, int, float, bool}
+        found[name] = frozenset(options) if scalar else frozenset()
+    return found
 
 
 def _restore(hint: Any, value: object, at: str) -> Any:

@@ -388,6 +388,21 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """A pair whose candidate scored lower than its baseline."""
+
+    prompt_id: str
+    repeat: int
+    cohort: str | None
+    metric: str
+    """That it scored lower in: the one that was asked for, else the one that it lost most in."""
+    baseline: float
+    candidate: float
+    change: float
+    """Candidate − baseline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOverview:
     """What the collector holds of one rollout."""
 
@@ -401,6 +416,8 @@ class RolloutOverview:
     cohorts: tuple[str, ...]
     quality_flagged: int
     """Generations whose span violated the contract."""
+    spec_draft_tokens: int | None = None
+    """Of all usable counts; None where no generation has any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

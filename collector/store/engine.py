@@ -18,6 +18,7 @@ from collector.store import (
     migrate,
     pair_counts,
     postgres,
+    regressions,
     retention,
     sqlite_file,
     tables,
@@ -154,6 +155,14 @@ class Store:
         """Count the pairs of generations that are not counted yet; return how many those were."""
         with self.transaction() as connection:
             return pair_counts.advance(connection, at_most=at_most)
+
+    def order_regressions(self, *, at_most: int) -> int:
+        """Put the pairs of scores that are not looked at yet in order; return how many those were.
+
+        Those are scores, and generations that may have been judged before they were stored.
+        """
+        with self.transaction() as connection:
+            return regressions.advance(connection, at_most=at_most)
 
     def promote_engine_spans(self, before_unix_s: int, *, at_most: int) -> int:
         """Make generations of engines' spans whose client sent none; return how many.

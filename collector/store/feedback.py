@@ -5,7 +5,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, and_, select, tuple_
 
 from collector.contract import Feedback, FeedbackKind
-from collector.store import rollouts
+from collector.store import generations, rollouts
 from collector.store.tables import feedback as f
 from collector.store.tables import generation as g
 
@@ -28,16 +28,25 @@ class FeedbackPage(NamedTuple):
     next: Position | None
 
 
-def page(
-    connection: Connection, rollout: str, *, content: bool, limit: int, after: Position | None
+def page(  # all but two by keyword
+    connection: Connection,
+    rollout: str,
+    *,
+    content: bool,
+    limit: int,
+    after: Position | None,
+    newest: int | None = None,
 ) -> FeedbackPage:
     """Return the feedback on a rollout's generations after a position, with comments on request.
 
-    Raises `NotFoundError` for an unknown rollout.
+    Of so many of the newest generations, or of all. Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     order = (g.c.id, f.c.kind, f.c.source)
     statement = select(g.c.id, f).join_from(g, f, _OF_GENERATION).where(g.c.rollout == rollout)
+    if newest is not None:
+        # Feedback is rare: without a bound, whoever looks for it walks the whole rollout.
+        statement = statement.where(g.c.id >= generations.oldest_of(connection, rollout, newest))
     if after is not None:
         # The first condition lets the index skip; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))

@@ -86,6 +86,12 @@ def between(
     return [row["id"] for row in rows], found
 
 
+def oldest_of(connection: Connection, rollout: str, newest: int) -> int:
+    """Return the id of the oldest of so many of a rollout's newest generations; 0 of fewer."""
+    ids = select(g.c.id).where(g.c.rollout == rollout).order_by(g.c.id.desc())
+    return connection.scalar(ids.limit(1).offset(newest - 1)) or 0
+
+
 def check(connection: Connection, wanted: Filter) -> None:
     """Raise `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort of none."""
     if wanted.rollout is not None:

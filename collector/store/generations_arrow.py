@@ -17,15 +17,15 @@ from collector.store.tables import generation as g
 
 _ROWS = 4096
 _TEXT_LISTS = ("stop_sequences", "finish_reasons", "quality")
-_COLUMNS = (g.c.id, g.c.dialect, *(g.c[name] for name in NAMES))
 _Values = tuple[Any, ...]  # Any: each of its column's type
 
 
 class Extras(NamedTuple):
-    """What stands beside the fields of a generation."""
+    """Which fields of a generation are wanted, and what stands beside them."""
 
     content: bool = False
     scores: bool = False
+    fields: tuple[str, ...] = tuple(NAMES)
 
 
 def schema(extras: Extras) -> pa.Schema:
@@ -33,7 +33,7 @@ def schema(extras: Extras) -> pa.Schema:
 
     With content also its five fields, with scores a list of them.
     """
-    fields = [(name, _type(name)) for name in NAMES]
+    fields = [(name, _type(name)) for name in extras.fields]
     if extras.content:
         fields += [(name, kind) for name, kind in _content_types().items()]
     if extras.scores:
@@ -55,7 +55,8 @@ def batches(
             return
         last = connection.scalar(select(func.max(g.c.id))) or 0
     conditions = generations.conditions(wanted)
-    statement = select(*_COLUMNS).order_by(g.c.id.desc() if newest else g.c.id).limit(_ROWS)
+    wanted_columns = (g.c.id, g.c.dialect, *(g.c[name] for name in extras.fields))
+    statement = select(*wanted_columns).order_by(g.c.id.desc() if newest else g.c.id).limit(_ROWS)
     first, end = 0, last + 1  # neither is in what is left to read
     while True:
         with store.read() as connection:
@@ -70,7 +71,7 @@ def batches(
             judged = scores.of_generations(connection, ids) if extras.scores else {}
         if not rows:
             return
-        arrays = [*_fields(rows)]
+        arrays = [*_fields(rows, extras.fields)]
         if extras.content:
             arrays += _contents([texts.get(id_) for id_ in ids])
         if extras.scores:
@@ -81,8 +82,9 @@ def batches(
         first, end = (first, ids[-1]) if newest else (ids[-1], end)
 
 
-def _fields(rows: list[Row[Any]] | Any) -> Iterator[pa.Array]:  # Any: a sequence of rows
-    for name, values in zip(NAMES, list(zip(*rows, strict=True))[2:], strict=True):
+# Any: a sequence of rows.
+def _fields(rows: list[Row[Any]] | Any, names: tuple[str, ...]) -> Iterator[pa.Array]:
+    for name, values in zip(names, list(zip(*rows, strict=True))[2:], strict=True):
         yield pa.array(_READERS.get(name, tuple)(values), _type(name))
 
 

@@ -8,6 +8,10 @@ from collector.store.tables import progress as p
 
 PAIRS: Final = "pair_count"
 """The last id whose pairs are counted."""
+JUDGED: Final = "regression_score"
+"""The last revision of a score whose pair is in the order of regressions."""
+JUDGED_GENERATIONS: Final = "regression_generation"
+"""The last id of a generation that is looked at for scores that were there before it."""
 RETAINED_FROM: Final = "retained_from"
 """The first id that retention has not deleted; 0 where it never ran."""
 DELETED_START: Final = "deleted_start_unix_ns"

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Select, delete, func, select, text
 
-from collector.store import pair_counts, partitions, progress
+from collector.store import pair_counts, partitions, progress, regressions
 from collector.store.clickhouse import AnalyticsConnection, analytics_of
 from collector.store.clickhouse import retention as clickhouse_retention
 from collector.store.tables import (
@@ -140,6 +140,7 @@ def _delete_spans(connection: Connection, before: int) -> int:
     end = last + 1
     _note_latest_start(connection, floor, end)
     pair_counts.leave_out(connection, end)
+    regressions.forget_before(connection, end)
     connection.execute(delete(engine_span).where(engine_span.c.id < end))
     if connection.dialect.name == "postgresql":
         return _forget_keys_postgres(connection, floor, end)
@@ -151,6 +152,7 @@ def _delete_days_clickhouse(connection: AnalyticsConnection, floor: int, before:
     if floor < before:
         _note_latest_start(connection, floor, before)
         pair_counts.leave_out(connection, before)
+        regressions.forget_before(connection, before)
         connection.execute(delete(engine_span).where(engine_span.c.id < before))
         clickhouse_retention.forget_judged(connection, before)
     # Also where the days are noted as gone: whoever noted it may have ended there.

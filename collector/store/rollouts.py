@@ -100,6 +100,11 @@ def not_found(connection: Connection, rollout: str) -> NotFoundError:
 
 
 def _overview(name: str, groups: list[tuple[Series, State]], pairs: int) -> RolloutOverview:
+    drafted = [
+        state.counts["spec_draft_tokens"]
+        for series, state in groups
+        if series.arm is not None and state.counts["usable_counts"]
+    ]
     return RolloutOverview(
         rollout=name,
         first_start_unix_ns=min(state.first_start_unix_ns for _, state in groups),
@@ -109,6 +114,7 @@ def _overview(name: str, groups: list[tuple[Series, State]], pairs: int) -> Roll
         pairs=pairs,
         cohorts=tuple(sorted({one.cohort for one, _ in groups if one.cohort is not None})),
         quality_flagged=sum(state.counts["flagged"] for _, state in groups),
+        spec_draft_tokens=sum(drafted) if drafted else None,
     )
 
 

@@ -118,12 +118,18 @@ def _in_pieces(
 
 
 def of_prompts(
-    connection: Connection, wanted: Iterable[Column[Any]], rollout: str, prompts: Sequence[str]
+    connection: Connection,
+    wanted: Iterable[Column[Any]],
+    rollout: str,
+    prompts: Sequence[str],
+    repeats: Sequence[int] | None = None,
 ) -> Iterator[Sides]:
-    """Yield the pairs of some prompts; those of one prompt stand together."""
+    """Yield the pairs of some prompts, of some repeats or all; those of one prompt together."""
     for at in range(0, len(prompts), _PROMPTS_A_QUERY):
         some = g.c.prompt_id.in_(prompts[at : at + _PROMPTS_A_QUERY])
         statement = _rows_of(wanted, rollout).where(some).order_by(g.c.prompt_id, g.c.repeat)
+        if repeats is not None:
+            statement = statement.where(g.c.repeat.in_(repeats))
         for key, group in groupby(connection.execute(statement), key=_KEY):
             yield _sides(PairKey(*key), list(group))
 

@@ -244,6 +244,25 @@ score = Table(
     UniqueConstraint("revision"),
 )
 
+# Pairs whose candidate scored lower: `store.regressions`.
+regression = Table(
+    "regression",
+    metadata,
+    Column("rollout", Text, primary_key=True),
+    Column("prompt_id", Text, primary_key=True),
+    Column("repeat", BigInteger, primary_key=True, autoincrement=False),
+    Column("metric", String, primary_key=True),  # empty: the one that the pair lost most in
+    Column("of_metric", String, nullable=False),
+    Column("cohort", Text),
+    Column("baseline", Double, nullable=False),
+    Column("candidate", Double, nullable=False),
+    Column("change", Double, nullable=False),  # candidate - baseline, below 0
+    Column("first_id", BigInteger, nullable=False),  # of the side that arrived first
+    Index(None, "rollout", "metric", "change", "prompt_id", "repeat"),
+    Index(None, "rollout", "metric", "cohort", "change", "prompt_id", "repeat"),
+    Index(None, "first_id"),
+)
+
 verdict = Table(
     "verdict",
     metadata,

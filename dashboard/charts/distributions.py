@@ -74,17 +74,19 @@ def quantiles(curves: Sequence[Curve]) -> look.Layers:
     ]
     drawn = [row[arm.value] for row in rows for arm in Arm]
     ends = [min(drawn), max(drawn)]
+    # Both layers have the same title: two would stand beside each other.
+    x, y = (look.log_ms(ends, f"{arm.value}, ms, log scale") for arm in Arm)
     equal = (
         alt.Chart(look.data([{"at": end} for end in ends]))
         .mark_line(strokeDash=[4, 3], color=look.NEUTRAL)
-        .encode(x=alt.X("at:Q", **look.log_ms(ends)), y=alt.Y("at:Q", **look.log_ms(ends)))
+        .encode(x=alt.X("at:Q", **x), y=alt.Y("at:Q", **y))
     )
     points = (
         alt.Chart(look.data(rows))
         .mark_point(filled=True, size=30, opacity=0.85, color=look.ARM_COLOURS[Arm.CANDIDATE])
         .encode(
-            x=alt.X("baseline:Q", **look.log_ms(ends, "baseline, ms, log scale")),
-            y=alt.Y("candidate:Q", **look.log_ms(ends, "candidate, ms, log scale")),
+            x=alt.X("baseline:Q", **x),
+            y=alt.Y("candidate:Q", **y),
             tooltip=[
                 alt.Tooltip("level:N", title="Percentile"),
                 alt.Tooltip("baseline_text:N", title="Baseline"),

@@ -55,7 +55,8 @@ def timelines(sides: Sequence[Generation]) -> look.Layers:
             tooltip=[alt.Tooltip("text:N", title="First token")],
         )
     )
-    return look.finished(alt.layer(bars, ticks), rows=len(rows and names))
+    # The phases' legend takes a second line, which is as high as a row.
+    return look.finished(alt.layer(bars, ticks), rows=len(names) + 1)
 
 
 def waterfall(steps: Sequence[Step]) -> look.Layers:

@@ -151,6 +151,7 @@ def test_rollouts(client: Client) -> None:
             pairs=0,
             cohorts=("ü",),
             quality_flagged=0,
+            spec_draft_tokens=10,
         ),
         RolloutOverview(
             rollout="k4",
@@ -161,6 +162,7 @@ def test_rollouts(client: Client) -> None:
             pairs=2,
             cohorts=("chat", "code"),
             quality_flagged=1,
+            spec_draft_tokens=20,
         ),
     )
 
@@ -356,6 +358,14 @@ def test_generation_batches(
         ]
         text = to_document(generation)["content"]
         assert given == ({} if text is None else text)
+    with client.generation_batches("k4", fields=("cohort", "ttft_s"), newest=True) as reader:
+        of_two = reader.read_all().to_pylist()
+    assert of_two == [{"cohort": one.cohort, "ttft_s": one.ttft_s} for one in expected[::-1]]
+    with (
+        pytest.raises(ClientError, match="field='speed': is no field; known are trace_id, "),
+        client.generation_batches("k4", fields=("speed",)),
+    ):
+        pass
     today = datetime.now(tz=UTC).date()
     for since, until, count in (
         (today - timedelta(days=1), today + timedelta(days=1), 6),

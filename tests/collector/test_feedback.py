@@ -90,6 +90,29 @@ def test_feedback_comes_in_pages(
     assert len(seen) == len(set(seen)) == len(document)
 
 
+def test_feedback_on_the_newest_generations_alone(
+    any_database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """Of so many that arrived last, of the rollout alone; of all where there are fewer."""
+    with Client.local(any_database_url) as client:
+        client.post_traces(body_of([encode(generation_of(n)) for n in (1, 2)]))
+        client.post_traces(body_of([encode(generation_of(3)), encode(generation_of(4))]))
+        client.post_traces(body_of([encode(generation_of(5, rollout="other"))]))
+        client.post_feedback([given(n) for n in (5, 4, 2, 1)])
+
+        def found(newest: int | None) -> list[int]:
+            return [int(one.span_id, 16) for one in client.feedback("k4", newest=newest)]
+
+        assert {n: found(n) for n in (1, 2, 3, 4, 5, None)} == {
+            1: [4],
+            2: [4],
+            3: [2, 4],
+            4: [1, 2, 4],
+            5: [1, 2, 4],
+            None: [1, 2, 4],
+        }
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

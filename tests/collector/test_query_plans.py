@@ -29,6 +29,11 @@ READS = {
     "/api/v1/traces/00000000000000000000000000000001": {},
     "/api/v1/scores": {"rollout": "k4", "metric": "m"},
     "/api/v1/scores?after=WzEsICJtIiwgImUiLCAiMSJd": {"rollout": "k4"},
+    "/api/v1/feedback": {"rollout": "k4"},
+    "/api/v1/feedback?newest=5": {"rollout": "k4"},
+    "/api/v1/regressions": {"rollout": "k4"},
+    "/api/v1/regressions?limit=1&after=WyItMC41IiwgInAiLCAwXQ": {"rollout": "k4", "cohort": "chat"},
+    "/api/v1/regressions?cohort=chat": {"rollout": "k4", "metric": "m"},
     "/api/v1/samples": {"metric": "vllm:num_requests_running"},
     "/api/v1/samples?since_unix_ns=5&until_unix_ns=9&after=WzcsICIwMCJd": {"metric": "vllm:x"},
     "/api/v1/samples?service_name=s": {"metric": "vllm:x"},
@@ -150,6 +155,41 @@ def test_the_arrow_table_scans_no_table(
             f"SEARCH generation USING INDEX {by_pair}",
             "SEARCH generation USING INTEGER PRIMARY KEY (rowid=?)",
             "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
+        ]
+
+
+@pytest.mark.parametrize("after", [None, "WyItMC41IiwgInAiLCAwXQ"])
+@pytest.mark.parametrize("cohort", [None, "chat"])
+def test_regressions_come_in_the_order_of_an_index(
+    cohort: str | None,
+    after: str | None,
+    database_url: str,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """A page of them is the index's next rows, without a sort; so is what is counted."""
+    app = create_app(Settings(database_url=database_url))
+    transport = InProcessTransport(app, app.router.lifespan_context(app))
+    with httpx.Client(base_url="http://collector", transport=transport) as http:
+        fill(http, generation_of, body_of)
+        engine: Engine = app.state.collector.store.engine
+        seen = watch(engine)
+        query = {"rollout": "k4", "cohort": cohort, "after": after}
+        given = {name: value for name, value in query.items() if value is not None}
+        assert http.get("/api/v1/regressions", params=given).status_code == 200
+        of_them = [(sql, values) for sql, values in list(seen) if "FROM regression" in sql]
+        plans = [line for sql, values in of_them for line in plan(engine, sql, values)]
+        fields = "metric_cohort" if cohort else "metric"
+        index = f"INDEX ix_regression_rollout_{fields}_change_prompt_id_repeat"
+        # What is only counted may come in any order.
+        plans = [re.sub(r"COVERING INDEX \S+", "COVERING INDEX", line) for line in plans]
+        narrowed = "rollout=? AND metric=? AND cohort=?" if cohort else "rollout=? AND metric=?"
+        beyond = " AND (change,prompt_id,repeat)>(?,?,?)" if after else ""
+        assert plans == [
+            f"SEARCH regression USING {index} ({narrowed}{beyond})",
+            "CO-ROUTINE anon_1",
+            f"SEARCH regression USING COVERING INDEX ({narrowed})",
+            "SCAN anon_1",
         ]
 
 

@@ -12,7 +12,7 @@ from page_running import landing, rollout, shown
 
 from collector.client import Client
 from collector.contract import Arm, encode
-from dashboard import source
+from dashboard import reading, source
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +187,14 @@ def test_two_arms_without_drafts_are_marked(
         client.post_traces(export_request([encode(side) for side in old]).SerializeToString())
     text = shown(landing(monkeypatch, DRAFTGATE_DATABASE_URL=url))
     assert "A/A: no arm speculates stale: no data for a day" in text
+
+
+def test_a_large_rollout_is_not_read_anew_for_each_span() -> None:
+    """A small one is, as soon as anything arrived; of a large one a tenth of the sample must be."""
+    small = reading.Stamp("here", "k4", reading.SAMPLE, 7)
+    assert reading.settled(small) == small
+    large = small._replace(generations=10 * reading.SAMPLE)
+    later = large._replace(generations=large.generations + 100, last_end_unix_ns=8)
+    assert reading.settled(later) == reading.settled(large)
+    much_later = large._replace(generations=large.generations + reading.SAMPLE // 10)
+    assert reading.settled(much_later) != reading.settled(large)

@@ -1,5 +1,6 @@
 """The pages of pairs, traces, acceptance and verdicts, run by Streamlit's own test harness."""
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,8 @@ from page_running import rollout, shown
 from streamlit.testing.v1 import AppTest
 
 from collector.client import Client
-from dashboard import source
+from collector.store import Store
+from dashboard import pairs_page, source
 
 FAILED = "support-k8-relaxed"
 
@@ -58,6 +60,49 @@ def test_each_filter_leaves_its_pairs(
 ) -> None:
     """Cohort, kind, metric and text narrow the list alone and together."""
     assert f"{counted}, regressions first" in shown(pairs(monkeypatch, seeded_database, **query))
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> str:
+    """Have 240 pairs be too many to be read whole, and the collector's order be complete."""
+    monkeypatch.setattr(pairs_page, "READ_MOST", 100)
+    with contextlib.closing(Store.open(seeded_database)) as store:
+        while store.order_regressions(at_most=1000):
+            pass
+    return seeded_database
+
+
+@pytest.mark.parametrize(
+    ("query", "counted"),
+    [
+        ({}, "In 36 here, of 239 complete pairs in all cohorts, the candidate scored lower"),
+        ({"cohort": "rag"}, "In 6 here,"),
+        ({"by": "groundedness"}, "In 6 here,"),
+        ({"by": "nothing"}, "In 36 here,"),
+        ({"by": "groundedness", "cohort": "chat"}, "In no pair here, of 239 complete pairs"),
+        ({"show": "all"}, "By prompt id; 239 complete pairs in all cohorts."),
+    ],
+)
+def test_of_many_pairs_the_losses_come_first(
+    monkeypatch: pytest.MonkeyPatch, many: str, query: dict[str, str], counted: str
+) -> None:
+    """The collector's own order is narrowed by cohort and metric; all pairs come by prompt id."""
+    assert counted in shown(pairs(monkeypatch, many, **query))
+
+
+def test_pages_of_many_pairs_are_turned(monkeypatch: pytest.MonkeyPatch, many: str) -> None:
+    """Every loss is on one of three pages, each once, and the first one leads back."""
+    app = pairs(monkeypatch, many)
+    seen: list[str] = []
+    for _ in range(3):
+        seen += app.radio[0].options
+        following = next(button for button in app.button if button.label == "Next ▶")
+        if not following.disabled:
+            following.click().run()
+    assert len(seen) == len(set(seen)) == 36
+    assert following.disabled
+    next(button for button in app.button if button.label == "First page").click().run()
+    assert app.radio[0].options == seen[:15]
 
 
 def test_failed_and_missing_sides_are_named(
