@@ -89,6 +89,12 @@ _SPECULATION: dict[str, tuple[str, Form]] = {
     "accepted_tokens_per_pos": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS, Form.INTEGERS),
     "acceptance_histogram": (a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, Form.INTEGERS),
 }
+_STEP_TIMES: dict[str, tuple[str, Form]] = {
+    "draft_s": (a.SPEC_DECODE_TIME_IN_DRAFT, Form.NUMBER),
+    "verify_s": (a.SPEC_DECODE_TIME_IN_VERIFY, Form.NUMBER),
+    "overhead_s": (a.SPEC_DECODE_TIME_IN_OVERHEAD, Form.NUMBER),
+}
+"""Written and not read."""
 _CONTENT: dict[str, tuple[str, Form]] = {
     "input_messages": (a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES),
     "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES),
@@ -159,6 +165,8 @@ def encode(generation: Generation) -> Span:
     attributes |= {a.DRAFTGATE_DIM_PREFIX + name: value for name, value in generation.dims.items()}
     if generation.speculation is not None:
         attributes |= _attributes_of(generation.speculation, _SPECULATION)
+        if generation.speculation.step_times is not None:
+            attributes |= _attributes_of(generation.speculation.step_times, _STEP_TIMES)
     if generation.content is not None:
         attributes |= _attributes_of(generation.content, _CONTENT)
         if generation.content.context is not None:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
 
+from collector.contract.records import SPAN_ONLY
+
 Document = dict[str, Any]  # Any: a JSON value
 R = TypeVar("R")
 _SCALARS = frozenset({str, int, float, bool})
@@ -60,7 +62,7 @@ def from_document(kind: type[R], document: object, *, at: str = "") -> R:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+    return tuple(field.name for field in dataclasses.fields(kind) if field.metadata != SPAN_ONLY)
 
 
 def _plain(value: Any) -> Any:

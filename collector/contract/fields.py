@@ -9,12 +9,14 @@ from dataclasses import fields as fields_of
 from operator import attrgetter
 from typing import Any, Final
 
-from collector.contract.records import Content, Generation, Speculation
+from collector.contract.records import SPAN_ONLY, Content, Generation, Speculation
 
 Fields = dict[str, Any]  # Any: each value has its field's own type
 SPEC_PREFIX: Final = "spec_"
 
-_SPECULATION: Final = tuple(field.name for field in fields_of(Speculation))
+_SPECULATION: Final = tuple(
+    field.name for field in fields_of(Speculation) if field.metadata != SPAN_ONLY
+)
 _GENERATION: Final = tuple(
     field.name for field in fields_of(Generation) if field.name not in ("speculation", "content")
 )

@@ -7,7 +7,8 @@ instants (`_unix_ns`) and seconds where they are durations (`_s`).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 AttributeValue = (
     str
@@ -20,6 +21,10 @@ AttributeValue = (
     | Mapping[str, "AttributeValue"]
 )
 """A decoded OTLP `AnyValue`: arrays are tuples, key-value lists are mappings."""
+
+
+SPAN_ONLY: Final = MappingProxyType({"span_only": True})
+"""Of a field that is written to the span, which keeps it, and has no column and no JSON."""
 
 
 class Arm(StrEnum):
@@ -116,6 +121,19 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """What a generation's steps took by their parts, summed; its prompt's reading is apart.
+
+    Texts that are answered together share their steps, and each counts a shared step whole.
+    """
+
+    draft_s: float | None = None
+    verify_s: float | None = None
+    """The target's passes, and judging by them."""
+    overhead_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
     """How a generation speculated: configuration, and counts over its verify steps.
 
@@ -142,6 +160,7 @@ class Speculation:
     """Entry j counts the steps that accepted at least j + 1 tokens."""
     acceptance_histogram: tuple[int, ...] | None = None
     """Entry j counts the steps that accepted exactly j tokens."""
+    step_times: StepTimes | None = field(default=None, metadata=SPAN_ONLY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from collector.contract import (
     Span,
     SpanStatus,
     Speculation,
+    StepTimes,
     decode,
     encode,
     from_document,
@@ -88,6 +89,22 @@ def test_a_generation_survives_its_span(generation: Generation) -> None:
 def test_a_generation_survives_its_document(generation: Generation) -> None:
     """A JSON document of a record gives the record back."""
     assert from_document(Generation, to_document(generation)) == generation
+
+
+def test_what_steps_took_stands_on_the_span_alone() -> None:
+    """Each part that was measured is an attribute; what is read from the span lacks them."""
+    times = StepTimes(draft_s=0.25, verify_s=1.5)
+    timed = Speculation(method="draft_model", steps=3, step_times=times)
+    bare = dataclasses.replace(timed, step_times=None)
+    plain = Generation(trace_id="a" * 32, span_id="b" * 16, start_unix_ns=0, end_unix_ns=1)
+    written = encode(dataclasses.replace(plain, speculation=timed))
+    without = encode(dataclasses.replace(plain, speculation=bare))
+    assert dict(written.attributes.items() - without.attributes.items()) == {
+        "spec_decode.time_in_draft": 0.25,
+        "spec_decode.time_in_verify": 1.5,
+    }
+    assert decode(written) == decode(without)
+    assert decode(written).generation.speculation == bare
 
 
 def span(**attributes: object) -> Span:

@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 import transformers
 
-from collector.contract import CountSource, Speculation
+from collector.contract import CountSource, Speculation, StepTimes
 from engine_adapter import acceptance_counts
 from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
@@ -23,6 +23,7 @@ from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.records import TextStep
 from engine_adapter.engines.local.sampling import Sampling
+from engine_adapter.engines.local.step_clock import StepMarks, running_totals
 from engine_adapter.engines.model_folder import ModelShelf, encode_chat
 from engine_adapter.errors import GenerationError
 from engine_adapter.routes import LocalRoute
@@ -38,6 +39,8 @@ class _Asked:
     begun_s: float = 0.0
     """Reading of `time.perf_counter` when its batch began."""
     steps: list[tuple[float, TextStep]] = field(default_factory=list)
+    step_times: StepTimes | None = None
+    """Of these steps; `None` until its batch is done."""
     given_up: threading.Event = field(default_factory=threading.Event)
     answered: Future[None] = field(default_factory=Future)
 
@@ -141,28 +144,34 @@ class LocalEngine:
                 one.answered.set_result(None)
 
     def _answer(self, together: list[_Asked]) -> None:
-        """Answer a batch, in the target's thread."""
+        """Answer a batch, in the target's thread, and time its steps."""
         torch.set_num_threads(self._route.threads)
         jobs = [one.job for one in together]
         loop = self._assembly.loop(max(len(j.prompt) + j.ending.max_tokens for j in jobs))
+        marks: list[StepMarks] = []
         for one in together:
             one.begun_s = time.perf_counter()
         with torch.inference_mode():
             for step in loop.steps(jobs, together[0].sampling):
+                marks.append(step.marks)
                 for done in step.texts:
                     together[done.text].steps.append((step.at_s, done))
                 for one in together:
                     if one.given_up.is_set() and one.job.ending.reason is None:
                         one.job.ending.reason = "given_up"
                 if all(job.ending.reason is not None for job in jobs):
-                    return
+                    break
+        totals = running_totals(marks)
+        for one in together:  # a text grows in every step until its last
+            one.step_times = totals[len(one.steps) - 1]
 
     def _completion(self, asked: _Asked) -> Completion:
         ending = asked.job.ending
         speculation = self._configured()
         if speculation is not None:
             counts = acceptance_counts.count([step.verify_step for _, step in asked.steps])
-            speculation = counts.apply(speculation, CountSource.REQUEST.value)
+            counted = counts.apply(speculation, CountSource.REQUEST.value)
+            speculation = replace(counted, step_times=asked.step_times)
         first_s, last_s = asked.steps[0][0], asked.steps[-1][0]
         return Completion(
             text=_before(self._decode(ending.token_ids), self._route.stop),

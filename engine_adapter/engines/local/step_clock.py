@@ -1,9 +1,13 @@
 """How long the parts of a step took: by the GPU's own events, or by the process's clock."""
 
 import time
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
+
+from collector.contract import StepTimes
 
 Mark = float | torch.cuda.Event
 """A moment: a reading of `time.perf_counter`, or an event in the order of the GPU's work."""
@@ -50,3 +54,16 @@ class StepMarks(NamedTuple):
     def overhead_s(self) -> float:
         """The rest: reading the result, ends and stop strings, keeping the books."""
         return seconds(self.verified, self.ended)
+
+
+def running_totals(steps: Sequence[StepMarks]) -> list[StepTimes]:
+    """Return the times of the first step, of the first two, and so on; waits for the device."""
+    sums = [
+        accumulate(step.draft_s for step in steps),
+        accumulate(step.verify_s for step in steps),
+        accumulate(step.overhead_s for step in steps),
+    ]
+    return [
+        StepTimes(draft_s=draft_s, verify_s=verify_s, overhead_s=overhead_s)
+        for draft_s, verify_s, overhead_s in zip(*sums, strict=True)
+    ]

@@ -3,10 +3,11 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import engine_rules
 import gguf_model
 import httpx
 import llamacpp_server
@@ -21,6 +22,8 @@ from engine_adapter.engines import Completion, EngineOpener, Request
 from engine_adapter.engines.answer import Piece, SpeculationSetup
 from engine_adapter.engines.json_fields import JsonObject
 from engine_adapter.engines.llamacpp import COUNTERS, LlamaCppEngine, LlamaCppReader
+from engine_adapter.engines.local import Drafter
+from engine_adapter.engines.model_folder import ModelShelf
 from engine_adapter.engines.scrape import Scrape, counts_between
 from engine_adapter.routes import HttpRoute, TransformersRoute
 
@@ -114,6 +117,24 @@ def test_our_steps_sum_to_what_its_metrics_counted(
     assert counted.steps == totals[0] + questions[0]
     assert counted.draft_tokens == totals[1] + questions[1]
     assert counted.accepted_tokens == totals[2] + questions[2]
+
+
+@pytest.mark.parametrize(
+    ("server", "drafting"),
+    [
+        ("drafted", engine_rules.by_draft_model),
+        ("looked_up", engine_rules.by_latest_pair),
+    ],
+)
+def test_the_loop_counts_the_same_by_llamacpps_rules(
+    request: pytest.FixtureRequest, server: str, drafting: Callable[[ModelShelf], Drafter]
+) -> None:
+    """Answer by answer and position by position."""
+    ours = engine_rules.counted(drafting, K)
+    theirs = request.getfixturevalue(server).answers.completions
+    assert [one.text for one in ours] == [one.text for one in theirs]
+    for one, completion in zip(ours, theirs, strict=True):
+        assert engine_rules.differing(completion.speculation, one.llamacpp) == {}
 
 
 def counts_of_questions(served: Served) -> tuple[int, int, int]:

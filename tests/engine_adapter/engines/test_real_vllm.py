@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import engine_rules
 import httpx
 import pytest
 import vllm_server
@@ -33,7 +34,7 @@ DRAFT = {"method": "draft_model", "model": str(MODELS / "draft"), "num_speculati
 NGRAM = {
     "method": "ngram",
     "num_speculative_tokens": K,
-    "prompt_lookup_min": 2,
+    "prompt_lookup_min": 1,
     "prompt_lookup_max": 2,
 }
 
@@ -201,6 +202,17 @@ def test_bodies_sum_to_what_the_metrics_counted(taken: Callable[[str], Taken]) -
         assert counted == tuple(
             ours + (theirs or 0) for ours, theirs in zip(sums, asked, strict=True)
         )
+
+
+def test_the_loop_counts_the_same_by_vllms_rules(taken: Callable[[str], Taken]) -> None:
+    """Answer by answer and position by position: draft model, and n-grams of two tokens or one."""
+    ways = {"draft": engine_rules.by_draft_model, "ngram": engine_rules.by_earliest_match}
+    for kind, drafting in ways.items():
+        ours = engine_rules.counted(drafting, K)
+        theirs = taken(kind).answers.completions
+        assert [one.text for one in ours] == [one.text for one in theirs]
+        for one, completion in zip(ours, theirs, strict=True):
+            assert engine_rules.differing(completion.speculation, one.vllm) == {}
 
 
 def test_a_chunk_is_a_step_of_its_accepted_tokens_and_a_bonus(

@@ -1,8 +1,10 @@
 """The engine over the loop: what every engine promises, as a rollout asks for it."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,12 @@ from twenty_prompts import MODELS, Answers
 from typer.testing import CliRunner
 
 from collector.client import Client
-from collector.contract import Arm, Generation, violations
+from collector.contract import Arm, Generation, Speculation, StepTimes, violations
 from demo.collector_process import running
 from draftgate import app
 from engine_adapter import journal, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request
+from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.rollout_file import Rollout, Sampling
 from engine_adapter.routes import LocalRoute, Route, TransformersRoute
@@ -111,8 +114,33 @@ def test_a_draft_models_counts_are_those_of_assisted_generation(
     draft = {"draft_model": str(random_pair["draft"]), "num_speculative_tokens": k}
     theirs = completions(TransformersRoute(model=str(random_pair["target"]), **draft))
     ours = completions(route(random_pair, "draft_model", num_speculative_tokens=k))
-    assert [one.speculation for one in ours] == [one.speculation for one in theirs]
+    assert [untimed(one) for one in ours] == [one.speculation for one in theirs]
     assert any((one.speculation and one.speculation.accepted_tokens) for one in ours)
+
+
+def untimed(completion: Completion) -> Speculation | None:
+    """Return what it says of speculation but the times, which transformers does not measure."""
+    said = completion.speculation
+    return said and replace(said, step_times=None)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_the_parts_of_the_steps_are_summed_for_each_answer(
+    random_pair: dict[str, Path], batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that moves 1 s a mark each part is 1 s a step: of all steps until its last."""
+    clock = itertools.count()
+    monkeypatch.setattr(decode, "mark", lambda _device: float(next(clock)))
+    lengths = set()
+    asked = [request(text) for text in TEXTS]
+    for *chunks, last in answers(route(random_pair, "draft_model", batch=batch), asked):
+        assert isinstance(last, Completion)
+        assert last.speculation is not None
+        steps = float(len(chunks))
+        times = StepTimes(draft_s=steps, verify_s=steps, overhead_s=steps)
+        assert last.speculation.step_times == times
+        lengths.add(steps)
+    assert len(lengths) > 1
 
 
 def test_prompt_lookups_counts_are_theirs_but_for_drafts_that_have_no_room(
@@ -299,10 +327,20 @@ def test_check_and_run_take_the_route(random_pair: dict[str, Path], tmp_path: Pa
         assert ran.exit_code == 0, ran.output
         with Client(url) as client:
             stored = list(client.generations("local"))
+            spans = {s.span_id: s for one in stored for s in client.trace(one.trace_id)}
     assert len(stored) == 2 * len(TEXTS)
     assert [one.quality for one in stored] == [()] * len(stored)
     assert {one.speculation is not None for one in stored if one.arm is Arm.CANDIDATE} == {True}
     assert {one.speculation for one in stored if one.arm is Arm.BASELINE} == {None}
+    for one in stored:
+        said = spans[one.span_id].attributes
+        times = [
+            said.get(f"spec_decode.time_in_{part}") for part in ("draft", "verify", "overhead")
+        ]
+        if one.arm is Arm.BASELINE:
+            assert times == [None] * 3
+        else:
+            assert all(isinstance(time, float) and time > 0 for time in times)
 
 
 def test_twenty_prompts_of_the_demo_have_the_counts_of_assisted_generation() -> None:
