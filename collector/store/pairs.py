@@ -1,5 +1,6 @@
 """Reads of pairs as records, in pages."""
 
+from collections.abc import Iterable
 from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
@@ -7,9 +8,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, select
 
 from collector.contract import Content, Generation, Pair, PairKey, Score
-from collector.store import rollouts, scores, sides
+from collector.store import generations, rollouts, scores, sides
 from collector.store.generation_rows import from_row
-from collector.store.generations import contents
 from collector.store.tables import generation as g
 
 
@@ -43,12 +43,14 @@ def page(
     Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
+    if not generations.exists(connection, generations.Filter(rollout, cohort=cohort)):
+        return PairPage((), None)
     with closing(sides.read(connection, g.c, rollout, after, only=only)) as every:
         found = (pair for pair in every if cohort is None or pair.cohort == cohort)
         pairs = list(islice(found, limit + 1))
     shown = pairs[:limit]
     rows = [row for pair in shown for row in (pair.baseline, pair.candidate) if row is not None]
-    texts = contents(connection, {row.id: row.dialect for row in rows}) if content else {}
+    texts = _texts(connection, rows) if content else {}
     scored = scores.of_generations(connection, [row.id for row in rows])
     return PairPage(
         tuple(_pair(rollout, pair, texts, scored) for pair in shown),
@@ -70,10 +72,14 @@ def completed(
     ]
     found = [one for one in found if after < one[2] <= up_to]
     rows = [row for pair, *_ in found for row in (pair.baseline, pair.candidate) if row is not None]
-    texts = contents(connection, {row.id: row.dialect for row in rows}) if content else {}
+    texts = _texts(connection, rows) if content else {}
     return tuple(
         Completed(_pair(rollout, pair, texts, {}), candidate_id) for pair, candidate_id, _ in found
     )
+
+
+def _texts(connection: Connection, rows: Iterable[Row[Any]]) -> dict[int, Content | None]:
+    return generations.contents(connection, {row.id: row.dialect for row in rows})
 
 
 def _pair(

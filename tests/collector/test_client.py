@@ -261,6 +261,7 @@ def test_generations(client: Client, generations: dict[str, Generation]) -> None
     code = list(client.generations("k4", arm=Arm.CANDIDATE, cohort="code"))
     assert code == expected[4:]
     assert list(client.generations("k4", cohort="none such")) == []
+    assert client.pairs("k4", cohort="none such").pairs == ()
     assert list(client.generations(ODD_NAME)) == [generations["unpaired"]]
 
 

@@ -66,6 +66,18 @@ def test_a_read_scans_no_table(
         assert scans == []
 
 
+@pytest.mark.parametrize("path", ["/api/v1/pairs", "/api/v1/generations", "/api/v1/regressions"])
+def test_a_cohort_of_none_reads_no_generation(
+    path: str, postgres_http: httpx.Client, postgres_engine: Engine
+) -> None:
+    """Whoever looked for one would walk the whole rollout."""
+    seen = watch(postgres_engine)
+    answer = postgres_http.get(path, params={"rollout": "k4", "cohort": "none such"})
+    assert answer.status_code == 200
+    read = [sql for sql, _ in seen if re.search(r"FROM (generation|regression)\b", sql)]
+    assert [sql.split()[1] for sql in read] == ["generation.id"]  # whether there is the rollout
+
+
 @pytest.mark.parametrize("accept", ["application/json", "application/vnd.apache.arrow.stream"])
 @pytest.mark.parametrize("path", READS)
 def test_a_read_on_postgresql_can_find_its_rows_by_an_index(
