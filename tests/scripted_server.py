@@ -197,21 +197,23 @@ async def _serve(script: list[Route]) -> None:
 
 
 def _listener() -> socket.socket:
+    # Named as TCP: asyncio sends small writes at once on such sockets alone, as servers do.
+    kind = {"family": socket.AF_INET, "type": socket.SOCK_STREAM, "proto": socket.IPPROTO_TCP}
     if "kernel" not in sys.argv:
-        return socket.socket()
+        return socket.socket(**kind)
     sys.path.append(str(Path(__file__).resolve().parent.parent))
     from engine_adapter.transport.stamped_socket import StampedSocket
 
     class Listener(StampedSocket):
         def accept(self) -> tuple[socket.socket, Any]:
             number, address = self._accept()  # type: ignore[attr-defined]
-            accepted = StampedSocket(fileno=number)
+            accepted = StampedSocket(**kind, fileno=number)
             accepted.setblocking(False)
             accepted.ask_for_stamps()
             _STAMPED[accepted.getpeername()] = accepted
             return accepted, address
 
-    listener = Listener()
+    listener = Listener(**kind)
     listener.ask_for_stamps()
     return listener
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from engine_adapter.engines.json_fields import within
-from engine_adapter.router.json_members import with_members
+from engine_adapter.router.json_members import with_members, with_new_members
 from engine_adapter.routes import HttpEngineName
 
 
@@ -68,8 +68,14 @@ def ask(
     if field is not None:
         added[field.name] = True
     if added:
-        body = with_members(body.decode(), added).encode()
+        body = _with(body.decode(), document, added).encode()
     return Asked(body=body, usage=usage, member=field.brings if field is not None else None)
+
+
+def _with(text: str, document: Mapping[str, Any], added: Mapping[str, Any]) -> str:  # Any: JSON
+    if any(name in document for name in added):
+        return with_members(text, added)
+    return with_new_members(text, added, empty=not document)  # without a second look at it all
 
 
 def document_of(body: bytes) -> Mapping[str, Any] | None:  # Any: the client's JSON

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from collector.contract import Arm
 from engine_adapter.engines import reader_of
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
@@ -37,6 +38,8 @@ class Attempt:
         )
         self.first = b""
         """The first bytes of the answer's body, as they came."""
+        self._first_at_s: float | None = None
+        """When they came, until a stream's are observed."""
         self.is_whole = False
         """Whether that is all of it."""
         settings = upstream.settings
@@ -65,11 +68,14 @@ class Attempt:
     async def open(self) -> None:
         """Send the request and wait for the answer's first bytes; raises `GenerationError`.
 
-        An answer that is no stream is read whole, unless it is too large.
+        An answer that is no stream is read whole, unless it is too large. A candidate's first
+        bytes are observed at once: where they tell of a failure, the baseline answers.
         """
         try:
             self._answer = await self.upstream.send(self._outgoing)
             await self._begin(self._answer)
+            if self.around.arm is Arm.CANDIDATE:
+                self.observe_first()
         except GenerationError as exc:
             self.upstream.breaker.failed()
             self.seen.error = exc
@@ -85,7 +91,7 @@ class Attempt:
             self.first = await self.read()
             if not self.first:
                 raise GenerationError("stream_truncated", "the stream ended before it began")
-            self.observe(self.first, time.perf_counter())
+            self._first_at_s = time.perf_counter()
             return
         pieces, size = [], 0
         while size <= self._observed_bytes and (data := await answer.read()):
@@ -128,6 +134,12 @@ class Attempt:
         """Return the answer's next bytes, empty at the end; raises `GenerationError`."""
         return await self.answer.read()
 
+    def observe_first(self) -> None:
+        """Take the first bytes of a stream, if that was not done yet."""
+        if self._first_at_s is not None:
+            self.observer.feed(self.first, self._first_at_s)
+            self._first_at_s = None
+
     def observe(self, data: bytes, at_s: float) -> None:
         """Take bytes of the answer that arrived at a reading of `time.perf_counter`."""
         if self.answer.is_stream:
@@ -138,6 +150,7 @@ class Attempt:
         if self._finished:
             return
         self._finished = True
+        self.observe_first()
         if self._answer is not None:
             self._answer.close()
         seen = self.seen

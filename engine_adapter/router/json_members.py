@@ -50,12 +50,15 @@ def with_members(text: str, values: Mapping[str, Any]) -> str:  # Any: JSON
         if member.name in values:
             new = _encode(values[member.name])
             text = text[: member.value_start] + new + text[member.end :]
-    added = [f"{_encode(name)}:{_encode(values[name])}" for name in values if name not in names]
-    if not added:
-        return text
+    added = {name: value for name, value in values.items() if name not in names}
+    return with_new_members(text, added, empty=not present) if added else text
+
+
+def with_new_members(text: str, values: Mapping[str, Any], *, empty: bool) -> str:  # Any: JSON
+    """Return an object, which may be empty, with members at its end that it has none of."""
+    added = ",".join(f"{_encode(name)}:{_encode(value)}" for name, value in values.items())
     end = text.rindex("}")
-    comma = "," if present else ""
-    return f"{text[:end]}{comma}{','.join(added)}{text[end:]}"
+    return f"{text[:end]}{'' if empty else ','}{added}{text[end:]}"
 
 
 def without_members(text: str, unwanted: Callable[[str], bool]) -> str:

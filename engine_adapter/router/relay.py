@@ -63,6 +63,7 @@ async def _events(attempt: Attempt, response: web.StreamResponse) -> None:
     edit, read = attempt.edit, attempt.answer.read
     if first := edit.feed(attempt.first):
         await response.write(first)
+    attempt.observe_first()
     while data := await read():
         at_s = time.perf_counter()
         if out := edit.feed(data):
@@ -90,7 +91,13 @@ async def pass_through(answer: Answer, request: web.BaseRequest) -> web.StreamRe
 
 def response_to(answer: Answer) -> web.StreamResponse:
     """Return a response with the answer's status and headers, its body still to come."""
-    return web.StreamResponse(status=answer.status, headers=headers.of_answer(answer.headers))
+    return _Response(status=answer.status, headers=headers.of_answer(answer.headers))
+
+
+class _Response(web.StreamResponse):
+    """Sends its head with the first bytes of its body, which are there: one packet for two."""
+
+    _send_headers_immediately = False
 
 
 def cut(request: web.BaseRequest) -> None:

@@ -72,9 +72,9 @@ class Deadlines:
 class TimedBody:
     """An answer's body, read piece by piece under its request's deadlines.
 
-    One timer looks after all of a body's pieces: it fires when the first of them would be late,
-    and is set anew for the one that is waited for by then. A timer for each piece would be a sixth
-    of what relaying a stream costs.
+    One timer looks after all pieces but the first: it fires when the earliest of them would be
+    late, and is set anew for the one that is waited for by then. A timer for each piece would be a
+    sixth of what relaying a stream costs.
     """
 
     def __init__(self, content: aiohttp.StreamReader, deadlines: Deadlines) -> None:
@@ -100,7 +100,9 @@ class TimedBody:
             raise failures.of_connection(exc, self._deadlines.url) from exc
         finally:
             self._waiting = False
-        self._begun = True
+        if not self._begun:
+            self._begun = True
+            self.close()  # the timer is for the first piece, which may be given longer than others
         return data
 
     def close(self) -> None:

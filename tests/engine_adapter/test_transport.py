@@ -215,7 +215,7 @@ def test_an_event_beyond_the_limit_is_refused() -> None:
         (events([], end="hang"), Timeouts(first_byte_s=0.1), "first_byte_timeout"),
         (
             events([event(delta({"content": "a"}))], end="hang"),
-            Timeouts(idle_s=0.1),
+            Timeouts(idle_s=0.1, first_byte_s=3600, total_s=3600),
             "idle_timeout",
         ),
         (chat(["a"] * 99, gap_s=0.02), Timeouts(total_s=0.2), "total_timeout"),
@@ -224,6 +224,13 @@ def test_an_event_beyond_the_limit_is_refused() -> None:
 def test_each_phase_has_a_deadline(reply: Reply, timeouts: Timeouts, error_type: str) -> None:
     """Which deadline passed is said."""
     assert failure(reply, timeouts).error_type == error_type
+
+
+def test_a_stream_may_last_longer_than_its_pieces_are_given() -> None:
+    """The time between two pieces counts anew from each."""
+    with running(Route(chat(["a"] * 60, gap_s=0.02))) as server:
+        _, texts = stream(server.url, Timeouts(idle_s=0.6))
+    assert texts == ["a"] * 60
 
 
 def asked(url: str) -> str:

@@ -154,3 +154,16 @@ def test_no_content_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         spans = collected.wait_for(2)
     assert "my-secret" not in caplog.text + str(spans)
     assert "my-answer" not in caplog.text + str(spans)
+
+
+def test_a_head_comes_with_the_first_bytes_of_its_body() -> None:
+    """In one packet: a packet of its own would cost as much as a chunk."""
+    body = b'{"stream":true}'
+    asked = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
+    with (
+        server.running(Route(server.chat(["a word"], ttft_s=0.05))) as upstream,
+        routing(upstream.url, NOBODY) as router,
+    ):
+        head, _, events = raw(router, asked % (len(body), body)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert b"data: " in events
