@@ -70,6 +70,7 @@ def test_documents_of_a_rollout(
                 "pairs": 0,
                 "cohorts": ["chat"],
                 "quality_flagged": 0,
+                "spec_draft_tokens": 10,
             }
         ]
     }
@@ -202,6 +203,7 @@ def test_openapi_describes_every_route_and_resolves(http: httpx.Client) -> None:
         ("/api/v1/rollouts/{rollout}/watches", "get"),
         ("/api/v1/rollouts/{rollout}/watches", "post"),
         ("/api/v1/generations", "get"),
+        ("/api/v1/regressions", "get"),
         ("/api/v1/pairs", "get"),
         ("/api/v1/traces/{trace_id}", "get"),
         ("/api/v1/samples", "get"),

@@ -199,6 +199,7 @@ def test_regressions_come_in_the_order_of_an_index(
         beyond = " AND (change,prompt_id,repeat)>(?,?,?)" if after else ""
         assert plans == [
             f"SEARCH regression USING {index} ({narrowed}{beyond})",
+            "SEARCH regression USING COVERING INDEX (rollout=? AND metric>?)",
             "CO-ROUTINE anon_1",
             f"SEARCH regression USING COVERING INDEX ({narrowed})",
             "SCAN anon_1",
