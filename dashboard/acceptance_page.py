@@ -7,6 +7,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import RolloutOverview
 from dashboard import address, charts, markup, reading, rollout_choice, states, words
+from dashboard.drawing import draw
 from dashboard.rollout_page import narrowed
 from dashboard.sections import acceptance, advice
 from dashboard.source import Source
@@ -60,14 +61,14 @@ def _show_profile(
             if not buckets:
                 st.html(markup.note(f"No usable counts with {unit}."))
                 continue
-            st.altair_chart(charts.by_bucket(buckets, unit), alt=f"Acceptance {title.lower()}")
+            draw(charts.by_bucket(buckets, unit), alt=f"Acceptance {title.lower()}")
             n = sum(bucket.generations for bucket in buckets)
             st.html(markup.note(f"n = {words.counted(n, 'generation')} of the candidate."))
     with columns[-1]:
         st.html(markup.heading("Draft tokens accepted in one verify step"))
         steps = acceptance_profile.per_step(table)
         if steps:
-            st.altair_chart(charts.per_step(steps), alt="Verify steps by tokens accepted")
+            draw(charts.per_step(steps), alt="Verify steps by tokens accepted")
             n = sum(step.steps for step in steps)
             st.html(markup.note(f"n = {words.counted(n, 'verify step')}."))
         else:
@@ -92,7 +93,7 @@ def _show_time(
         return
     table = reading.newest_of(client, reading.stamp(source.address, overview), cohort)
     seen = acceptance_profile.deployments(table)
-    st.altair_chart(charts.over_time(moments, seen), alt=f"Acceptance rate by {step}")
+    draw(charts.over_time(moments, seen), alt=f"Acceptance rate by {step}")
     drafts = sum(moment.draft_tokens for moment in moments)
     st.html(markup.note(f"A point a {step}; n = {words.counted(drafts, 'draft token')}."))
     st.html(markup.note(_deployed(seen)))

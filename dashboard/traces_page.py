@@ -9,6 +9,7 @@ import streamlit as st
 from collector.client import Client, ClientError
 from collector.contract import Finding, Generation, RolloutOverview, Verdict
 from dashboard import address, charts, markup, rollout_choice, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 from dashboard.sections.findings import worst_first
 from dashboard.source import Source
@@ -100,7 +101,7 @@ def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None)
         return
     found = steps(spans)
     st.html(markup.heading(f"Trace {trace_id}: {words.counted(len(found), 'step')}"))
-    st.altair_chart(charts.waterfall(found), alt="Waterfall of the trace's steps")
+    draw(charts.waterfall(found), alt="Waterfall of the trace's steps")
     rows = [_row(place, step) for place, step in enumerate(found, start=1)]
     st.html(markup.table("Steps", _STEPS, rows, fit="cards"))
     stored = next(iter(client.verdicts(overview.rollout, limit=1)), None)

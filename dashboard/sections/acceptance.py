@@ -6,6 +6,7 @@ import streamlit as st
 
 from collector.contract import Acceptance
 from dashboard import charts, markup, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 
 COLUMNS = (
@@ -28,7 +29,7 @@ def show(acceptance: Sequence[Acceptance]) -> None:
             by_cohort, by_position = st.columns(2)
         with by_cohort:
             st.html(markup.heading("By cohort"))
-            st.altair_chart(charts.acceptance_by_cohort(acceptance), alt="Acceptance by cohort")
+            draw(charts.acceptance_by_cohort(acceptance), alt="Acceptance by cohort")
         with by_position:
             st.html(markup.heading("By draft position"))
             _show_positions(acceptance)
@@ -41,7 +42,7 @@ def _show_positions(acceptance: Sequence[Acceptance]) -> None:
     if not any(item.rate_per_pos for item in acceptance):
         st.html(markup.note("Nobody reported counts by position."))
         return
-    st.altair_chart(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
+    draw(charts.acceptance_by_position(acceptance), alt="Acceptance by draft position")
 
 
 def row(item: Acceptance) -> list[Cell]:

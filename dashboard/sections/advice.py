@@ -7,6 +7,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import RolloutOverview
 from dashboard import address, charts, markup, reading, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 from dashboard.source import Source
 from evals.advice.records import Action, Advice, ScopeAdvice
@@ -87,13 +88,13 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
     with columns[0]:
         st.html(markup.heading("Speed-up of a token: predicted and observed"))
         if any(scope.tpot_speedup or scope.predicted_tpot_speedup for scope in whole):
-            st.altair_chart(charts.predicted_observed(whole), alt="Speed-up by cohort")
+            draw(charts.predicted_observed(whole), alt="Speed-up by cohort")
         else:
             st.html(markup.note("Too little to compare: no speed-up was observed or predicted."))
     with columns[1]:
         st.html(markup.heading("By requests in flight"))
         if loads:
-            st.altair_chart(charts.by_load(loads), alt="Speed-up by requests in flight")
+            draw(charts.by_load(loads), alt="Speed-up by requests in flight")
         else:
             st.html(markup.note("One load alone was recorded: nothing to draw by load."))
     if swept is None:
@@ -105,7 +106,7 @@ def _show_charts(scopes: Sequence[ScopeAdvice], found: Advice) -> None:
         )
         return
     st.html(markup.heading(f"k-sweep: {_name(swept)}; {_ACTIONS[swept.action]}"))
-    st.altair_chart(charts.k_sweep(swept), alt="Forecast speed-up by k")
+    draw(charts.k_sweep(swept), alt="Forecast speed-up by k")
     n = words.counted(swept.pairs, "pair")
     seed = f"bootstrap of {found.bootstrap_draws} draws, seed {found.bootstrap_seed}"
     st.html(markup.note(f"n = {n}; limits one-sided 95 %, {seed}."))

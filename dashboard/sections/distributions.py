@@ -5,6 +5,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import Arm, RolloutOverview
 from dashboard import address, charts, markup, reading, words
+from dashboard.drawing import draw
 from dashboard.sections.traffic import WINDOWS, window_start_s
 from dashboard.source import Source
 from evals import distributions
@@ -66,12 +67,12 @@ def _show_curves(curves: tuple[distributions.Curve, ...], title: str) -> None:
         left, right = st.columns(2)
     with left:
         st.html(markup.heading(f"{title}: share of generations that took at most so long"))
-        st.altair_chart(charts.cumulative(curves), alt=f"{title}: cumulative share by arm")
+        draw(charts.cumulative(curves), alt=f"{title}: cumulative share by arm")
         st.html(markup.note(counted))
     with right:
         st.html(markup.heading("Quantile against quantile: below the line the candidate is faster"))
         if {curve.arm for curve in curves} == set(Arm):
-            st.altair_chart(charts.quantiles(curves), alt=f"{title}: quantile against quantile")
+            draw(charts.quantiles(curves), alt=f"{title}: quantile against quantile")
             st.html(markup.note(counted))
         else:
             st.html(markup.note("One arm alone has no counterpart to be drawn against."))
@@ -100,5 +101,5 @@ def _show_changes(
         return
     n = sum(change.pairs for change in changes)
     st.html(markup.heading(f"{words.metric(metric)}: score of the candidate − of the baseline"))
-    st.altair_chart(charts.score_changes(changes), alt="Score differences, pairs by size")
+    draw(charts.score_changes(changes), alt="Score differences, pairs by size")
     st.html(markup.note(f"n = {words.counted(n, 'pair')} with a score on both sides."))

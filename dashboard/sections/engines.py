@@ -7,6 +7,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import EngineSample
 from dashboard import charts, markup, words
+from dashboard.drawing import draw
 
 QUARTER_NS = 15 * 60 * 1_000_000_000
 METRICS: Mapping[str, tuple[str, ...]] = {
@@ -51,7 +52,7 @@ def show(client: Client, now_unix_ns: int) -> None:
     for column, (title, samples) in zip(columns, drawn.items(), strict=True):
         with column:
             st.html(markup.heading(title))
-            st.altair_chart(charts.engine_samples(samples), alt=f"{title} over time")
+            draw(charts.engine_samples(samples), alt=f"{title} over time")
             unit = f", unit {samples[0].unit}" if samples[0].unit else ""
             st.html(markup.note(f"{samples[0].metric}{unit}; n = {words.count(len(samples))}"))
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from collector.contract import Finding, Outcome, Role
 from dashboard import address, charts, markup, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 
 _WORST_FIRST = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
@@ -61,7 +62,7 @@ def show(findings: Sequence[Finding]) -> None:
         drawn = [finding for finding in ordered if finding.unit == unit]
         if drawn:
             st.html(markup.heading(title))
-            st.altair_chart(charts.forest(drawn, unit), alt=f"Forest plot. {title}.")
+            draw(charts.forest(drawn, unit), alt=f"Forest plot. {title}.")
     without = [finding for finding in ordered if finding.estimate is None]
     if without:
         st.html(markup.note("No estimate, so margin alone:"))

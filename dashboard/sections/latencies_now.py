@@ -5,6 +5,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import TimeBucket
 from dashboard import address, charts, markup, words
+from dashboard.drawing import draw
 
 HOUR_S = 3_600
 _METRICS = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "End to end"}
@@ -29,14 +30,14 @@ def show(client: Client, rollout: str, now_unix_ns: int) -> None:
     left, right = st.columns(2)
     with left:
         st.html(markup.heading(f"{_METRICS[metric]} by minute"))
-        st.altair_chart(
+        draw(
             charts.latency_over_time(shown, metric, both=cohort is not None),
             alt=f"{_METRICS[metric]} by minute and arm",
         )
         st.html(markup.note(f"Percentiles of a sketch, within 1 %. {_counted(shown)}"))
     with right:
         st.html(markup.heading("Requests by minute: what the router sends where"))
-        st.altair_chart(charts.requests_over_time(shown), alt="Requests by minute and arm")
+        draw(charts.requests_over_time(shown), alt="Requests by minute and arm")
         st.html(markup.note(_counted(shown)))
 
 

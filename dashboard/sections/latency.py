@@ -6,6 +6,7 @@ import streamlit as st
 
 from collector.contract import Arm, ArmLatency, Finding, Percentiles
 from dashboard import charts, markup, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 
 _FIELDS = (
@@ -37,7 +38,7 @@ def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
     for column, (field, title) in zip(places, _FIELDS, strict=True):
         with column:
             st.html(markup.heading(title))
-            st.altair_chart(charts.latency_range(latency, field), alt=f"{title}, by cohort and arm")
+            draw(charts.latency_range(latency, field), alt=f"{title}, by cohort and arm")
     ratios = {(f.cohort, f.metric, f.stat): f for f in findings}
     rows = [row(item, ratios) for item in latency]
     st.html(markup.table("Latency, exact percentiles (R-7)", columns(), rows))

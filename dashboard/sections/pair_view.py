@@ -14,6 +14,7 @@ from collector.contract import Arm, Content, Generation, Pair, Score
 from collector.span_json import span_to_document
 from dashboard import address, answer_markup, charts, markup, words
 from dashboard.divergence import divergence
+from dashboard.drawing import draw
 from dashboard.messages import answer, messages
 from dashboard.sections import pair_tables
 
@@ -93,7 +94,7 @@ def _show_timelines(pair: Pair) -> None:
     st.html(markup.heading("Timelines"))
     if not sides:
         return
-    st.altair_chart(charts.timelines(sides), alt="Queue, prefill, first token and decoding by arm")
+    draw(charts.timelines(sides), alt="Queue, prefill, first token and decoding by arm")
     st.html(markup.note(" · ".join(_streamed(side) for side in sides)))
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from collector.contract import QualityCounts
 from dashboard import charts, markup, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 
 COLUMNS = (
@@ -26,7 +27,7 @@ def show(quality: Sequence[QualityCounts]) -> None:
     if not quality:
         st.html(markup.note("No metric has scores here. Run “draftgate evaluate” first."))
         return
-    st.altair_chart(charts.wins_and_losses(quality), alt="Losses and wins of the candidate")
+    draw(charts.wins_and_losses(quality), alt="Losses and wins of the candidate")
     st.html(markup.table("Scores, over pairs scored on both sides", COLUMNS, map(row, quality)))
 
 

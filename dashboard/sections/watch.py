@@ -8,6 +8,7 @@ import streamlit as st
 from collector.client import Client
 from collector.contract import StoredWatch, Watch, WatchCell, WatchLook
 from dashboard import charts, markup, words
+from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 
 _COLUMNS = (
@@ -56,7 +57,7 @@ def _show_watch(stored: StoredWatch, zone: ZoneInfo | None) -> None:
     running = [cell for cell in watch.cells if cell.path.n and cell.path.log_e_pass]
     if running:
         st.html(markup.heading("Evidence as it grew: a line that reaches 1 decides its cell"))
-        st.altair_chart(charts.evidence(running), alt="E-values over pairs, by cell")
+        draw(charts.evidence(running), alt="E-values over pairs, by cell")
         n = words.counted(watch.pairs, "pair")
         st.html(markup.note(f"log e ÷ the log e that decides, for a pass and for a fail; n = {n}."))
     st.html(markup.table("Cells", _COLUMNS, map(_row, watch.cells), fit="cards"))
