@@ -54,6 +54,16 @@ AROUND = 96
 """Height of legend, axis and axis title, pixels: the page fits all of a chart into its height."""
 
 
+_LOCALE = {
+    "number": {
+        "decimal": ".",
+        "thousands": words.THIN_SPACE,
+        "grouping": [3],
+        "currency": ["", ""],
+    }
+}
+
+
 def data(rows: Iterable[Row]) -> dict[str, Any]:  # Any: JSON
     """Return rows as inline data, without a data frame and without a look at each by Altair."""
     return {"values": [dict(row) for row in rows]}
@@ -124,7 +134,8 @@ def cycled(values: Sequence[str], n: int) -> list[str]:
 def finished(chart: Layers, *, rows: int | None = None) -> Layers:
     """Return the chart with the height of its rows and without a frame."""
     height = 300 if rows is None else max(rows, 1) * STEP + AROUND
-    styled: Layers = chart.properties(height=height).configure_view(strokeWidth=0)
+    spaced: Layers = chart.properties(height=height).configure(locale=_LOCALE)
+    styled: Layers = spaced.configure_view(strokeWidth=0)
     framed: Layers = styled.configure_axis(
         labelLimit=320, labelFontSize=12, titleFontSize=12, titleFontWeight="normal"
     )
