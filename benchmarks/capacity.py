@@ -106,17 +106,17 @@ def backends(options: argparse.Namespace) -> list[Backend]:
     found = [
         Backend(
             "SQLite",
-            Assumption(200, "µs of CPU a span", where),
+            Assumption(176, "µs of CPU a span", where),
             Assumption(0, "µs of CPU a span", "in the collector's process"),
-            Assumption(2_205, "bytes a span", where),
-            Assumption(5_665, "spans/s", where + "; one collector, and no more are possible"),
+            Assumption(2_281, "bytes a span", where),
+            Assumption(6_117, "spans/s", where + "; one collector, and no more are possible"),
         ),
         Backend(
             "PostgreSQL",
-            Assumption(161, "µs of CPU a span", where),
-            Assumption(54, "µs of CPU a span", where),
-            Assumption(4_066, "bytes a span", where),
-            Assumption(5_406, "spans/s", where + "; one collector on two cores: more is not known"),
+            Assumption(156, "µs of CPU a span", where),
+            Assumption(60, "µs of CPU a span", where),
+            Assumption(4_092, "bytes a span", where),
+            Assumption(5_103, "spans/s", where + "; one collector on two cores: more is not known"),
         ),
     ]
     if options.clickhouse_cpu_us is not None and options.clickhouse_bytes is not None:
@@ -124,7 +124,7 @@ def backends(options: argparse.Namespace) -> list[Backend]:
         found.append(
             Backend(
                 "ClickHouse",
-                Assumption(161, "µs of CPU a span", where + "; PostgreSQL's, insert included"),
+                Assumption(156, "µs of CPU a span", where + "; PostgreSQL's, insert included"),
                 Assumption(options.clickhouse_cpu_us, "µs of CPU a span", given),
                 Assumption(options.clickhouse_bytes, "bytes a span", given),
                 None,
