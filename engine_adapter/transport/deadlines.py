@@ -82,7 +82,7 @@ class TimedBody:
         self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()
         self._idle_s = deadlines.timeouts.idle_s
-        self._due_s = min(deadlines.first_byte_s, deadlines.end_s)
+        self._due_s = deadlines.first_byte_s
         self._begun = False
         self._waiting = False
         self._timer: asyncio.TimerHandle | None = None
@@ -112,14 +112,17 @@ class TimedBody:
             self._timer = None
 
     def _set_timer(self) -> None:
-        self._timer = self._loop.call_at(min(self._due_s, self._deadlines.end_s), self._look)
+        self._timer = self._loop.call_at(self._latest_s(), self._look)
+
+    def _latest_s(self) -> float:
+        return min(self._due_s, self._deadlines.end_s)
 
     def _look(self) -> None:
         """Break off the piece that is late; where none is waited for, the next `read` looks on."""
         self._timer = None
         if not self._waiting:
             return
-        if self._loop.time() < min(self._due_s, self._deadlines.end_s):
+        if self._loop.time() < self._latest_s():
             self._set_timer()
         else:
             self._content.set_exception(self._deadlines.passed(begun=self._begun))

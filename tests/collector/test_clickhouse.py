@@ -1,14 +1,12 @@
 """ClickHouse beside a relational database: no fault changes a count that a reader can see."""
 
 import contextlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chdb_processes import run_steps
 from otlp_bodies import received
 
 from collector.contract import Arm, Generation, Score, encode
@@ -20,7 +18,6 @@ from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.rollups import check, read
 
 GenerationOf = Callable[..., Generation]
-ROOT = Path(__file__).parents[2]
 TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
 
 
@@ -201,21 +198,7 @@ print(store.write(Batch(spans=rows_of(make_generation, range(2, 22)))))
 print(counted(store))
 store.close()
 """
-    urls = (
-        f"sqlite:///{tmp_path / 'draftgate.db'}",
-        f"clickhousedb:///draftgate?interface=chdb&path={tmp_path / 'chdb'}",
-    )
-    done = [
-        subprocess.run(
-            [sys.executable, "-c", script, *urls, step],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            check=False,
-        )
-        for step in ("die", "go on")
-    ]
+    done = run_steps(script, tmp_path, ("die", "go on"))
     assert done[0].returncode == -9, done[0].stderr
     assert done[1].stdout.split("\n")[:3] == ["(10, 5)", "10", "(20, 10)"], done[1].stderr
 

@@ -1,16 +1,14 @@
 """An engine's span and its client's generation: two exports, one generation."""
 
 import contextlib
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chdb_processes import run_steps
 from otlp_bodies import received
 from sqlalchemy import func, select
 
@@ -20,7 +18,6 @@ from collector.store import Batch, Store, generations, prepare, rollouts
 from collector.store.tables import engine_span
 
 GenerationOf = Callable[..., Generation]
-ROOT = Path(__file__).parents[2]
 ENGINE = {
     "gen_ai.latency.time_to_first_token": 0.07,
     "gen_ai.latency.time_in_queue": 0.01,
@@ -146,6 +143,7 @@ from collector.settings import Settings
 from collector.store import Batch, Store, prepare, rollouts
 from collector.store.clickhouse import ClickHouse
 from collector.store.rollups import check
+from chdb_processes import run_steps
 from otlp_bodies import received
 
 place, place_of = sys.argv[3], {"insert": "rollup_delta", "alter": "generation"}
@@ -188,20 +186,6 @@ def test_a_collector_killed_while_it_joins(tmp_path: Path, place: str) -> None:
     Sent again where it was not acknowledged; upkeep does what is left of a join that was.
     """
     pytest.importorskip("chdb")
-    urls = (
-        f"sqlite:///{tmp_path / 'draftgate.db'}",
-        f"clickhousedb:///draftgate?interface=chdb&path={tmp_path / 'chdb'}",
-    )
-    done = [
-        subprocess.run(
-            [sys.executable, "-c", _LATER, *urls, step],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            check=False,
-        )
-        for step in (place, "none")
-    ]
+    done = run_steps(_LATER, tmp_path, (place, "none"))
     assert done[0].returncode == -signal.SIGKILL, done[0].stderr
     assert done[1].stdout == "[] [1, 1] 0.07 0.01 0\n", done[1].stderr

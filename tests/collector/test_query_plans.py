@@ -42,28 +42,35 @@ READS = {
 }
 
 
-@pytest.mark.parametrize("path", READS)
-def test_a_read_scans_no_table(
-    path: str,
+@pytest.fixture
+def sqlite_read(
     database_url: str,
     generation_of: Callable[..., Generation],
     body_of: Callable[[Iterable[Span]], bytes],
-) -> None:
-    """SQLite's plan of every SELECT that the read runs names an index for every table."""
+) -> Iterator[tuple[httpx.Client, Engine]]:
     app = create_app(Settings(database_url=database_url))
     transport = InProcessTransport(app, app.router.lifespan_context(app))
     with httpx.Client(base_url="http://collector", transport=transport) as http:
         fill(http, generation_of, body_of)
-        engine: Engine = app.state.collector.store.engine
-        seen = watch(engine)
-        assert http.get(with_query(path, READS[path])).status_code == 200
-        plans = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
-        assert plans
-        # anon_1 is a subquery's own result, which has no index; the others are read whole, and are
-        # small: a row for each series, each rollout, and each commit since the last fold.
-        whole = "anon_1|series|pair_count|rollup_delta"
-        scans = [line for line in plans if re.match(rf"SCAN (?!{whole}|.*USING .*INDEX)", line)]
-        assert scans == []
+        yield http, app.state.collector.store.engine
+
+
+@pytest.mark.parametrize("path", READS)
+def test_a_read_scans_no_table(
+    path: str,
+    sqlite_read: tuple[httpx.Client, Engine],
+) -> None:
+    """SQLite's plan of every SELECT that the read runs names an index for every table."""
+    http, engine = sqlite_read
+    seen = watch(engine)
+    assert http.get(with_query(path, READS[path])).status_code == 200
+    plans = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
+    assert plans
+    # anon_1 is a subquery's own result, which has no index; the others are read whole, and are
+    # small: a row for each series, each rollout, and each commit since the last fold.
+    whole = "anon_1|series|pair_count|rollup_delta"
+    scans = [line for line in plans if re.match(rf"SCAN (?!{whole}|.*USING .*INDEX)", line)]
+    assert scans == []
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pairs", "/api/v1/generations", "/api/v1/regressions"])
@@ -143,31 +150,25 @@ def postgres_engine(postgres_app: Any, postgres_http: httpx.Client) -> Engine:
 
 
 def test_the_arrow_table_scans_no_table(
-    database_url: str,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
+    sqlite_read: tuple[httpx.Client, Engine],
 ) -> None:
     """The pairs of a whole rollout come in index order, without a sort."""
-    app = create_app(Settings(database_url=database_url))
-    transport = InProcessTransport(app, app.router.lifespan_context(app))
-    with httpx.Client(base_url="http://collector", transport=transport) as http:
-        fill(http, generation_of, body_of)
-        engine: Engine = app.state.collector.store.engine
-        seen = watch(engine)
-        accept = {"Accept": "application/vnd.apache.arrow.stream"}
-        assert http.get("/api/v1/pairs?rollout=k4", headers=accept).status_code == 200
-        by_pair = "ix_generation_rollout_prompt_id_repeat_arm (rollout=? AND prompt_id>?)"
-        found = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
-        assert found == [
-            "SEARCH generation USING COVERING INDEX ix_generation_rollout_id (rollout=?)",
-            "SEARCH generation USING INDEX ix_generation_rollout_id (rollout=? AND id>?)",
-            "SEARCH score USING COVERING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
-            "USE TEMP B-TREE FOR DISTINCT",
-            "SEARCH generation",  # the greatest id
-            f"SEARCH generation USING INDEX {by_pair}",
-            "SEARCH generation USING INTEGER PRIMARY KEY (rowid=?)",
-            "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
-        ]
+    http, engine = sqlite_read
+    seen = watch(engine)
+    accept = {"Accept": "application/vnd.apache.arrow.stream"}
+    assert http.get("/api/v1/pairs?rollout=k4", headers=accept).status_code == 200
+    by_pair = "ix_generation_rollout_prompt_id_repeat_arm (rollout=? AND prompt_id>?)"
+    found = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
+    assert found == [
+        "SEARCH generation USING COVERING INDEX ix_generation_rollout_id (rollout=?)",
+        "SEARCH generation USING INDEX ix_generation_rollout_id (rollout=? AND id>?)",
+        "SEARCH score USING COVERING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
+        "USE TEMP B-TREE FOR DISTINCT",
+        "SEARCH generation",  # the greatest id
+        f"SEARCH generation USING INDEX {by_pair}",
+        "SEARCH generation USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
+    ]
 
 
 @pytest.mark.parametrize("after", [None, "WyItMC41IiwgInAiLCAwXQ"])
@@ -175,35 +176,29 @@ def test_the_arrow_table_scans_no_table(
 def test_regressions_come_in_the_order_of_an_index(
     cohort: str | None,
     after: str | None,
-    database_url: str,
-    generation_of: Callable[..., Generation],
-    body_of: Callable[[Iterable[Span]], bytes],
+    sqlite_read: tuple[httpx.Client, Engine],
 ) -> None:
     """A page of them is the index's next rows, without a sort; so is what is counted."""
-    app = create_app(Settings(database_url=database_url))
-    transport = InProcessTransport(app, app.router.lifespan_context(app))
-    with httpx.Client(base_url="http://collector", transport=transport) as http:
-        fill(http, generation_of, body_of)
-        engine: Engine = app.state.collector.store.engine
-        seen = watch(engine)
-        query = {"rollout": "k4", "cohort": cohort, "after": after}
-        given = {name: value for name, value in query.items() if value is not None}
-        assert http.get("/api/v1/regressions", params=given).status_code == 200
-        of_them = [(sql, values) for sql, values in list(seen) if "FROM regression" in sql]
-        plans = [line for sql, values in of_them for line in plan(engine, sql, values)]
-        fields = "metric_cohort" if cohort else "metric"
-        index = f"INDEX ix_regression_rollout_{fields}_change_prompt_id_repeat"
-        # What is only counted may come in any order.
-        plans = [re.sub(r"COVERING INDEX \S+", "COVERING INDEX", line) for line in plans]
-        narrowed = "rollout=? AND metric=? AND cohort=?" if cohort else "rollout=? AND metric=?"
-        beyond = " AND (change,prompt_id,repeat)>(?,?,?)" if after else ""
-        assert plans == [
-            f"SEARCH regression USING {index} ({narrowed}{beyond})",
-            "SEARCH regression USING COVERING INDEX (rollout=? AND metric>?)",
-            "CO-ROUTINE anon_1",
-            f"SEARCH regression USING COVERING INDEX ({narrowed})",
-            "SCAN anon_1",
-        ]
+    http, engine = sqlite_read
+    seen = watch(engine)
+    query = {"rollout": "k4", "cohort": cohort, "after": after}
+    given = {name: value for name, value in query.items() if value is not None}
+    assert http.get("/api/v1/regressions", params=given).status_code == 200
+    of_them = [(sql, values) for sql, values in list(seen) if "FROM regression" in sql]
+    plans = [line for sql, values in of_them for line in plan(engine, sql, values)]
+    fields = "metric_cohort" if cohort else "metric"
+    index = f"INDEX ix_regression_rollout_{fields}_change_prompt_id_repeat"
+    # What is only counted may come in any order.
+    plans = [re.sub(r"COVERING INDEX \S+", "COVERING INDEX", line) for line in plans]
+    narrowed = "rollout=? AND metric=? AND cohort=?" if cohort else "rollout=? AND metric=?"
+    beyond = " AND (change,prompt_id,repeat)>(?,?,?)" if after else ""
+    assert plans == [
+        f"SEARCH regression USING {index} ({narrowed}{beyond})",
+        "SEARCH regression USING COVERING INDEX (rollout=? AND metric>?)",
+        "CO-ROUTINE anon_1",
+        f"SEARCH regression USING COVERING INDEX ({narrowed})",
+        "SCAN anon_1",
+    ]
 
 
 def fill(
