@@ -89,4 +89,4 @@ def _limit(candidate: tuple[float, float], baseline: tuple[float, float], target
         return -1.0
     if score(candidate, baseline, high) >= target:
         return 1.0
-    return float(brentq(lambda d: score(candidate, baseline, d) - target, low, high, xtol=1e-12))
+    return float(brentq(lambda d: score(candidate, baseline, d) - target, low, high, xtol=1e-15))

@@ -73,7 +73,7 @@ def _limit(gained: float, lost: float, n: float, target: float) -> float:
         return -1.0
     if score(gained, lost, n, high) >= target:
         return 1.0
-    return float(brentq(lambda d: score(gained, lost, n, d) - target, low, high, xtol=1e-12))
+    return float(brentq(lambda d: score(gained, lost, n, d) - target, low, high, xtol=1e-15))
 
 
 def _check_counts(gained: float, lost: float, n: float) -> None:

@@ -57,7 +57,7 @@ def test_equal_arms_of_split_traffic_pass(split_of, evidence_of) -> None:
     assert verdict.outcome is Outcome.PASS
     assert [f.method for f in verdict.findings] == [
         "welch-log-ratio/1",
-        "mover-order-statistics/2",
+        "mover-order-statistics/3",
         "miettinen-nurminen-1985/1",
         "miettinen-nurminen-1985/1",
         "welch-1947/1",

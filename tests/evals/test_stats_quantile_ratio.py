@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, quantile_test
+from scipy.special import bdtrik
+from scipy.stats import beta, quantile_test
 
 from evals.stats import Insufficient, Interval
 from evals.stats.quantile_ratio import (
     METHOD,
-    _binomial_quantile,
+    _order_limit,
     minimum_n,
     quantile_ratio,
     unpaired_quantile_ratio,
@@ -36,22 +37,73 @@ def lognormal(seed: int, n: int, shift: float = 0.0):
     return np.random.default_rng(seed).lognormal(shift, 0.4, n)
 
 
-def test_combines_scipys_one_arm_limits() -> None:
-    """With arms that share nothing, MOVER combines the limits of scipy's quantile test."""
+def test_combines_the_one_arm_limits() -> None:
+    """With arms that share nothing, MOVER combines the limits of each arm."""
     candidate, baseline = lognormal(1, 400), np.sort(lognormal(2, 400))
     candidate = np.sort(candidate)[::-1].copy()  # exceedances never coincide: correlation 0
     found = ratio(candidate, baseline, q=0.5)
     q_c, q_b = np.quantile(candidate, 0.5), np.quantile(baseline, 0.5)
-
-    def one_arm(values, side):
-        tested = quantile_test(values, p=0.5, alternative=side)
-        return tested.confidence_interval(confidence_level=0.95)
-
-    x = math.log(one_arm(candidate, "less").high / q_c)
-    y = math.log(q_b / one_arm(baseline, "greater").low)
+    x = math.log(one_arm(candidate, 0.5, upper=True) / q_c)
+    y = math.log(q_b / one_arm(baseline, 0.5, upper=False))
     assert found.estimate == pytest.approx(q_c / q_b)
     assert found.upper == pytest.approx(q_c / q_b * math.exp(math.hypot(x, y)), rel=1e-12)
     assert (found.n, found.method) == (400, METHOD)
+
+
+def one_arm(values, q, *, upper, draws=None):
+    return _order_limit(np.sort(values), draws or len(values), q, 0.05, upper=upper)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 999), st.integers(60, 900), st.sampled_from([0.5, 0.9, 0.95]))
+def test_a_limit_lies_within_one_rank_of_scipys(seed, n, q) -> None:
+    """Scipy's whole ranks never hold less than the level: the fractional one is just inside."""
+    values = np.sort(lognormal(seed, n))
+    for side, upper in (("less", True), ("greater", False)):
+        tested = quantile_test(values, p=q, alternative=side).confidence_interval(0.95)
+        theirs = np.searchsorted(values, tested.high if upper else tested.low)
+        ours = one_arm(values, q, upper=upper)
+        inner = values[theirs - 1] if upper else values[theirs + 1]
+        low, high = (inner, values[theirs]) if upper else (values[theirs], inner)
+        assert low * (1 - 1e-9) <= ours <= high * (1 + 1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(60, 3000), st.sampled_from([0.5, 0.9, 0.95]), st.sampled_from([0.05, 0.01]))
+def test_the_rank_is_hutsons(n, q, alpha) -> None:
+    """The r-th of n uniform values is Beta(r, n + 1 − r), of which the quantile cuts off α."""
+    ranks = np.exp(np.arange(1, n + 1) * 1e-3)  # the log of a value is its rank
+    for upper, tail in ((True, alpha), (False, 1 - alpha)):
+        limit = _order_limit(ranks, n, q, alpha, upper=upper)
+        if limit is None:  # at 60 draws p95 has no rank at .01
+            assert upper
+            assert q**n > alpha
+            continue
+        rank = math.log(limit) * 1e3
+        assert beta.cdf(q, rank, n + 1 - rank) == pytest.approx(tail, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("q", "n", "least"), [(0.5, 20, 0.04), (0.95, 70, 0.03), (0.95, 200, 0.04), (0.99, 400, 0.03)]
+)
+def test_a_limit_errs_as_often_as_it_says(q, n, least) -> None:
+    """Over 20,000 samples of a long tail: at most .05 and three standard errors, and near it."""
+    values = np.sort(np.random.default_rng(7).standard_exponential((20_000, n)), axis=1)
+    truth = -math.log(1 - q)
+    for upper in (True, False):
+        limits = np.array([_order_limit(row, n, q, 0.05, upper=upper) for row in values])
+        missed = np.mean(limits < truth if upper else limits > truth)
+        assert least < missed < 0.0546
+
+
+def test_beside_an_infinite_value_the_limit_is_safe() -> None:
+    """Between a finite value and a failed request: unbounded above, the finite value below."""
+    values = np.array([1.0] * 80 + [np.inf] * 20)
+    places = [_order_limit(values, 100, 0.73, a, upper=True) for a in (0.5, 0.05, 0.001)]
+    assert places == [1.0, np.inf, np.inf]
+    rank = 1 + bdtrik(0.05, 100, 0.86)
+    assert 80 < rank < 81
+    assert _order_limit(values, 100, 0.86, 0.05, upper=False) == 1.0
 
 
 @pytest.mark.parametrize(("q", "n"), [(0.5, 5), (0.95, 59), (0.99, 299)])
@@ -150,18 +202,14 @@ def test_bad_values_are_refused() -> None:
 
 
 def test_unpaired_arms_share_nothing() -> None:
-    """Arms of different lengths combine scipy's one-arm limits with a correlation of 0."""
+    """Arms of different lengths combine their limits with a correlation of 0."""
     candidate, baseline = lognormal(1, 700), lognormal(2, 400)
     found = unpaired_quantile_ratio(
         candidate, baseline, q=0.9, draws=(700, 400), margin=1.2, bound="max", confidence=0.95
     )
-
-    def one_arm(values, side):
-        return quantile_test(values, p=0.9, alternative=side).confidence_interval(0.95)
-
     q_c, q_b = np.quantile(candidate, 0.9), np.quantile(baseline, 0.9)
-    x = math.log(one_arm(candidate, "less").high / q_c)
-    y = math.log(q_b / one_arm(baseline, "greater").low)
+    x = math.log(one_arm(candidate, 0.9, upper=True) / q_c)
+    y = math.log(q_b / one_arm(baseline, 0.9, upper=False))
     assert isinstance(found, Interval)
     assert found.upper == pytest.approx(q_c / q_b * math.exp(math.hypot(x, y)), rel=1e-12)
     assert found.n == 400
@@ -173,13 +221,6 @@ def test_an_empty_arm_is_insufficient() -> None:
         lognormal(1, 9), np.array([]), q=0.9, draws=(9, 0), margin=1, bound="max", confidence=0.95
     )
     assert found == Insufficient(reason="an arm has no answers", n=0, n_needed=None)
-
-
-@given(st.integers(1, 3000), st.floats(0.01, 0.99), st.floats(1e-6, 1 - 1e-6))
-def test_ranks_are_scipys(n, q, level) -> None:
-    """The fast binomial quantile is scipy's, away from the steps of the distribution."""
-    found = _binomial_quantile(level, n, q)
-    assert found in {int(binom.ppf(x, n, q)) for x in (level * (1 - 1e-9), level * (1 + 1e-9))}
 
 
 @settings(deadline=None, max_examples=40)
