@@ -1,21 +1,131 @@
-"""The `draftgate` command: gathers the sub-commands; the only module that knows every package."""
+"""The `draftgate` command: names every sub-command; the only module that knows every package."""
+
+from importlib import import_module
+from typing import Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
-import collector.cli
-import dashboard.cli
-import demo.cli
-import engine_adapter.cli
-import evals.cli
+COMMANDS = {
+    "run": (
+        "engine_adapter.cli.run",
+        (
+            "Replay a workload on a baseline and a candidate route, and send each generation as a"
+            " span."
+        ),
+    ),
+    "check": (
+        "engine_adapter.cli.check",
+        "Ask both routes what they are, and say what would spoil their comparison.",
+    ),
+    "sweep": (
+        "engine_adapter.cli.sweep",
+        "Run a rollout for every k and concurrency, each stored under a name of its own.",
+    ),
+    "route": (
+        "engine_adapter.cli.route",
+        "Mirror, split or switch off a candidate's traffic, behind one OpenAI-compatible address.",
+    ),
+    "switch": (
+        "engine_adapter.cli.switch",
+        "Set a rollout's switch, or show it with its audit log, newest first.",
+    ),
+    "promote": (
+        "engine_adapter.cli.promote",
+        "Let the candidate have the next step of the ramp, which a newer passing verdict allows.",
+    ),
+    "drill": (
+        "engine_adapter.cli.drill",
+        (
+            "Set the switch off under live traffic, time the last candidate request, and set it on"
+            " again."
+        ),
+    ),
+    "serve": ("collector.cli", "Receive OTLP and serve the API, until interrupted."),
+    "db": ("collector.db_cli", "Look after the database."),
+    "keys": ("collector.keys_cli", "Look after API keys."),
+    "export": (
+        "collector.export_cli",
+        "Write a rollout's generations with their scores to a file.",
+    ),
+    "evaluate": (
+        "evals.cli.evaluate",
+        "Score the answers of a rollout that have no score yet.",
+    ),
+    "gate": (
+        "evals.cli.gate",
+        (
+            "Decide whether a rollout may be released: exit 0 pass, 1 fail, 2 unusable, 3"
+            " inconclusive."
+        ),
+    ),
+    "verify": (
+        "evals.cli.gate",
+        "Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.",
+    ),
+    "watch": (
+        "evals.cli.watch",
+        "Judge a rollout while traffic flows; proven harm sets its switch off.",
+    ),
+    "advise": (
+        "evals.cli.advise",
+        "Say where speculation pays: keep it, change k, or disable it, by cohort and load.",
+    ),
+    "audit": (
+        "evals.cli.audit",
+        (
+            "Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3 too few"
+            " tokens."
+        ),
+    ),
+    "import": (
+        "evals.cli.import_",
+        "Write a public data set, or a log of OpenAI requests, as a workload.",
+    ),
+    "dashboard": ("dashboard.cli", "Serve the dashboard until Ctrl-C."),
+    "demo": (
+        "demo.cli",
+        "Judge three candidates on real models: a good one, a broken one, and too little evidence.",
+    ),
+}
+"""Each sub-command's module, whose `app` has it, and its line in the list of commands.
+
+The lines stand here so that help needs no module: all of them together take seconds to import.
+"""
+
+
+def load(name: str) -> Any:  # a click command, which typer carries a copy of
+    """Return the command of the name, or the group of commands, imported by now."""
+    found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
+    return getattr(found, "commands", {}).get(name, found)
+
+
+class _OnDemand(TyperGroup):
+    """Lists the commands by their lines alone, and imports the one that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=line))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name is not None else found, rest
+
 
 app = typer.Typer(
     name="draftgate",
     help="Prove, or disprove, that speculative decoding made serving faster and answers no worse.",
+    cls=_OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for _package in (engine_adapter.cli, collector.cli, evals.cli, dashboard.cli, demo.cli):
-    app.add_typer(_package.app)
+
+
+@app.callback()
+def draftgate() -> None:
+    """Prove, or disprove, that speculative decoding made serving faster and answers no worse."""
 
 
 def main() -> None:

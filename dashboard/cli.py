@@ -13,7 +13,7 @@ from collector.client import Client, ClientError
 from dashboard import server, source
 from dashboard.errors import DashboardError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

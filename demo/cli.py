@@ -19,14 +19,14 @@ from dashboard.errors import DashboardError
 from demo.collector_process import CollectorStartError, running
 from demo.story import FULL_PAIRS, THIN_PAIRS, Candidate, candidates
 from engine_adapter import rollout_file
-from engine_adapter.cli import replay_with_progress
+from engine_adapter.cli.run import replay_with_progress
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from evals import policy, report, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _ERRORS = (AdapterError, EvalsError, ClientError, CollectorStartError, DashboardError)
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
+import draftgate
 from collector.client import Client
 from collector.contract import attributes
 from demo.collector_process import running
+from draftgate import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -19,8 +20,7 @@ DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield every sub-command with its full name."""
-    top = typer.main.get_command(import_module("draftgate").app)
-    waiting: list[tuple[str, Any]] = [("draftgate", top)]
+    waiting: list[tuple[str, Any]] = [(f"draftgate {n}", draftgate.load(n)) for n in COMMANDS]
     while waiting:
         name, command = waiting.pop()
         if hasattr(command, "commands"):

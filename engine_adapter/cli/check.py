@@ -15,9 +15,12 @@ from engine_adapter.errors import AdapterError
 from engine_adapter.preflight import Finding, Severity, examine
 from engine_adapter.server_process import both_serving
 
+app = typer.Typer(add_completion=False)
+
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
+@app.command()
 def check(
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     *,

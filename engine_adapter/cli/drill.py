@@ -19,7 +19,10 @@ from engine_adapter.cli.options import (
 from engine_adapter.router.drill import BOUND_S, Drilled
 from engine_adapter.router.drill import drill as measure
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def drill(  # one argument an option
     rollout: RolloutName,
     router: Annotated[str, typer.Option(help="Address, such as http://localhost:8080.")],

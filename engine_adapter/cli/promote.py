@@ -17,7 +17,10 @@ from engine_adapter.cli.options import (
 from engine_adapter.errors import PromotionError, RoutesFileError
 from engine_adapter.router import ramp, routes_file
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def promote(  # one argument an option
     rollout: RolloutName,
     *,

@@ -17,9 +17,12 @@ from engine_adapter.router.routes_file import CollectorSection, Listen, Routes
 from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings
 
+app = typer.Typer(add_completion=False)
+
 _FIRST_ANSWER_S = 3.0
 
 
+@app.command()
 def route(
     file: Annotated[Path, typer.Argument(help="The routes file (YAML).")],
     collector: Annotated[

@@ -26,7 +26,10 @@ from engine_adapter.replay import RunCounts, Step, replay
 from engine_adapter.rollout_file import CollectorAddress, Rollout
 from engine_adapter.server_process import both_serving
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def run(
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     collector: Annotated[

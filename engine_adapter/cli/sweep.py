@@ -19,7 +19,10 @@ from engine_adapter.rollout_file import CollectorAddress, Rollout
 from engine_adapter.sweep import Configuration, Plan
 from engine_adapter.sweep_table import Row
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command()
 def sweep(  # an option each
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     k: Annotated[str, typer.Option(help="Draft tokens a step, as 0,2,4; 0 is an A/A control.")],

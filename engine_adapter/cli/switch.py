@@ -16,9 +16,12 @@ from engine_adapter.cli.options import (
     usable,
 )
 
+app = typer.Typer(add_completion=False)
+
 _SHOWN = 10
 
 
+@app.command()
 def switch(
     rollout: RolloutName,
     state: Annotated[

@@ -12,7 +12,7 @@ from evals.advice import report as advice_report
 from evals.advice import router
 from evals.cli.options import Collector, Database, Rollout, open_client, usable
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command()

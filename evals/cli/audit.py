@@ -13,7 +13,7 @@ from evals.lossless.sampled_answers import ENOUGH_TOKENS, Audited, audit
 from evals.lossless.sampling_audit import ALARM
 from evals.rollouts import require
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command("audit")

@@ -25,7 +25,7 @@ from evals.evaluation.scoring import Choice
 from evals.evaluation.tally import EvaluationCounts
 from evals.rollouts import require
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _INTERRUPTED = 130
 

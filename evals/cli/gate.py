@@ -29,7 +29,7 @@ from evals.report_formats import FORMATS
 from evals.source import load_pairs
 from evals.watch.explain import explained
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 class Format(StrEnum):

@@ -10,7 +10,7 @@ from evals.errors import ImportFileError
 from evals.importing import file
 from evals.importing.formats import FORMATS
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 _SHOWN = 5
 

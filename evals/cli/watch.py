@@ -29,7 +29,7 @@ from evals.watch.screen import line, screen
 from evals.watch.verdict import to_verdict
 from evals.watch.watcher import Seen, Watcher
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 Show = Callable[[Seen | None, str | None], None]
 """Called with the newest state, none before the first, and what keeps it from going on."""
 

@@ -13,14 +13,13 @@ from typing import Any
 import httpx
 import kubernetes_validate
 import pytest
-import typer.main
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import draftgate
 from collector.app import create_app
 from collector.asgi_transport import InProcessTransport
 from collector.settings import Settings
-from draftgate import app as draftgate
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -82,10 +81,10 @@ def known_variables() -> set[str]:
 
 def test_every_command_that_is_deployed_is_one() -> None:
     """Each container's arguments are read by the command line, every option and value of them."""
-    top = typer.main.get_command(draftgate)
     seen = set()
     for where, arguments, _ in containers():
-        command, rest, name = top, list(map(str, arguments)), "draftgate"
+        name, *rest = map(str, arguments)
+        command = draftgate.load(name)
         while hasattr(command, "commands") and rest[0] in command.commands:
             name, command, rest = rest[0], command.commands[rest[0]], rest[1:]
         assert not hasattr(command, "commands"), f"{where}: {rest[0]} is no command"

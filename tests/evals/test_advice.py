@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Speculation
+from draftgate import app
 from evals import advice
 from evals.advice.records import Action
-from evals.cli import app
 
 BASE_S, TTFT_S, TOKENS = 0.010, 0.05, 61
 POLICY = """

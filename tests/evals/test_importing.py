@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from draftgate import app
 from engine_adapter import workload
-from evals.cli import app
 from evals.evaluators import TaskCompletion
 from evals.evaluators.code import sandbox
 

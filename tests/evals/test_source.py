@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Outcome, Speculation, Verdict, from_document
+from draftgate import app
 from evals import policy, source
-from evals.cli import app
 from evals.errors import SourceError
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.tally import EvaluationCounts

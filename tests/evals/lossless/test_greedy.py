@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Outcome
+from draftgate import app
 from evals import bundle, policy
-from evals.cli import app
 from evals.gate import decide
 from evals.gate.lossless_cells import lossless_findings
 from evals.lossless.greedy import Compared, compare, confirm, gap_noise, ulp
