@@ -1,10 +1,11 @@
-"""A bundle written here is judged the same, byte for byte, by other Pythons and their libraries."""
+"""A bundle written here is judged the same, byte for byte, by other Pythons and processors."""
 
 import json
 import subprocess
 import zipfile
 from pathlib import Path
 
+import arm64_machine
 import pytest
 import python_environments
 
@@ -65,13 +66,25 @@ def test_another_python_gives_the_same_verdict(version: str, bundles: list[Path]
     if interpreter is None:
         pytest.skip(f"no other Python {version} on the PATH or under pyenv")
     python = python_environments.with_draftgate(version, interpreter)
-    command = [str(python.with_name("draftgate")), "verify"]
     for path in bundles:
-        done = subprocess.run(
-            [*command, str(path)], cwd=path.parent, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout == f"{path}: the same verdict, byte for byte\n"
+        judged_the_same([str(python.with_name("draftgate")), "verify", str(path)], path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_another_processor_gives_the_same_verdict(bundles: list[Path]) -> None:
+    """By an emulated 64-bit ARM machine, whose libraries add and find roots in other ways."""
+    missing = arm64_machine.missing()
+    if missing is not None:
+        pytest.skip(missing)
+    for path in bundles[:2]:  # those with every kind of cell
+        judged_the_same(arm64_machine.command("verify", str(path)), path)
+
+
+def judged_the_same(command: list[str], path: Path) -> None:
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{path}: the same verdict, byte for byte\n"
 
 
 def test_the_bundles_hold_what_could_differ(bundles: list[Path]) -> None:

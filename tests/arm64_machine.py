@@ -1,0 +1,89 @@
+"""A 64-bit ARM machine, emulated: Debian's Python for it, and the checkout with PyPI's wheels.
+
+Debian's packages and qemu are fetched and unpacked in the user's cache; nothing is installed and
+no root is needed. Run this file to make it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "arm64"
+_UNUSED = ("altair", "streamlit")  # the dashboard's, and large
+_GLIBCS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
+
+
+def missing() -> str | None:
+    """Return why there can be no such machine here, or `None`."""
+    return None if shutil.which("apt-get") else "no apt-get to fetch Debian's packages with"
+
+
+def command(*arguments: str) -> list[str]:
+    """Return what runs the checkout's `draftgate` on it; makes the machine where it is not yet."""
+    ready = CACHE / ".ready"
+    if not ready.exists():
+        shutil.rmtree(CACHE, ignore_errors=True)
+        _unpack("qemu-user-static", None, CACHE / "qemu")
+        _unpack("python3", "arm64", CACHE / "root")
+        _install_wheels()
+        ready.touch()
+    paths = f"{CACHE / 'wheels'}:{ROOT}"
+    return [*_python("-E", f"PYTHONPATH={paths}"), "-m", "draftgate", *arguments]
+
+
+def _python(*options: str) -> list[str]:
+    qemu = CACHE / "qemu" / "usr" / "bin" / "qemu-aarch64-static"
+    root = CACHE / "root"
+    return [str(qemu), "-L", str(root), *options, str(root / "usr" / "bin" / "python3")]
+
+
+def _unpack(package: str, architecture: str | None, target: Path) -> None:
+    """Fetch a package and what it needs, by lists of its own, and unpack all of it."""
+    apt = target.with_name(f"{target.name}-apt")
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (apt / folder).mkdir(parents=True)
+    (apt / "status").touch()
+    settings = {
+        "Dir::State": apt / "state",
+        "Dir::State::status": apt / "status",
+        "Dir::Cache": apt / "cache",
+        "APT::Sandbox::User": "root",
+        "Debug::NoLocking": "1",
+    } | ({"APT::Architecture": architecture} if architecture else {})
+    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    if architecture:
+        options += ["-o", f"APT::Architectures::={architecture}"]
+    _run("apt-get", *options, "update")
+    _run(
+        "apt-get", *options, "install", "-y", "--download-only", "--no-install-recommends", package
+    )
+    target.mkdir()
+    for deb in sorted((apt / "cache" / "archives").glob("*.deb")):
+        _run("dpkg", "-x", str(deb), str(target))
+    shutil.rmtree(apt)
+
+
+def _install_wheels() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    version = _run(*_python(), "-c", asked).strip()
+    platforms = [word for glibc in _GLIBCS for word in ("--platform", f"{glibc}_aarch64")]
+    options = ("--quiet", "--only-binary=:all:", "--python-version", version, *platforms)
+    target = ("--target", str(CACHE / "wheels"))
+    wanted = [name for name in project["dependencies"] if not name.startswith(_UNUSED)]
+    _run(sys.executable, "-m", "pip", "install", *options, *target, *wanted)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.stdout.write(" ".join(command("--help")) + "\n")
