@@ -282,19 +282,35 @@ static PyObject *read_value(Slice in, int form, Outcome *outcome) {
     return NULL;
 }
 
-static int keep_rest(Reading *reading, Slice sent) {
-    uint8_t head[11];
-    int length = 0;
+#define MAX_HEAD 11
+
+/* Write what stands before an attribute in a `Span` message, and return its length. */
+static Py_ssize_t write_head(Slice sent, uint8_t *head) {
+    Py_ssize_t length = 0;
     uint64_t size = (uint64_t)size_of(sent);
     head[length++] = 9 << 3 | BYTES;
     for (; size >= 0x80; size >>= 7) head[length++] = (uint8_t)(size | 0x80);
     head[length++] = (uint8_t)size;
-    return append(&reading->rest, head, length) && append(&reading->rest, sent.at, size_of(sent));
+    return length;
 }
 
-static int keep_text(Reading *reading, PyObject *name, PyObject *value, PyObject *sent) {
-    return PyDict_SetItem(reading->text, name, value) == 0 &&
-           PyDict_SetItem(reading->text_sent, name, sent) == 0;
+static int keep_rest(Reading *reading, Slice sent) {
+    uint8_t head[MAX_HEAD];
+    return append(&reading->rest, head, write_head(sent, head)) &&
+           append(&reading->rest, sent.at, size_of(sent));
+}
+
+static int keep_text(Reading *reading, PyObject *name, PyObject *value, Slice sent) {
+    uint8_t head[MAX_HEAD];
+    Py_ssize_t length = write_head(sent, head);
+    PyObject *raw = PyBytes_FromStringAndSize(NULL, length + size_of(sent));
+    if (raw == NULL) return 0;
+    memcpy(PyBytes_AS_STRING(raw), head, (size_t)length);
+    memcpy(PyBytes_AS_STRING(raw) + length, sent.at, (size_t)size_of(sent));
+    int kept = PyDict_SetItem(reading->text, name, value) == 0 &&
+               PyDict_SetItem(reading->text_sent, name, raw) == 0;
+    Py_DECREF(raw);
+    return kept;
 }
 
 static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
@@ -323,7 +339,7 @@ static Outcome read_in_python(SpanReader *self, Reading *reading, Slice sent) {
     outcome = FAILED;
     if (field != Py_None && PyDict_SetItem(reading->fields, field, field_value) < 0) goto end;
     if (fact != Py_None && PyList_Append(reading->facts, fact) < 0) goto end;
-    if (is_text ? keep_text(reading, key_name, value, raw) : keep_rest(reading, sent))
+    if (is_text ? keep_text(reading, key_name, value, sent) : keep_rest(reading, sent))
         outcome = DONE;
 end:
     Py_XDECREF(read);
@@ -350,9 +366,7 @@ static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
     if (outcome == DONE) {
         int kept;
         if (key->form == FORM_TEXT) {
-            PyObject *raw = to_bytes(sent);
-            kept = raw != NULL && keep_text(reading, key->name, value, raw);
-            Py_XDECREF(raw);
+            kept = keep_text(reading, key->name, value, sent);
         } else {
             kept = keep_rest(reading, sent);
             if (kept && key->form != FORM_IGNORED)
