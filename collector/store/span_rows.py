@@ -71,6 +71,7 @@ def prepare(
 ) -> tuple[SpanRows, ...]:
     """Return the rows of the spans, with what the policy keeps of their text.
 
+    Takes what was received: the fields of generations become their rows.
     Raises `OtlpError` where an attribute, event or link is garbled or nested too deeply.
     """
     # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
