@@ -1,4 +1,4 @@
-"""Compiles the reader of trace bodies, and the laws, while the package is built or installed.
+"""Compiles what every span passes (reader, laws, columns) while the package is built or installed.
 
 Without a compiler the package is the same and reads more slowly: it says so when it serves.
 """
@@ -12,11 +12,15 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SOURCES = (Path("collector/otlp/_span_reader.c"), Path("collector/contract/_laws.c"))
+_SOURCES = (
+    Path("collector/otlp/_span_reader.c"),
+    Path("collector/contract/_laws.c"),
+    Path("collector/store/rollups/_columns.c"),
+)
 
 
 class ExtensionsBuildHook(BuildHookInterface[Any]):
-    """Builds `collector.otlp._span_reader` and `collector.contract._laws` in place."""
+    """Builds each of the sources as a module in its place."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # hatchling's
         """Compile, and put what came of it into the wheel."""

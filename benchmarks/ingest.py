@@ -7,6 +7,7 @@ last one. Figures are medians; the last thing printed is one JSON document.
 
     python benchmarks/ingest.py --database postgresql --batches 40
     python benchmarks/ingest.py --prefill 5000000
+    python benchmarks/ingest.py --file /data/filled-by-reads.db --repetitions 1
     python benchmarks/ingest.py --spans-a-trace 8 --peer phoenix --peer mlflow --batches 8
     python benchmarks/ingest.py --peer x=http://127.0.0.1:{port}/v1/traces --peer-start "x {port}"
 """
@@ -81,6 +82,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--gzip", action="store_true", help="compress bodies, as exporters may")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--prefill", type=int, default=0, help="spans stored before measuring")
+    parser.add_argument("--file", type=Path, help="an SQLite file to go on with, and write to")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
     parser.add_argument("--peer", action="append", default=[], help="phoenix, mlflow or NAME=URL")
     parser.add_argument("--peer-start", help="starts the peer that is named by its URL")
@@ -90,7 +92,8 @@ def arguments() -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> dict[str, Target]:
     """Return the servers to measure, ours first."""
-    ours = partial(draftgate, database=options.database, user=options.as_user)
+    file = options.file and options.file.expanduser().absolute()
+    ours = partial(draftgate, database=options.database, user=options.as_user, file=file)
     targets: dict[str, Target] = {f"draftgate-{options.database}": ours}
     folder = options.peers_folder.expanduser().absolute()
     for peer in options.peer:
@@ -127,6 +130,9 @@ def measure(target: Target, folder: Path, options: argparse.Namespace, *, seed: 
     spans = options.batch * options.batches
     with target(folder) as server:
         prefilled = prefill(server, options, seed=1000 + seed)
+        if options.file and server.stored is not None:
+            prefilled = server.stored()
+            seed += prefilled  # what was sent to the file before must not be sent again
         plan = plan_of(server, options, batches=options.batches, seed=seed, spans_before=0)
         with sender(plan) as sending, Memory(lambda: processes(server)) as memory:
             before = {name: cpu_s(list_()) for name, list_ in server.processes.items()}
@@ -220,7 +226,11 @@ def document(options: argparse.Namespace, runs: dict[str, list[Measured]]) -> di
     """Return the medians with what they were measured on."""
     return {
         "benchmark": "ingest",
-        "options": {name: value for name, value in vars(options).items() if name[:4] != "peer"},
+        "options": {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in vars(options).items()
+            if name[:4] != "peer"
+        },
         "machine": {
             "processor": platform.processor() or platform.machine(),
             "cores": os.cpu_count(),

@@ -58,13 +58,19 @@ Target = Callable[[Path], AbstractContextManager[Running]]
 
 
 @contextmanager
-def draftgate(folder: Path, *, database: str, user: str | None = None) -> Iterator[Running]:
-    """Serve a fresh database: `sqlite`, or `postgresql` in a private, durable cluster."""
+def draftgate(
+    folder: Path, *, database: str, user: str | None = None, file: Path | None = None
+) -> Iterator[Running]:
+    """Serve a fresh database: `sqlite`, or `postgresql` in a private, durable cluster.
+
+    An SQLite `file` is gone on with.
+    """
     postgres: AbstractContextManager[Postgres | None] = nullcontext()
     if database == "postgresql":
         postgres = server(folder, durable=True, user=user)
     with postgres as cluster:
-        url = cluster.url if cluster else f"sqlite:///{folder / 'draftgate.db'}"
+        path = file or folder / "draftgate.db"
+        url = cluster.url if cluster else f"sqlite:///{path}"
         with collector(url, folder / "draftgate.log") as (address, process):
             processes: dict[str, Callable[[], list[psutil.Process]]] = {
                 "server": lambda: family(process.pid)
@@ -76,7 +82,7 @@ def draftgate(folder: Path, *, database: str, user: str | None = None) -> Iterat
                 processes=processes,
                 stored=lambda: stored_spans(url),
                 shows=lambda id_: found(f"{address}/api/v1/traces/{id_}"),
-                size_bytes=cluster.size_bytes if cluster else lambda: _size(folder),
+                size_bytes=cluster.size_bytes if cluster else lambda: _size(path),
                 database_url=url,
                 headers={},
             )
@@ -207,8 +213,8 @@ def size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob("draftgate.db*"))
+def _size(database: Path) -> int:
+    return sum(file.stat().st_size for file in database.parent.glob(f"{database.name}*"))
 
 
 def _clean_environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-/* Sees whether a generation surely breaks no law, and writes lists of counts.
+/* Sees whether a generation surely breaks no law, and makes its row.
  *
  * It decides nothing that `conservation` does not decide: it says yes where every law is seen to hold
  * on plain numbers, and leaves all else (a law that is broken, a number of another type or beyond
@@ -25,8 +25,12 @@ static const char *const names[] = {
     "retries", "stream_chunks"};
 #define NAMES (sizeof names / sizeof *names)
 
+enum { ARM, ARM_VALUE, COUNTS_USABLE, DIALECT, STOP_SEQUENCES, FINISH_REASONS, DIMS, QUALITY, ROW_NAMES };
+static const char *const row_names[] = {"arm", "_value_", "counts_usable", "dialect", "stop_sequences",
+                                        "finish_reasons", "dims", "quality"};
+
 typedef struct {
-    PyObject *names[NAMES];
+    PyObject *names[NAMES], *row_names[ROW_NAMES];
 } State;
 
 typedef struct {
@@ -119,20 +123,26 @@ static int times_hold(PyObject *const *values) {
     return ttft >= 0 && ttft <= (double)(end - start) / 1e9 + ROUNDING_S;
 }
 
-static PyObject *surely_hold(PyObject *module, PyObject *fields) {
-    State *state = PyModule_GetState(module);
-    PyObject *values[NAMES];
-    if (!PyDict_CheckExact(fields)) Py_RETURN_FALSE;
+/* Say whether every law is seen to hold, and what the fields have under `names`, borrowed; -1 where
+ * an exception is set. */
+static int hold(const State *state, PyObject *fields, PyObject **values) {
+    if (!PyDict_CheckExact(fields)) return 0;
     for (size_t i = 0; i < NAMES; i++) {
-        values[i] = PyDict_GetItemWithError(fields, state->names[i]);  /* borrowed */
-        if (values[i] == NULL && PyErr_Occurred()) return NULL;
+        values[i] = PyDict_GetItemWithError(fields, state->names[i]);
+        if (values[i] == NULL && PyErr_Occurred()) return -1;
     }
-    int hold = times_hold(values) && counts_hold(values);
-    for (size_t i = FIRST_NOT_NEGATIVE; hold && i < NAMES; i++) {
+    int all = times_hold(values) && counts_hold(values);
+    for (size_t i = FIRST_NOT_NEGATIVE; all && i < NAMES; i++) {
         double number;
-        hold = values[i] == NULL || (read_number(values[i], &number) && number >= 0);
+        all = values[i] == NULL || (read_number(values[i], &number) && number >= 0);
     }
-    return PyBool_FromLong(hold);
+    return all;
+}
+
+static PyObject *surely_hold(PyObject *module, PyObject *fields) {
+    PyObject *values[NAMES];
+    int all = hold(PyModule_GetState(module), fields, values);
+    return all < 0 ? NULL : PyBool_FromLong(all);
 }
 
 static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
@@ -154,8 +164,51 @@ static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
     return PyUnicode_FromStringAndSize(text, length);
 }
 
+/* Put `made`, which is stolen and may be NULL, under a name; -1 where an exception is set. */
+static int put(PyObject *row, PyObject *name, PyObject *made) {
+    int result = made == NULL ? -1 : PyDict_SetItem(row, name, made);
+    Py_XDECREF(made);
+    return result;
+}
+
+/* Put what `with` makes of the value under a name in its place; 1 where there is none. */
+static int replace(PyObject *row, PyObject *name, PyObject *with) {
+    PyObject *value = PyDict_GetItemWithError(row, name);
+    if (value == NULL) return PyErr_Occurred() ? -1 : 1;
+    return put(row, name, PyObject_CallOneArg(with, value));
+}
+
+static PyObject *make_row(PyObject *module, PyObject *args) {
+    State *state = PyModule_GetState(module);
+    PyObject *row, *dialect, *dump_strings, *values[NAMES];
+    if (!PyArg_ParseTuple(args, "OOO", &row, &dialect, &dump_strings)) return NULL;
+    int all = hold(state, row, values);
+    if (all <= 0) return all < 0 ? NULL : Py_NewRef(Py_False);
+    for (int i = DIMS; i <= QUALITY; i++) {
+        int has = PyDict_Contains(row, state->row_names[i]);
+        if (has) return has < 0 ? NULL : Py_NewRef(Py_False);
+    }
+    int usable = values[DRAFTED] != NULL && values[ACCEPTED] != NULL;
+    for (int i = HISTOGRAM; i <= ACCEPTED_PER_POS; i++)
+        if (values[i] != NULL && put(row, state->names[i], dump_counts(module, values[i])) < 0)
+            return NULL;
+    for (int i = STOP_SEQUENCES; i <= FINISH_REASONS; i++)
+        if (replace(row, state->row_names[i], dump_strings) < 0) return NULL;
+    PyObject *arm = PyDict_GetItemWithError(row, state->row_names[ARM]);
+    if (arm == NULL && PyErr_Occurred()) return NULL;
+    if (arm != NULL && put(row, state->row_names[ARM],
+                           PyObject_GetAttr(arm, state->row_names[ARM_VALUE])) < 0)
+        return NULL;
+    if (PyDict_SetItem(row, state->row_names[DIALECT], dialect) < 0 ||
+        PyDict_SetItem(row, state->row_names[COUNTS_USABLE], usable ? Py_True : Py_False) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
+}
+
 static int execute(PyObject *module) {
     State *state = PyModule_GetState(module);
+    for (size_t i = 0; i < ROW_NAMES; i++)
+        if ((state->row_names[i] = PyUnicode_InternFromString(row_names[i])) == NULL) return -1;
     for (size_t i = 0; i < NAMES; i++)
         if ((state->names[i] = PyUnicode_InternFromString(names[i])) == NULL) return -1;
     return 0;
@@ -164,6 +217,7 @@ static int execute(PyObject *module) {
 static int clear(PyObject *module) {
     State *state = PyModule_GetState(module);
     for (size_t i = 0; state != NULL && i < NAMES; i++) Py_CLEAR(state->names[i]);
+    for (size_t i = 0; state != NULL && i < ROW_NAMES; i++) Py_CLEAR(state->row_names[i]);
     return 0;
 }
 
@@ -174,6 +228,8 @@ static PyMethodDef functions[] = {
      "Say whether a generation's flat fields are seen to break no law."},
     {"dump_counts", dump_counts, METH_O,
      "Return a tuple of counts as a JSON list, or None where it holds anything else."},
+    {"make_row", make_row, METH_VARARGS,
+     "Make a generation's flat fields its row, where they are seen to break no law; else say no."},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};

@@ -20,6 +20,8 @@ enum form { FORM_OTHER, FORM_IGNORED, FORM_TEXT, FORM_STRING, FORM_NAME, FORM_IN
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };  /* protobuf's wire types */
 
 #define MAX_NAME 255  /* as collector.contract.names has it */
+#define MOST_GUESSES 64
+#define LONGEST_REMEMBERED 128 /* bytes: longer values do not come twice */
 #define TRACE_ID_BYTES 16
 #define SPAN_ID_BYTES 8
 
@@ -38,9 +40,11 @@ typedef struct {
 /* One attribute's key, known. */
 typedef struct {
     PyObject_HEAD
-    PyObject *name, *field;
+    PyObject *bytes, *name, *field;
     int form;
     uint64_t last_span;  /* the span that it was last seen on: a key may come once a span */
+    /* What came of it last, for most attributes are those of the span before; NULL at first. */
+    PyObject *last_sent, *last_made;
 } Key;
 
 typedef struct {
@@ -49,6 +53,8 @@ typedef struct {
     PyObject *keys;  /* dict: key's bytes to Key */
     PyTypeObject *key_type;
     uint64_t span;
+    Key *guesses[MOST_GUESSES]; /* borrowed from `keys`: those of the last span, in their order */
+    int attribute;              /* of the span that is read: which one comes next */
 } SpanReader;
 
 /* Bytes that are put together. */
@@ -165,8 +171,12 @@ static PyObject *contents(const Buffer *buffer) {
 
 static void Key_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(((Key *)self)->name);
-    Py_XDECREF(((Key *)self)->field);
+    Key *key = (Key *)self;
+    Py_XDECREF(key->bytes);
+    Py_XDECREF(key->name);
+    Py_XDECREF(key->field);
+    Py_XDECREF(key->last_sent);
+    Py_XDECREF(key->last_made);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -185,10 +195,12 @@ static Key *learn(SpanReader *self, PyObject *bytes, PyObject *name) {
         key = PyObject_New(Key, self->key_type);
         if (key != NULL) {
             PyUnicode_InternInPlace(&name);
+            key->bytes = Py_NewRef(bytes);
             key->name = Py_NewRef(name);
             key->field = Py_NewRef(field);
             key->form = form;
             key->last_span = 0;
+            key->last_sent = key->last_made = NULL;
             int failed = PyDict_SetItem(self->keys, bytes, (PyObject *)key) < 0;
             Py_DECREF(key);  /* the dict holds it */
             if (failed) key = NULL;
@@ -199,8 +211,22 @@ static Key *learn(SpanReader *self, PyObject *bytes, PyObject *name) {
     return key;
 }
 
+static int is_same(PyObject *bytes, Slice sent) {
+    return PyBytes_GET_SIZE(bytes) == size_of(sent) &&
+           memcmp(PyBytes_AS_STRING(bytes), sent.at, (size_t)size_of(sent)) == 0;
+}
+
+static Key *look_up(SpanReader *self, Slice sent, Outcome *outcome);
+
 /* Return what is known of the key, borrowed, or NULL with what came of it. */
 static Key *key_of(SpanReader *self, Slice sent, Outcome *outcome) {
+    if (self->attribute >= MOST_GUESSES) return look_up(self, sent, outcome);
+    Key **guess = &self->guesses[self->attribute++];
+    if (*guess == NULL || !is_same((*guess)->bytes, sent)) *guess = look_up(self, sent, outcome);
+    return *guess;
+}
+
+static Key *look_up(SpanReader *self, Slice sent, Outcome *outcome) {
     PyObject *bytes = to_bytes(sent);
     *outcome = FAILED;
     if (bytes == NULL) return NULL;
@@ -214,6 +240,21 @@ static Key *key_of(SpanReader *self, Slice sent, Outcome *outcome) {
     }
     Py_DECREF(bytes);
     return key;
+}
+
+/* Return what was made of the same bytes last time, or NULL. */
+static PyObject *remembered(const Key *key, Slice sent) {
+    if (key->last_sent == NULL || !is_same(key->last_sent, sent)) return NULL;
+    return Py_NewRef(key->last_made);
+}
+
+static int remember(Key *key, Slice sent, PyObject *made) {
+    if (size_of(sent) > LONGEST_REMEMBERED) return 1;
+    PyObject *bytes = to_bytes(sent);
+    if (bytes == NULL) return 0;
+    Py_XSETREF(key->last_sent, bytes);
+    Py_XSETREF(key->last_made, Py_NewRef(made));
+    return 1;
 }
 
 /* ---- attributes ---- */
@@ -282,19 +323,35 @@ static PyObject *read_value(Slice in, int form, Outcome *outcome) {
     return NULL;
 }
 
-static int keep_rest(Reading *reading, Slice sent) {
-    uint8_t head[11];
-    int length = 0;
+#define MAX_HEAD 11
+
+/* Write what stands before an attribute in a `Span` message, and return its length. */
+static Py_ssize_t write_head(Slice sent, uint8_t *head) {
+    Py_ssize_t length = 0;
     uint64_t size = (uint64_t)size_of(sent);
     head[length++] = 9 << 3 | BYTES;
     for (; size >= 0x80; size >>= 7) head[length++] = (uint8_t)(size | 0x80);
     head[length++] = (uint8_t)size;
-    return append(&reading->rest, head, length) && append(&reading->rest, sent.at, size_of(sent));
+    return length;
 }
 
-static int keep_text(Reading *reading, PyObject *name, PyObject *value, PyObject *sent) {
-    return PyDict_SetItem(reading->text, name, value) == 0 &&
-           PyDict_SetItem(reading->text_sent, name, sent) == 0;
+static int keep_rest(Reading *reading, Slice sent) {
+    uint8_t head[MAX_HEAD];
+    return append(&reading->rest, head, write_head(sent, head)) &&
+           append(&reading->rest, sent.at, size_of(sent));
+}
+
+static int keep_text(Reading *reading, PyObject *name, PyObject *value, Slice sent) {
+    uint8_t head[MAX_HEAD];
+    Py_ssize_t length = write_head(sent, head);
+    PyObject *raw = PyBytes_FromStringAndSize(NULL, length + size_of(sent));
+    if (raw == NULL) return 0;
+    memcpy(PyBytes_AS_STRING(raw), head, (size_t)length);
+    memcpy(PyBytes_AS_STRING(raw) + length, sent.at, (size_t)size_of(sent));
+    int kept = PyDict_SetItem(reading->text, name, value) == 0 &&
+               PyDict_SetItem(reading->text_sent, name, raw) == 0;
+    Py_DECREF(raw);
+    return kept;
 }
 
 static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
@@ -303,32 +360,63 @@ static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
     return PyList_Append(reading->keys, key->name) == 0 ? DONE : FAILED;
 }
 
-/* Keep what Python makes of an attribute. */
-static Outcome read_in_python(SpanReader *self, Reading *reading, Slice sent) {
-    PyObject *key_name, *value, *field, *field_value, *fact;
-    int is_text;
-    Outcome outcome = FAILED;
+static PyObject *ask_python(SpanReader *self, Slice sent) {
     PyObject *raw = to_bytes(sent);
     PyObject *read = raw == NULL ? NULL : PyObject_CallOneArg(self->read_attribute, raw);
-    if (read == NULL || !PyArg_ParseTuple(read, "UOpOOO", &key_name, &value, &is_text, &field,
-                                          &field_value, &fact))
-        goto end;
-    Py_ssize_t length;
-    const char *utf8 = PyUnicode_AsUTF8AndSize(key_name, &length);
-    if (utf8 == NULL) goto end;
-    Key *key = key_of(self, (Slice){(const uint8_t *)utf8, (const uint8_t *)utf8 + length}, &outcome);
-    if (key == NULL) goto end;
-    outcome = mark(self, reading, key);
-    if (outcome != DONE) goto end;
-    outcome = FAILED;
-    if (field != Py_None && PyDict_SetItem(reading->fields, field, field_value) < 0) goto end;
-    if (fact != Py_None && PyList_Append(reading->facts, fact) < 0) goto end;
-    if (is_text ? keep_text(reading, key_name, value, raw) : keep_rest(reading, sent))
-        outcome = DONE;
-end:
-    Py_XDECREF(read);
     Py_XDECREF(raw);
+    return read;
+}
+
+/* Keep what Python made of an attribute; `key` is NULL where it is not known yet. */
+static Outcome keep_read(SpanReader *self, Reading *reading, Key *key, Slice sent, PyObject *read) {
+    PyObject *key_name, *value, *field, *field_value, *fact;
+    int is_text;
+    Outcome outcome;
+    if (!PyArg_ParseTuple(read, "UOpOOO", &key_name, &value, &is_text, &field, &field_value, &fact))
+        return FAILED;
+    if (key == NULL) {
+        Py_ssize_t length;
+        const uint8_t *utf8 = (const uint8_t *)PyUnicode_AsUTF8AndSize(key_name, &length);
+        if (utf8 == NULL) return FAILED;
+        key = look_up(self, (Slice){utf8, utf8 + length}, &outcome);
+        if (key == NULL) return outcome;
+    }
+    outcome = mark(self, reading, key);
+    if (outcome != DONE) return outcome;
+    if (field != Py_None && PyDict_SetItem(reading->fields, field, field_value) < 0) return FAILED;
+    if (fact != Py_None && PyList_Append(reading->facts, fact) < 0) return FAILED;
+    int kept = is_text ? keep_text(reading, key_name, value, sent) : keep_rest(reading, sent);
+    return kept ? DONE : FAILED;
+}
+
+/* Keep what Python makes of an attribute whose key may be known. */
+static Outcome read_in_python(SpanReader *self, Reading *reading, Key *key, Slice sent) {
+    PyObject *read = key == NULL ? NULL : remembered(key, sent);
+    if (read == NULL) {
+        read = ask_python(self, sent);
+        if (read == NULL) return FAILED;
+        if (key != NULL && key->form == FORM_OTHER && !remember(key, sent, read)) {
+            Py_DECREF(read);
+            return FAILED;
+        }
+    }
+    Outcome outcome = keep_read(self, reading, key, sent, read);
+    Py_DECREF(read);
     return outcome;
+}
+
+/* Return what `read_value` does: of short strings, the last one again where it is the same. */
+static PyObject *read_again(Key *key, Slice sent, Outcome *outcome) {
+    if (key->form != FORM_STRING && key->form != FORM_NAME)
+        return read_value(sent, key->form, outcome);
+    PyObject *value = remembered(key, sent);
+    if (value != NULL) return value;
+    value = read_value(sent, key->form, outcome);
+    if (value != NULL && !remember(key, sent, value)) {
+        *outcome = FAILED;
+        Py_CLEAR(value);
+    }
+    return value;
 }
 
 /* Keep a `KeyValue` message. */
@@ -339,20 +427,18 @@ static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
     if (!read_field(&in, &name) || name.number != 1 || name.type != BYTES ||
         !read_field(&in, &any_value) || any_value.number != 2 || any_value.type != BYTES ||
         in.at != in.end)
-        return read_in_python(self, reading, sent);
+        return read_in_python(self, reading, NULL, sent);
     Key *key = key_of(self, name.bytes, &outcome);
     if (key == NULL) return outcome;
-    if (key->form == FORM_OTHER) return read_in_python(self, reading, sent);
-    PyObject *value = read_value(any_value.bytes, key->form, &outcome);
+    if (key->form == FORM_OTHER) return read_in_python(self, reading, key, sent);
+    PyObject *value = read_again(key, any_value.bytes, &outcome);
     if (value == NULL)
-        return outcome == UNUSUAL ? read_in_python(self, reading, sent) : FAILED;
+        return outcome == UNUSUAL ? read_in_python(self, reading, NULL, sent) : FAILED;
     outcome = mark(self, reading, key);
     if (outcome == DONE) {
         int kept;
         if (key->form == FORM_TEXT) {
-            PyObject *raw = to_bytes(sent);
-            kept = raw != NULL && keep_text(reading, key->name, value, raw);
-            Py_XDECREF(raw);
+            kept = keep_text(reading, key->name, value, sent);
         } else {
             kept = keep_rest(reading, sent);
             if (kept && key->form != FORM_IGNORED)
@@ -522,6 +608,7 @@ static Outcome read_span(SpanReader *self, Slice in, PyObject *scope, PyObject *
     Field field;
     Outcome outcome = FAILED;
     self->span++;
+    self->attribute = 0;
     if (!reading.fields || !reading.facts || !reading.text || !reading.text_sent || !reading.keys)
         goto end;
     outcome = DONE;
@@ -638,7 +725,9 @@ static PyObject *SpanReader_read(PyObject *object, PyObject *body) {
 }
 
 static PyObject *SpanReader_forget(PyObject *object, PyObject *Py_UNUSED(ignored)) {
-    PyDict_Clear(((SpanReader *)object)->keys);
+    SpanReader *self = (SpanReader *)object;
+    memset(self->guesses, 0, sizeof self->guesses);
+    PyDict_Clear(self->keys);
     Py_RETURN_NONE;
 }
 

@@ -20,8 +20,10 @@ from collector.otlp import wire
 from collector.otlp.values import read_attribute, read_attributes
 
 MAX_UNIX_NS: Final = 2**63 - 1
-_KINDS: Final[Mapping[int, str]] = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
-_STATUSES: Final[Mapping[int, SpanStatus]] = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
+KINDS: Final[Mapping[int, str]] = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
+"""By OTLP's numbers; all others are internal."""
+STATUSES: Final[Mapping[int, SpanStatus]] = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
+"""By OTLP's numbers; all others are unset."""
 
 
 class Resource(NamedTuple):
@@ -42,7 +44,7 @@ class Attributes(NamedTuple):
     text: dict[str, AttributeValue]
     """The values of those that hold text."""
     text_sent: dict[str, bytes]
-    """Those that hold text, as sent."""
+    """Those that hold text, as sent: each a `Span` message of one attribute."""
     keys: list[str]
     """Those of all."""
     rest: bytes
@@ -50,8 +52,8 @@ class Attributes(NamedTuple):
 
     def values(self) -> dict[str, AttributeValue]:
         """Return every attribute's value."""
-        sent = (*wire.Span.FromString(self.rest).attributes, *self.text_sent.values())
-        return dict(map(read_attribute, sent))
+        sent = b"".join((self.rest, *self.text_sent.values()))
+        return dict(map(read_attribute, wire.Span.FromString(sent).attributes))
 
 
 class ReceivedSpan(NamedTuple):
@@ -76,12 +78,12 @@ class ReceivedSpan(NamedTuple):
     @property
     def kind(self) -> str:
         """As in `Span`."""
-        return _KINDS.get(self.kind_number, "internal")
+        return KINDS.get(self.kind_number, "internal")
 
     @property
     def status(self) -> SpanStatus:
         """As in `Span`."""
-        return _STATUSES.get(self.status_code, SpanStatus.UNSET)
+        return STATUSES.get(self.status_code, SpanStatus.UNSET)
 
     def span(self) -> Span:
         """Return the span, decoded; raises `OtlpError` where an event or link is garbled."""

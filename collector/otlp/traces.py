@@ -103,10 +103,14 @@ def _attributes(sent: Sequence[bytes]) -> Attributes:
         fields={f.field: f.field_value for f, _ in read.values() if f.field is not None},
         facts=[f.fact for f, _ in read.values() if f.fact is not None],
         text={f.key: f.value for f, _ in read.values() if f.is_text},
-        text_sent={f.key: raw for f, raw in read.values() if f.is_text},
+        text_sent={f.key: _as_span([raw]) for f, raw in read.values() if f.is_text},
         keys=list(read),
-        rest=wire.Span(attributes=rest).SerializeToString(),
+        rest=_as_span(rest),
     )
+
+
+def _as_span(attributes: Sequence[bytes]) -> bytes:
+    return wire.Span(attributes=attributes).SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def _rewrite_ids(document: otlp_body.JsonObject) -> None:

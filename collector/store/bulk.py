@@ -33,6 +33,13 @@ class Bulk(Protocol):
         """Insert the rows whose primary key is not there yet, and return how many they were."""
 
 
+class RelationalBulk(Bulk, Protocol):
+    """That of a database with transactions and keys."""
+
+    def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert the rows whose primary key is not there yet: dozens, of which few are new."""
+
+
 class SqliteBulk:
     """Tuples straight to the driver.
 
@@ -62,6 +69,10 @@ class SqliteBulk:
         """Insert the rows whose primary key is not there yet, and return how many they were."""
         sql = _insert_sql(table, columns) + " ON CONFLICT DO NOTHING"
         return self._connection.exec_driver_sql(sql, list(rows)).rowcount
+
+    def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert the rows whose primary key is not there yet: dozens, of which few are new."""
+        self.insert_new(table, columns, rows)
 
 
 class PostgresBulk:
@@ -96,6 +107,13 @@ class PostgresBulk:
                 "ON CONFLICT DO NOTHING"
             )
             return int(cursor.rowcount)
+
+    def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
+        """Insert the rows whose primary key is not there yet: dozens, of which few are new."""
+        names, marks = ", ".join(columns), ", ".join(["%s"] * len(columns))
+        sql = f"INSERT INTO {table.name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  # names are ours
+        with self._driver.cursor() as cursor:
+            cursor.executemany(sql, _storable(rows))
 
     def _copy(self, name: str, like: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """Copy rows into a table whose columns are of the types that `like` has.
@@ -135,7 +153,7 @@ def _type_of(column: Column[Any]) -> str:
     return _POSTGRES_TYPES[type(column.type)]
 
 
-def of(connection: Connection) -> Bulk:
+def of(connection: Connection) -> RelationalBulk:
     """Return how the connection's database takes rows."""
     if connection.dialect.name == "postgresql":
         return PostgresBulk(connection)

@@ -1,6 +1,7 @@
 """Generations to rows and back."""
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -10,12 +11,20 @@ from collector.contract import Arm, Content, Fields, Generation, unflatten, usab
 from collector.contract.fields import NAMES
 
 try:
-    from collector.contract._laws import dump_counts
+    from collector.contract._laws import dump_counts, make_row
 except ImportError:  # there was no compiler when this was installed
 
     def dump_counts(values: tuple[int, ...]) -> str | None:  # noqa: ARG001  # as the compiled one
         """Return nothing: the caller knows another way."""
         return None
+
+    def make_row(
+        fields: Fields,  # noqa: ARG001  # as the compiled one has them
+        dialect: str,  # noqa: ARG001
+        dump_strings: Callable[[tuple[str, ...]], str],  # noqa: ARG001
+    ) -> bool:
+        """Say that no row was made: the caller knows another way."""
+        return False
 
 
 LISTS: Final = (
@@ -34,6 +43,15 @@ _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", "
 
 Row = dict[str, Any]
 """Values by column, without the columns that are NULL; Any: each of its column's type."""
+
+
+def make_lawful(fields: Fields, dialect: str) -> bool:
+    """Make of a generation's fields, in place, what `to_row` returns, where they need no flag.
+
+    Says no, and changes nothing, where a law may be broken or has been judged already: laws and row
+    take one look at the fields then, and nothing is made twice.
+    """
+    return make_row(fields, dialect, _dump_strings)
 
 
 def to_row(fields: Fields, dialect: str) -> Row:

@@ -7,8 +7,8 @@ and the file of a dictionary is never changed, only a further one added.
 """
 
 import threading
-from collections.abc import Iterable
-from functools import cache, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,8 +39,7 @@ _TEXT_OPTIONS: Final = {
     int(zstd.CompressionParameter.min_match): 6,
     1002: 1,  # ZSTD_c_literalCompressionMode, always; the binding has no name for it
 }
-_ATTRIBUTES: Final = 9
-"""The field of a `Span` message."""
+_WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME
 
 
 class Payload(NamedTuple):
@@ -51,18 +50,21 @@ class Payload(NamedTuple):
     links: tuple[SpanLink, ...]
 
 
-def pack(attributes: bytes, others: bytes, content: ContentPolicy) -> bytes:
-    """Return the payload of a span from two `Span` messages: of attributes, and of all else.
+def pack(spans: Iterable[tuple[bytes, bytes]], content: ContentPolicy) -> list[bytes]:
+    """Return the payload of each span from two `Span` messages: of attributes, and of all else.
 
     Raises `OtlpError` where an event or a link is garbled or nested too deeply.
     """
     # One message after the other is both in one.
-    return _codecs().pack_payload(attributes + _kept_others(others, content))
+    return _codecs().pack_payloads(
+        attributes + _kept_others(others, content) if others else attributes
+        for attributes, others in spans
+    )
 
 
 def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
-    message = wire.Span.FromString(others) if others else None
-    if message is None or not (message.events or message.links):
+    message = wire.Span.FromString(others)
+    if not (message.events or message.links):
         return others
     events = [_kept(raw, trace_pb2.Span.Event, read_event(raw), content) for raw in message.events]
     links = [_kept(raw, trace_pb2.Span.Link, read_link(raw), content) for raw in message.links]
@@ -94,20 +96,15 @@ def unpack(payload: bytes) -> Payload:
     )
 
 
-def pack_attributes(attributes: Iterable[bytes]) -> bytes:
-    """Return `KeyValue` messages as one compressed value."""
-    return _codecs().pack(b"".join([_head_of(len(raw)) + raw for raw in attributes]))
+def attribute(name: str, value: AttributeValue) -> bytes:
+    """Return a `Span` message of one attribute."""
+    raw = write_attribute(name, value).SerializeToString()
+    return wire.Span(attributes=[raw]).SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
-@lru_cache(maxsize=16_384)
-def _head_of(length: int) -> bytes:
-    """Return what stands before an attribute of this many bytes in a `Span` message."""
-    head = bytearray((_ATTRIBUTES << 3 | 2,))
-    while length >= 0x80:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    head.append(length)
-    return bytes(head)
+def pack_texts(texts: Iterable[Sequence[bytes]]) -> list[bytes | None]:
+    """Return the text of each span, of `Span` messages, compressed; None where it has none."""
+    return _codecs().pack_texts(texts)
 
 
 def pack_resource(raw: bytes) -> bytes:
@@ -122,7 +119,7 @@ def unpack_resource(packed: bytes) -> dict[str, AttributeValue]:
 
 
 def unpack_attributes(packed: bytes) -> dict[str, AttributeValue]:
-    """Return the attributes that `pack_attributes` was given."""
+    """Return the attributes of a text that `pack_texts` was given."""
     kept = trace_pb2.Span.FromString(_codecs().unpack(packed))
     return read_attributes(kept.attributes)
 
@@ -135,11 +132,16 @@ class _Codecs(threading.local):
         self._payload = zstd.ZstdCompressor(options=_OPTIONS, zstd_dict=self._dictionary)
         self._plain = zstd.ZstdCompressor(options=_TEXT_OPTIONS)
 
-    def pack_payload(self, data: bytes) -> bytes:
-        return self._payload.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+    def pack_payloads(self, payloads: Iterable[bytes]) -> list[bytes]:
+        compress = self._payload.compress
+        return [compress(data, _WHOLE) for data in payloads]
+
+    def pack_texts(self, texts: Iterable[Sequence[bytes]]) -> list[bytes | None]:
+        compress = self._plain.compress
+        return [compress(b"".join(parts), _WHOLE) if parts else None for parts in texts]
 
     def pack(self, data: bytes) -> bytes:
-        return self._plain.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
+        return self._plain.compress(data, _WHOLE)
 
     def unpack(self, packed: bytes) -> bytes:
         return zstd.decompress(packed, self._dictionary)

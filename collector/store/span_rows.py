@@ -1,20 +1,20 @@
 """Spans to the rows that they are stored as, made before the writer's turn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from collector.content import DROP, ContentPolicy
 from collector.contract import (
     Decoded,
     Fact,
+    FactKind,
     Score,
     SpanStatus,
     assemble,
     interpret_resource,
 )
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
-from collector.otlp.received import Attributes, ReceivedSpan
-from collector.otlp.values import write_attribute
+from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
 from collector.store import digests, generation_rows, payload
 
 COLUMNS = (
@@ -32,6 +32,9 @@ COLUMNS = (
     "resource_id",
     "payload",
 )
+_STATUSES: Final = {code: status.value for code, status in STATUSES.items()}
+_UNSET: Final = SpanStatus.UNSET.value
+_FAILED: Final = frozenset(code for code, status in STATUSES.items() if status is SpanStatus.ERROR)
 _LOOKED_AT_TOGETHER: Final = 8
 """Spans: most hold nothing to replace, and where one does the others are looked at again."""
 
@@ -68,6 +71,7 @@ def prepare(
 ) -> tuple[SpanRows, ...]:
     """Return the rows of the spans, with what the policy keeps of their text.
 
+    Takes what was received: the fields of generations become their rows.
     Raises `OtlpError` where an attribute, event or link is garbled or nested too deeply.
     """
     # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
@@ -77,8 +81,8 @@ def prepare(
         _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
     ]
     kept = _kept_texts([item.attributes for item in received], content)
-    texts = [payload.pack_attributes(raws) if raws else None for raws in kept]
-    payloads = [payload.pack(item.attributes.rest, item.others, content) for item in received]
+    texts = payload.pack_texts(kept)
+    payloads = payload.pack([(item.attributes.rest, item.others) for item in received], content)
     return tuple(
         SpanRows((*_columns(item, content), sender.row.id, packed), sender.row, text, *meaning)
         for item, sender, meaning, text, packed in zip(
@@ -92,6 +96,8 @@ class _Sender(NamedTuple):
 
     row: ResourceRow
     facts: tuple[Fact, ...]
+    fields: Mapping[str, Any] | None
+    """What the facts come to, where they are fields alone; Any: each of its field's own type."""
 
 
 class _Meaning(NamedTuple):
@@ -106,24 +112,34 @@ class _Meaning(NamedTuple):
 def _senders(received: Sequence[ReceivedSpan]) -> list[_Sender]:
     """Return each span's sender; spans of one resource share the object."""
     known = {id(item.resource): item.resource for item in received}
-    senders = {
-        id_: _Sender(
-            ResourceRow(digests.id_of(resource.raw), payload.pack_resource(resource.raw)),
-            interpret_resource(resource.attributes),
-        )
-        for id_, resource in known.items()
-    }
+    senders = {id_: _sender(resource) for id_, resource in known.items()}
     return [senders[id(item.resource)] for item in received]
+
+
+def _sender(resource: Resource) -> _Sender:
+    facts = interpret_resource(resource.attributes)
+    plain = all(fact.kind is FactKind.FIELD for fact in facts)
+    return _Sender(
+        ResourceRow(digests.id_of(resource.raw), payload.pack_resource(resource.raw)),
+        facts,
+        {fact.name: fact.value for fact in facts} if plain else None,
+    )
 
 
 def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> _Meaning:
     attributes = received.attributes
-    if is_contract(attributes.fields.get("operation"), attributes.keys):
+    fields = attributes.fields
+    if is_contract(fields.get("operation"), attributes.keys):
         # The short way to what `recognise` says of such a span.
-        fields = attributes.fields
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
-        failed = received.status is SpanStatus.ERROR
+        failed = received.status_code in _FAILED
+        if not (failed or attributes.facts or sender.fields is None):
+            fields.update(sender.fields)
+            if generation_rows.make_lawful(fields, DRAFTGATE.name):
+                fields["trace_id"] = received.trace_id
+                fields["span_id"] = received.span_id
+                return _Meaning(fields)
         decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
         return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
     span = received.span()
@@ -150,17 +166,19 @@ def _as_rows(
 
 def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
     """Return the values of `COLUMNS` from the trace id to the scope's name; Any: as there."""
+    # Taken apart at once: every span passes here, and each name looked up takes its time.
+    trace_id, span_id, parent_id, name, kind, start, end, code, message, scope, *_ = received
     return (
-        received.trace_id,
-        received.span_id,
-        received.parent_span_id,
-        received.name,
-        received.kind,
-        received.start_unix_ns,
-        received.end_unix_ns,
-        received.status.value,
-        content.apply_message(received.status_message),
-        received.scope_name,
+        trace_id,
+        span_id,
+        parent_id,
+        name,
+        KINDS.get(kind, "internal"),
+        start,
+        end,
+        _STATUSES.get(code, _UNSET),
+        None if message is None else content.apply_message(message),
+        scope,
     )
 
 
@@ -182,8 +200,6 @@ def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:
     if not text or not content.captures:
         return []
     return [
-        sent[name]
-        if value is text[name] or value == text[name]
-        else write_attribute(name, value).SerializeToString()
+        sent[name] if value is text[name] or value == text[name] else payload.attribute(name, value)
         for name, value in content.apply(text).items()
     ]

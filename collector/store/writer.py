@@ -16,6 +16,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
 from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables
 from collector.store.batch import Batch
+from collector.store.bulk import Bulk
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.rollups.state import Packed
@@ -36,8 +37,9 @@ class Writer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._bulk = bulk.of(connection)
-        self._samples = self._bulk
+        self._relational = bulk.of(connection)
+        self._bulk: Bulk = self._relational
+        self._samples: Bulk = self._relational
         self._insert = _INSERTS[connection.dialect.name]
 
     def write(self, batch: Batch) -> int:
@@ -118,10 +120,8 @@ class Writer:
         return kept
 
     def _insert_resources(self, resources: Iterable[span_rows.ResourceRow]) -> None:
-        self._connection.execute(
-            self._insert(tables.resource).on_conflict_do_nothing(index_elements=["id"]),
-            [row._asdict() for row in dict.fromkeys(resources)],
-        )
+        rows = list(dict.fromkeys(resources))
+        self._relational.insert_few_new(tables.resource, span_rows.ResourceRow._fields, rows)
 
     def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
         if not added:
@@ -136,10 +136,8 @@ class Writer:
     def _insert_series(self, added: Iterable[deltas.Series]) -> dict[deltas.Series, int]:
         """Insert the series that are new, and return the ids of all."""
         ids = {series: series.id for series in dict.fromkeys(added)}
-        self._connection.execute(
-            self._insert(tables.series).on_conflict_do_nothing(index_elements=["id"]),
-            [{"id": id_, **series._asdict()} for series, id_ in ids.items()],
-        )
+        rows = [(id_, *series) for series, id_ in ids.items()]
+        self._relational.insert_few_new(tables.series, ("id", *deltas.Series._fields), rows)
         return ids
 
     def _write_scores(self, scores: Sequence[Score]) -> None:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from collector.contract import Generation, Speculation, conservation, counts_usable, violations
+from collector.contract import (
+    Arm,
+    Generation,
+    Speculation,
+    conservation,
+    counts_usable,
+    violations,
+)
 from collector.contract.fields import flatten
 from collector.store import generation_rows
 
@@ -122,3 +129,34 @@ def test_counts_are_written_as_json(counts: tuple[int, ...]) -> None:
     assert generation_rows.dump_counts((0, 7, 2**63 - 1)) == f"[0,7,{2**63 - 1}]"
     written = generation_rows.dump_counts(counts)
     assert written in (None, json.dumps(counts, separators=(",", ":")))
+
+
+ROW_FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "arm": st.sampled_from(Arm),
+        "stop_sequences": st.lists(st.text(max_size=3), max_size=3).map(tuple),
+        "finish_reasons": st.just(("stop",)),
+        "dims": st.just({"a": "b"}),
+        "quality": st.just(("counts:negative",)),
+        "cohort": st.text(max_size=3),
+    },
+)
+LAWFUL_FIELDS = flatten(generation(LAWFUL, ttft_s=0.5))
+
+
+@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
+@settings(max_examples=500, deadline=None)
+@given(FIELDS | st.just(LAWFUL_FIELDS), ROW_FIELDS)
+@example(LAWFUL_FIELDS, {})
+def test_a_row_is_made_at_once_or_not_at_all(fields: dict[str, Any], more: dict[str, Any]) -> None:
+    """The compiled maker of rows makes those of lawful generations, and leaves others untouched."""
+    assert generation_rows.make_lawful(LAWFUL_FIELDS.copy(), "draftgate")
+    given_ = fields | more
+    made = given_.copy()
+    if generation_rows.make_lawful(made, "draftgate"):
+        assert conservation.broken_laws(given_) == ()
+        assert made == generation_rows.to_row(given_, "draftgate")
+        assert {type(value) for value in made.values()} <= {str, int, float, bool}
+    else:
+        assert made == given_

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.store.rollups import state
+from collector.store.rollups import columns, state
 
 NAN = math.nan
 NO_COUNTS = (0,) * len(state.COUNTS)
@@ -88,3 +88,44 @@ def test_zero_and_the_extremes_have_bins() -> None:
     assert found.quantile("ttft_s", 0) == 0.0
     assert found.quantile("ttft_s", 1) == 1e15
     assert found.moments["ttft_s"].n == 3
+
+
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "count": st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.text(max_size=2),
+        "beyond": st.integers(0, 2**65),
+        "time": st.floats() | st.integers(-(2**63), 2**63 - 1),
+        "other": st.text(max_size=2),
+    },
+)
+
+
+@pytest.mark.skipif(columns._columns is None, reason="no compiler when this was installed")
+@settings(deadline=None, max_examples=200)
+@given(st.lists(ROWS, max_size=6), st.booleans())
+def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bool) -> None:
+    """The compiled reader of columns gives what Python reads, and leaves what is beyond int64."""
+    integers = ("count", "missing") if whole else ("count", "beyond")
+
+    def read() -> tuple[bytes, ...] | None:
+        try:
+            found = columns.read(rows, integers, ("time",))
+        except OverflowError:
+            return None
+        return tuple(array.tobytes() for part in found for array in part.values())
+
+    short = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_columns", None)
+        assert read() == short
+
+
+def test_places_for_other_rows_are_refused() -> None:
+    """The compiled reader writes nowhere but into arrays of the rows' size."""
+    compiled = pytest.importorskip("collector.store.rollups._columns")
+    places = (np.empty(1, np.int64), np.empty(1, np.bool_), np.empty(1, np.float64))
+    assert compiled.fill([{}], ("a",), ("b",), *places)
+    assert not compiled.fill([None], ("a",), ("b",), *places)
+    with pytest.raises(ValueError, match="a place for each name"):
+        compiled.fill([{}, {}], ("a",), ("b",), *places)

@@ -6,19 +6,37 @@ rows that it counts. A generation's minute is that of its start.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from collector.store import digests
 from collector.store.engine_spans import Joined
 from collector.store.generation_rows import Row
-from collector.store.rollups import state
-from collector.store.rollups.state import COUNTS, METRICS
+from collector.store.rollups import columns, state
+from collector.store.rollups.columns import Columns
+from collector.store.rollups.state import COUNTS, METRICS, Ints, Matrix
 
 MINUTE_S = 60
 _NS = 1_000_000_000
 _LATEST_NS = 2**63 - 1
-_NO_COUNTS = (0,) * len(COUNTS)
+_INTEGERS: Final = (
+    "start_unix_ns",
+    "end_unix_ns",
+    "error_type",
+    "quality",
+    "input_tokens",
+    "output_tokens",
+    "counts_usable",
+    "spec_steps",
+    "spec_draft_tokens",
+    "spec_accepted_tokens",
+    "fallback",
+    "retries",
+)
+"""Of some it matters only that they are there."""
+_NUMBERS: Final = ("ttft_s", "tpot_s", "server_ttft_s", "queue_s")
 
 
 class Series(NamedTuple):
@@ -45,7 +63,10 @@ class Delta(NamedTuple):
 def of_rows(rows: Iterable[Row]) -> list[Delta]:
     """Return what the generations add; those of no rollout add nothing."""
     counted = [row for row in rows if "rollout" in row]
-    return _sum(counted, list(map(_counts, counted)), list(map(_measured, counted)))
+    if not counted:
+        return []
+    read = columns.read(counted, _INTEGERS, _NUMBERS)
+    return _sum(counted, read, _counts(read), _measured(read))
 
 
 def of_joined(joined: Iterable[Joined]) -> list[Delta]:
@@ -55,83 +76,73 @@ def of_joined(joined: Iterable[Joined]) -> list[Delta]:
         for generation, added in joined
         if "rollout" in generation and "error_type" not in generation and added
     ]
+    if not given:
+        return []
+    generations = [generation for generation, _ in given]
+    measured = [[added.get(name, math.nan) for name in METRICS] for _, added in given]
+    no_counts = np.zeros((len(given), len(COUNTS)), np.int64)
     return _sum(
-        [generation for generation, _ in given],
-        [_NO_COUNTS] * len(given),
-        [tuple(added.get(name, math.nan) for name in METRICS) for _, added in given],
+        generations, columns.read(generations, _INTEGERS, ()), no_counts, np.asarray(measured)
     )
 
 
-def _sum(
-    rows: Sequence[Row], counts: Sequence[tuple[int, ...]], measured: Sequence[tuple[float, ...]]
-) -> list[Delta]:
+def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list[Delta]:
     """Return what rows add, of which each has its `state.COUNTS` and `state.METRICS`.
 
     A metric is NaN where nothing was measured.
     """
-    if not rows:
-        return []
+    start, end = read.integers["start_unix_ns"], read.integers["end_unix_ns"]
     numbers: dict[tuple[str, str | None, str | None, int], int] = {}
     groups = [
         numbers.setdefault(
-            (
-                row["rollout"],
-                row.get("arm"),
-                row.get("cohort"),
-                row["start_unix_ns"] // (_NS * MINUTE_S),
-            ),
-            len(numbers),
+            (row["rollout"], row.get("arm"), row.get("cohort"), minute), len(numbers)
         )
-        for row in rows
+        for row, minute in zip(rows, (start // (_NS * MINUTE_S)).tolist(), strict=True)
     ]
-    first, last = [_LATEST_NS] * len(numbers), [0] * len(numbers)
-    for number, row in zip(groups, rows, strict=True):
-        first[number] = min(first[number], row["start_unix_ns"])
-        last[number] = max(last[number], row["end_unix_ns"])
+    first, last = np.full(len(numbers), _LATEST_NS), np.zeros(len(numbers), np.int64)
+    np.minimum.at(first, groups, start)
+    np.maximum.at(last, groups, end)
     packed = state.observe(groups, counts, measured)
+    times = zip(first.tolist(), last.tolist(), strict=True)
     return [
         Delta(
-            Series(rollout, arm, cohort),
-            minute * MINUTE_S,
-            state.Packed(first[n], last[n], *packed[n]),
+            Series(rollout, arm, cohort), minute * MINUTE_S, state.Packed(*between, *packed[number])
         )
-        for (rollout, arm, cohort, minute), n in numbers.items()
+        for ((rollout, arm, cohort, minute), number), between in zip(
+            numbers.items(), times, strict=True
+        )
     ]
 
 
-def _counts(row: Row) -> tuple[int, ...]:
-    """Return the generation's row of `state.COUNTS`."""
-    get = row.get
-    inputs, outputs, usable = get("input_tokens"), get("output_tokens"), row["counts_usable"]
-    steps = get("spec_steps") if usable else None
-    return (
-        1,
-        "error_type" in row,
-        "quality" in row,
-        inputs is not None,
-        inputs or 0,
-        outputs is not None,
-        outputs or 0,
-        usable,
-        steps is not None,
-        steps or 0,
-        row["spec_draft_tokens"] if usable else 0,
-        row["spec_accepted_tokens"] if usable else 0,
-        get("fallback") is True,
-        get("retries") or 0,
+def _counts(read: Columns) -> Ints:
+    """Return the generations' rows of `state.COUNTS`."""
+    value, present = read.integers, read.present
+    usable = value["counts_usable"]
+    return np.column_stack(
+        (
+            np.ones_like(usable),
+            present["error_type"],
+            present["quality"],
+            present["input_tokens"],
+            value["input_tokens"],
+            present["output_tokens"],
+            value["output_tokens"],
+            usable,
+            present["spec_steps"] * usable,
+            value["spec_steps"] * usable,
+            value["spec_draft_tokens"] * usable,
+            value["spec_accepted_tokens"] * usable,
+            value["fallback"],
+            value["retries"],
+        )
     )
 
 
-def _measured(row: Row) -> tuple[float, ...]:
-    """Return the generation's row of `state.METRICS`: no time of one that failed."""
-    get = row.get
-    if "error_type" in row:
-        return (math.nan,) * 5 + (get("output_tokens", math.nan),)
-    return (
-        get("ttft_s", math.nan),
-        get("tpot_s", math.nan),
-        (row["end_unix_ns"] - row["start_unix_ns"]) / _NS,
-        get("server_ttft_s", math.nan),
-        get("queue_s", math.nan),
-        get("output_tokens", math.nan),
-    )
+def _measured(read: Columns) -> Matrix:
+    """Return the generations' rows of `state.METRICS`: no time of one that failed."""
+    value, number = read.integers, read.numbers
+    tokens = np.where(read.present["output_tokens"], value["output_tokens"], math.nan)
+    e2e_s = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS
+    times = (number["ttft_s"], number["tpot_s"], e2e_s, number["server_ttft_s"], number["queue_s"])
+    failed = read.present["error_type"]
+    return np.column_stack([*(np.where(failed, math.nan, time) for time in times), tokens])
