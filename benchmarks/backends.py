@@ -7,7 +7,7 @@ generations with prose that never repeats, gives the bytes of one. The last thin
 JSON document.
 
     python -m benchmarks.backends --generations 1000000
-    python -m benchmarks.backends --generations 10000000 --kinds clickhouse
+    python -m benchmarks.backends --kinds clickhouse --repeated 10 --no-pairs
 """
 
 import argparse
@@ -18,56 +18,37 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.load.clickhouse_rows import repeat
 from benchmarks.load.rows import Rows, rollout_name
 from benchmarks.load.spans import NS_BETWEEN_STARTS, Spans
-from benchmarks.load.targets import Postgres, server
+from benchmarks.load.stores import KINDS, Backend, fill, opened, settle
 from collector.content import ContentPolicy, Redactor
 from collector.contract import to_document
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
-from collector.store import Batch, SpanRows, Store, pairs_arrow, prepare, rollouts
+from collector.store import SpanRows, pairs_arrow, prepare, rollouts
 from collector.store.rollups import read
 from evals import policy as policies
 from evals.gate.release import decide
 from evals.pairs_table import from_table
 
-KINDS = ("sqlite", "postgresql", "clickhouse")
 _ROLLOUT = rollout_name(0)
 _FIRST_START_UNIX_NS = 1_767_225_937_000_000_000
 _TEXT_BATCH = 256
-_EVERY = 64 * 1024
-"""Generations between two folds."""
-
-
-class Backend(NamedTuple):
-    """An open store, and the server behind it."""
-
-    kind: str
-    store: Store
-    postgres: Postgres | None
-
-    def cpu_s(self) -> float:
-        """Return the processor time of this process, and of the server's."""
-        own = time.process_time()
-        if self.postgres is None:
-            return own
-        times = [process.cpu_times() for process in self.postgres.processes()]
-        return own + sum(one.user + one.system for one in times)
 
 
 def main() -> None:
     """Run the benchmark."""
     options = arguments()
     with tempfile.TemporaryDirectory(prefix="draftgate-", dir=options.folder) as folder:
-        with opened(options.kinds, Path(folder) / "numbers", options) as backends:
+        with opened(options.kinds, Path(folder) / "numbers", options.as_user) as backends:
             rows = Rows(
                 options.seed,
                 first_start_unix_ns=_FIRST_START_UNIX_NS,
@@ -76,11 +57,18 @@ def main() -> None:
                 ),
             )
             written = fill(backends, rows.chunks(options.generations, options.batch))
+            if options.repeated > 1:
+                repeat(backends[0].store, options.repeated)
+                settle(backends)
+            held = options.generations * options.repeated
+            without_text = {one.kind: bytes_a_generation(one, held) for one in backends}
             asked = {one.kind: answers(one, options) for one in backends}
             differences = list(compared(asked))
-        with opened(options.kinds, Path(folder) / "text", options) as backends:
+        with opened(options.kinds, Path(folder) / "text", options.as_user) as backends:
             fill(backends, texts(options.seed, options.text_generations))
-            sizes = {one.kind: bytes_a_generation(one, options) for one in backends}
+            sizes = {
+                one.kind: bytes_a_generation(one, options.text_generations) for one in backends
+            }
     print(
         json.dumps(
             {
@@ -98,6 +86,7 @@ def main() -> None:
                 "pairs": {kind: one["pairs"] for kind, one in asked.items()},
                 "differences": differences,
                 "bytes_a_generation": sizes,
+                "bytes_a_generation_without_text": without_text,
             },
             indent=2,
         )
@@ -119,61 +108,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-pairs", action="store_true", help="ask for summaries alone")
     parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
-    return parser.parse_args()
-
-
-@contextmanager
-def opened(
-    kinds: Sequence[str], folder: Path, options: argparse.Namespace
-) -> Iterator[list[Backend]]:
-    """Open an empty store of each kind."""
-    folder.mkdir()
-    with ExitStack() as stack:
-        backends = []
-        for kind in kinds:
-            postgres = analytics_url = None
-            database_url = f"sqlite:///{folder / kind}.db"
-            if kind == "postgresql":
-                started = server(folder / "cluster", durable=True, user=options.as_user)
-                postgres = stack.enter_context(started)
-                database_url = postgres.url
-            if kind == "clickhouse":
-                analytics_url = f"clickhousedb:///draftgate?interface=chdb&path={folder / 'chdb'}"
-            store = Store.open(database_url, analytics_url=analytics_url)
-            backends.append(Backend(kind, stack.enter_context(closing(store)), postgres))
-        yield backends
-
-
-def fill(
-    backends: Sequence[Backend], batches: Iterable[tuple[SpanRows, ...]]
-) -> dict[str, dict[str, float]]:
-    """Write every batch into every store; return the processor time of a span's write."""
-    taken: dict[str, list[float]] = {one.kind: [] for one in backends}
-    since = 0
-    for batch in batches:
-        for one in backends:
-            before = one.cpu_s()
-            assert one.store.write(Batch(spans=batch)) == len(batch)
-            taken[one.kind].append((one.cpu_s() - before) / len(batch) * 1e6)
-        since += len(batch)
-        if since >= _EVERY:
-            since = 0
-            settle(backends)
-    settle(backends)
-    # The first batch makes connections and partitions.
-    return {
-        kind: {"median": round(median(times[1:] or times), 1), "batches": len(times)}
-        for kind, times in taken.items()
-    }
-
-
-def settle(backends: Sequence[Backend]) -> None:
-    """Fold and count all that waits."""
-    for one in backends:
-        while one.store.fold(at_most=10_000):
-            pass
-        while one.store.count_pairs(at_most=50_000):
-            pass
+    parser.add_argument(
+        "--repeated",
+        type=int,
+        default=1,
+        help="times that ClickHouse holds them: copies are made inside it, at the same times",
+    )
+    options = parser.parse_args()
+    if options.repeated > 1 and tuple(options.kinds) != ("clickhouse",):
+        parser.error("--repeated: is for --kinds clickhouse alone")
+    return options
 
 
 def texts(seed: int, generations: int) -> Iterator[tuple[SpanRows, ...]]:
@@ -237,10 +181,10 @@ def alike(one: Any, other: Any) -> bool:  # Any: JSON
     return bool(one == other)
 
 
-def bytes_a_generation(one: Backend, options: argparse.Namespace) -> int:
+def bytes_a_generation(one: Backend, generations: int) -> int:
     """Return what a generation takes, text, keys and indexes included."""
     one.store.vacuum()
-    return round(one.store.size_bytes() / options.text_generations)
+    return round(one.store.size_bytes() / generations)
 
 
 if __name__ == "__main__":

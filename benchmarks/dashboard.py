@@ -6,11 +6,15 @@ the first thing that answers a question (the verdict's banner, the table of roll
 rest, from a click on a filter to the narrowed page, and how long the other pages take from an
 address to their rest. Beside each step stands what CPU it took of the collector and of the
 dashboard. Filling and measuring can be apart, as for `benchmarks.reads`, whose databases serve too.
+With
+`--peer phoenix` the project page of an Arize Phoenix with 100,000 spans is opened in turn, in the
+same browser: until its first row stands, and from a condition put in its filter to a narrowed list.
 The last thing printed is one JSON document.
 
     python -m benchmarks.dashboard --generations 200000
     python -m benchmarks.dashboard --database sqlite:////data/reads.db --fill-only
     python -m benchmarks.dashboard --database sqlite:////data/reads.db --measure-only
+    python -m benchmarks.dashboard --measure-only --database sqlite:////data/reads.db --peer phoenix
 """
 
 import argparse
@@ -23,27 +27,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import psutil
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks import reads
+from benchmarks.load import phoenix_page
 from benchmarks.load.rows import rollout_name
 from benchmarks.load.spans import COHORTS, ROLLOUTS
+from benchmarks.load.verdicts import verdict
 from collector.client import Client
-from collector.contract import (
-    Acceptance,
-    Arm,
-    ArmLatency,
-    Finding,
-    Outcome,
-    Percentiles,
-    Role,
-    Verdict,
-)
 from dashboard import server
 
 _RESTING = '[data-testid="stApp"][data-test-script-state="notRunning"]'
@@ -66,9 +63,12 @@ def main() -> None:
             return
         with served(url) as (collector_url, collector), Client(collector_url) as client:
             held = sum(o.baseline_generations + o.candidate_generations for o in client.rollouts())
-            with server.start(collector_url=collector_url, port=free_port()) as dashboard:
+            with (
+                server.start(collector_url=collector_url, port=free_port()) as dashboard,
+                peer(options) as peer_url,
+            ):
                 meter = Meter({"collector": collector, "dashboard": dashboard.pid})
-                measure(dashboard.url, options.repetitions, meter)
+                measure(dashboard.url, options.repetitions, meter, peer_url)
     print(
         json.dumps(
             {
@@ -98,10 +98,21 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--database", default="sqlite", help="as for benchmarks.reads")
     parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
     parser.add_argument("--folder", help="where databases are made (default: the system's)")
+    parser.add_argument("--peer", choices=("phoenix",), help="whose page is opened in turn")
+    parser.add_argument("--peer-spans", type=int, default=100_000, help="that it holds")
+    parser.add_argument("--peers-folder", type=Path, default=Path("~/.cache/draftgate-peers"))
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--fill-only", action="store_true", help="the URL's, for another time")
     parts.add_argument("--measure-only", action="store_true", help="it was filled before")
     return parser.parse_args()
+
+
+def peer(options: argparse.Namespace) -> AbstractContextManager[str | None]:
+    """Serve the peer that is asked for, filled, and give its page's address."""
+    if options.peer is None:
+        return nullcontext()
+    folder = options.peers_folder.expanduser().absolute()
+    return phoenix_page.serving(options.peer_spans, folder, options.folder)
 
 
 @contextmanager
@@ -158,27 +169,49 @@ class Meter:
         return {name: 1000 * (spent.user + spent.system) for name, spent in times.items()}
 
 
-def measure(url: str, repetitions: int, meter: Meter) -> None:
-    """Take the steps, over fresh pages of a warm server."""
-    of = f"?rollout={rollout_name(0)}"
+def measure(url: str, repetitions: int, meter: Meter, peer_url: str | None) -> None:
+    """Take the steps, over fresh pages of a warm server; in turn with the peer's."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         for _ in range(repetitions):
-            page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.set_default_timeout(120_000)
-            settle = partial(page.wait_for_selector, _RESTING)
-            meter.note("rollouts_first_paint", partial(opened, page, url, _LIST), settle)
-            rollout = partial(opened, page, f"{url}/rollout{of}", _BANNER)
-            meter.note("rollout_first_paint", rollout, lambda: None)
-            meter.note("rollout_rest", settle, lambda: None)
-            for cohort in (COHORTS[1], COHORTS[2]):
-                meter.note("cohort_filter", partial(narrowed, page, cohort), settle)
-            for name in _OTHERS:
-                meter.note(name, partial(rested, page, f"{url}/{name}{of}"), lambda: None)
-            page.close()
+            with fresh(browser) as page:
+                take(page, url, meter)
+            if peer_url is not None:
+                with fresh(browser) as page:
+                    take_peer(page, peer_url, meter)
         browser.close()
+
+
+@contextmanager
+def fresh(browser: Browser) -> Iterator[Page]:
+    """Give a page that has nothing in its cache."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(300_000)
+    yield page
+    page.close()
+
+
+def take(page: Page, url: str, meter: Meter) -> None:
+    """Take the steps on the dashboard."""
+    of = f"?rollout={rollout_name(0)}"
+    settle = partial(page.wait_for_selector, _RESTING)
+    meter.note("rollouts_first_paint", partial(opened, page, url, _LIST), settle)
+    rollout = partial(opened, page, f"{url}/rollout{of}", _BANNER)
+    meter.note("rollout_first_paint", rollout, lambda: None)
+    meter.note("rollout_rest", settle, lambda: None)
+    for cohort in (COHORTS[1], COHORTS[2]):
+        meter.note("cohort_filter", partial(narrowed, page, cohort), settle)
+    for name in _OTHERS:
+        meter.note(name, partial(rested, page, f"{url}/{name}{of}"), lambda: None)
+
+
+def take_peer(page: Page, url: str, meter: Meter) -> None:
+    """Take the same steps on the peer's page; its CPU is not noted."""
+    meter.note("peer_first_paint", partial(opened, page, url, phoenix_page.ROWS), lambda: None)
+    page.wait_for_timeout(2_000)  # it asks for more of the list's surroundings
+    meter.note("peer_filter", phoenix_page.narrowing(page), lambda: None)
 
 
 def opened(page: Page, url: str, sign: str) -> None:
@@ -209,78 +242,6 @@ def summed(values: list[float]) -> dict[str, float]:
         "p95": round(float(np.quantile(values, 0.95)), 1),
         "max": round(max(values), 1),
     }
-
-
-def verdict(rollout: str) -> Verdict:
-    """Return a made-up verdict that is as large as a real one of these cohorts."""
-    times = Percentiles(n=1_000, p50=0.2, p95=0.4, p99=0.6)
-    scopes = (None, *COHORTS)
-    return Verdict(
-        rollout=rollout,
-        outcome=Outcome.PASS,
-        summary="Made up, to be drawn.",
-        reasons=(),
-        pairs=1_000,
-        incomplete_pairs=0,
-        failed_pairs=0,
-        duplicates=0,
-        findings=tuple(
-            Finding(
-                metric=metric,
-                stat=stat,
-                cohort=cohort,
-                role=Role.PROVE,
-                outcome=Outcome.PASS,
-                reason=None,
-                bound="max",
-                margin=1.25,
-                unit="ratio",
-                confidence=0.95,
-                n=1_000,
-                estimate=0.9,
-                lower=0.85,
-                upper=0.95,
-                method="made-up/1",
-                message="Made up.",
-            )
-            for cohort in scopes
-            for metric in ("ttft", "tpot", "e2e")
-            for stat in ("p95_ratio", "geomean_ratio")
-        ),
-        latency=tuple(
-            ArmLatency(
-                cohort=cohort,
-                arm=arm,
-                generations=1_000,
-                errors=0,
-                ttft_s=times,
-                tpot_s=times,
-                e2e_s=times,
-            )
-            for cohort in scopes
-            for arm in Arm
-        ),
-        acceptance=tuple(
-            Acceptance(
-                cohort=cohort,
-                arm=Arm.CANDIDATE,
-                generations=1_000,
-                excluded=0,
-                steps=4_000,
-                draft_tokens=16_000,
-                accepted_tokens=8_000,
-                rate=0.5,
-                length=3.0,
-                rate_per_pos=(0.8, 0.6, 0.4, 0.2),
-                drafts_per_pos=(4_000,) * 4,
-            )
-            for cohort in scopes
-        ),
-        quality=(),
-        policy_name="made-up",
-        policy_hash="0" * 64,
-        data_hash="0" * 64,
-    )
 
 
 if __name__ == "__main__":

@@ -216,13 +216,20 @@ class Client:
         start: Instant | None = None,
         end: Instant | None = None,
         cohort: str | None = None,
+        counts_only: bool = False,
     ) -> tuple[TimeBucket, ...]:
         """Return the summary step by step: a `minute`, an `hour` or a `day` (UTC) each.
 
-        The window is widened to whole steps. A step in which nothing began has no row.
+        The window is widened to whole steps. A step in which nothing began has no row. With
+        `counts_only` there is nothing of what was measured, which is most of the work.
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
-        query = {"step": step, "cohort": cohort, **_window(start, end)}
+        query = {
+            "step": step,
+            "cohort": cohort,
+            "counts_only": counts_only or None,
+            **_window(start, end),
+        }
         return self._connection.records(TimeBucket, self._connection.get(path, query), "timeseries")
 
     def generations(

@@ -86,7 +86,7 @@ def _show_time(
 ) -> None:
     length_s = (overview.last_end_unix_ns - overview.first_start_unix_ns) // 1_000_000_000
     step = next(name for name, most in _STEPS.items() if most is None or length_s <= most)
-    buckets = client.timeseries(overview.rollout, step=step, cohort=cohort)
+    buckets = client.timeseries(overview.rollout, step=step, cohort=cohort, counts_only=True)
     moments = acceptance_profile.over_time(buckets, cohort)
     if not moments:
         st.html(markup.note("The candidate reported no drafted tokens."))

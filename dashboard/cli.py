@@ -41,20 +41,23 @@ def dashboard(
     console = Console(stderr=True, highlight=False)
     where = source.Source(collector, database or source.DEFAULT_DATABASE)
     _warn_if_silent(where, console)
-    try:
-        running = server.start(
-            collector_url=collector,
-            database_url=None if collector else where.database_url,
-            host=host,
-            port=port,
+    with _stoppable():  # from the start on, which takes seconds
+        try:
+            running = server.start(
+                collector_url=collector,
+                database_url=None if collector else where.database_url,
+                host=host,
+                port=port,
+            )
+        except DashboardError as error:
+            console.print(f"error: {error}", markup=False, soft_wrap=True)
+            raise typer.Exit(2) from error
+        console.print(
+            f"Dashboard of {where.address}: {running.url} (Ctrl-C stops it)", markup=False
         )
-    except DashboardError as error:
-        console.print(f"error: {error}", markup=False, soft_wrap=True)
-        raise typer.Exit(2) from error
-    console.print(f"Dashboard of {where.address}: {running.url} (Ctrl-C stops it)", markup=False)
-    with running, _stoppable():
-        status = running.wait()
-        raise typer.Exit(1 if status else 0)
+        with running:
+            status = running.wait()
+            raise typer.Exit(1 if status else 0)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import RolloutOverview
+from collector.contract import ArmSummary, RolloutOverview
 from evals import advice as advices
 from evals import distributions
 from evals.advice.records import Advice
@@ -93,9 +93,14 @@ def feedback(client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
     return _feedback(client, settled(at))
 
 
+def summary(client: Client, at: Stamp, start_unix_s: int | None) -> tuple[ArmSummary, ...]:
+    """Return what the collector counted since then; read anew where anything has arrived."""
+    return _summary(client, at, start_unix_s)
+
+
 def forget() -> None:
     """Read everything anew the next time."""
-    for kept in (_newest, _pairs, _advice, _feedback):
+    for kept in (_newest, _pairs, _advice, _feedback, _summary):
         kept.clear()
 
 
@@ -119,6 +124,11 @@ def _advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
 @st.cache_data(ttl=60, show_spinner="Reading the feedback …", max_entries=8)
 def _feedback(_client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
     return by_arm(_client.feedback(at.rollout, newest=SAMPLE), _newest(_client, at))
+
+
+@st.cache_data(ttl=60, show_spinner=False, max_entries=64)
+def _summary(_client: Client, at: Stamp, start_unix_s: int | None) -> tuple[ArmSummary, ...]:
+    return _client.summary(at.rollout, start=start_unix_s)
 
 
 def _first(reader: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:

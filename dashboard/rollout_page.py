@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import RolloutOverview, Verdict
-from dashboard import address, markup, rollout_choice, states, words
+from collector.contract import RolloutOverview, StoredVerdict, Verdict
+from dashboard import address, markup, refreshing, rollout_choice, states, words
 from dashboard.sections import (
     acceptance,
     cohorts,
@@ -54,6 +54,18 @@ def _show_rollout(
     if stored is not None:
         verdict_banner.show(stored, overview, zone)
         cohorts.show(stored.verdict.findings, rollout)
+    # A choice in it redraws it alone: what stands above is neither read nor drawn again.
+    refreshing.every(None, source, lambda: _show_scope(client, source, overview, stored, zone))
+
+
+def _show_scope(
+    client: Client,
+    source: Source,
+    overview: RolloutOverview,
+    stored: StoredVerdict | None,
+    zone: ZoneInfo | None,
+) -> None:
+    rollout = overview.rollout
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=rollout, every=EVERY)
     if stored is not None:
         _show_evidence(stored.verdict, cohort)

@@ -20,7 +20,7 @@ from dashboard.source import DATABASE_VARIABLE, URL_VARIABLE
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8501
 _SECRETS = ".streamlit/secrets.toml"
-_APP = Path(__file__).with_name("app.py")
+_PROGRAM = Path(__file__).with_name("program.py")
 _OPTIONS = {
     "server.headless": "true",
     "server.fileWatcherType": "none",
@@ -108,7 +108,7 @@ def start(
     """
     require_free(host, port)
     _require_sign_in(host)
-    command = [sys.executable, "-m", "streamlit", "run", str(_APP)]
+    command = [sys.executable, str(_PROGRAM)]
     options = _OPTIONS | {"server.address": host, "server.port": str(port)}
     command += [f"--{name}={value}" for name, value in options.items()]
     # The command is this interpreter and our own file; host and port are checked above.

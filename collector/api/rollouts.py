@@ -1,8 +1,9 @@
 """Rollouts: what is held of each, and counts and sums by cohort and arm."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
@@ -106,16 +107,21 @@ def get_timeseries(
     start: instants.Start = None,
     end: instants.End = None,
     cohort: str | None = None,
+    counts_only: Annotated[bool, Query()] = False,  # noqa: FBT002  # a parameter of the address
 ) -> JSONResponse:
     """Give the summary of each arm in each cohort, minute by minute, hour by hour or day by day.
 
-    The window is widened to whole steps. A step in which nothing began has no row.
+    The window is widened to whole steps. A step in which nothing began has no row. With
+    `counts_only`, what was measured (`metrics`, and the sums of times) is neither read nor given:
+    that is most of the work.
     """
     length = read.Step[step.name]
     window = _window(start, end, length)
     with collector.store.read() as connection:
         window = read.kept(connection, window, length)
-        found = rollouts.timeseries(connection, rollout, window, length, cohort=cohort)
+        found = rollouts.timeseries(
+            connection, rollout, window, length, cohort=cohort, measured=not counts_only
+        )
     return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
 
 

@@ -61,11 +61,12 @@ def timeseries(
     step: read.Step,
     *,
     cohort: str | None = None,
+    measured: bool = True,
 ) -> tuple[TimeBucket, ...]:
     """Return one row for each step that anything began in, cohort and arm, in that order.
 
-    The window is of whole steps. Raises `NotFoundError` for an unknown rollout, and `RequestError`
-    where there would be too many.
+    The window is of whole steps. Without what was `measured` there are counts alone. Raises
+    `NotFoundError` for an unknown rollout, and `RequestError` where there would be too many.
     """
     series = read.series_of(connection, rollout)
     if not series:
@@ -81,7 +82,9 @@ def timeseries(
             length_s=int(step),
             summary=_arm_summary(*wanted[id_], state),
         )
-        for start_unix_s, id_, state in read.buckets(connection, wanted, window, step)
+        for start_unix_s, id_, state in read.buckets(
+            connection, wanted, window, step, measured=measured
+        )
     ]
     return tuple(sorted(found, key=lambda bucket: (bucket.start_unix_s, _order(bucket.summary))))
 

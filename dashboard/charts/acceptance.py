@@ -10,7 +10,7 @@ from dashboard import words
 from dashboard.charts import look
 
 
-def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Layers:
+def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
     """Draw the acceptance rate, a bar per cohort, with the length beside it."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -43,11 +43,11 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Layers:
         align="right", dx=-6, fontSize=12, color="#FFFFFF", aria=False
     )
     bars = base.mark_bar(color="#1F77AD", height=18)
-    chart = alt.layer(bars, outside.encode(text="text:N"), inside.encode(text="text:N"))
-    return look.finished(chart, rows=len(rows))
+    texts = [side.encode(text=alt.Text("text:N")) for side in (outside, inside)]
+    return look.layered(bars, *texts, rows=len(rows))
 
 
-def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Layers:
+def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Spec:
     """Draw, a line per cohort, the share of drafts accepted at each draft position (from 1)."""
     rows = [row for item in acceptance for row in _positions(item, series(item, acceptance))]
     names = list(dict.fromkeys(row["series"] for row in rows))
@@ -75,7 +75,7 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Layers:
             alt.Tooltip("drafts:N", title="Proposed there"),
         ],
     )
-    return look.finished(alt.layer(base.mark_line(strokeWidth=2), points))
+    return look.layered(base.mark_line(strokeWidth=2), points)
 
 
 def series(item: Acceptance, among: Sequence[Acceptance]) -> str:

@@ -16,7 +16,7 @@ _BEST = look.OUTCOME_COLOURS[Outcome.PASS]
 _SPEEDUP = "baseline ÷ candidate, time per output token"
 
 
-def k_sweep(scope: ScopeAdvice) -> look.Layers:
+def k_sweep(scope: ScopeAdvice) -> look.Spec:
     """Draw the forecast speed-up for each k with its limits; the k served and the best stand out.
 
     A k beyond the longest that was recorded rests on the model alone, and is hollow.
@@ -61,15 +61,15 @@ def k_sweep(scope: ScopeAdvice) -> look.Layers:
     )
     line = base.mark_line(color=_COLOUR, opacity=0.6).encode(y=alt.Y("speedup:Q", **y))
     shown = [
-        _break_even(y),
+        *_break_even(y),
         line,
-        limits.encode(y=alt.Y("lower:Q", **y), y2="upper:Q"),
+        limits.encode(y=alt.Y("lower:Q", **y), y2=alt.Y2("upper:Q")),
         points,
     ]
-    return look.finished(alt.layer(*shown))
+    return look.layered(*shown)
 
 
-def by_load(scopes: Sequence[ScopeAdvice]) -> look.Layers:
+def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
     """Draw the observed speed-up by requests in flight, a mark a cohort, and where it is 1."""
     rows = list(_loads(scopes))
     names = list(dict.fromkeys(row["cohort"] for row in rows))
@@ -91,19 +91,17 @@ def by_load(scopes: Sequence[ScopeAdvice]) -> look.Layers:
         ],
     )
     limits = base.transform_filter("datum.lower !== null && datum.upper !== null")
-    return look.finished(
-        alt.layer(
-            _break_even(y),
-            limits.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", **y), y2="upper:Q"),
-            base.mark_point(filled=True, size=90, opacity=1).encode(
-                y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
-                shape=look.series_shape("cohort", names),
-            ),
-        )
+    return look.layered(
+        *_break_even(y),
+        limits.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", **y), y2=alt.Y2("upper:Q")),
+        base.mark_point(filled=True, size=90, opacity=1).encode(
+            y=alt.Y("speedup:Q", **y, title=_SPEEDUP),
+            shape=look.series_shape("cohort", names),
+        ),
     )
 
 
-def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Layers:
+def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Spec:
     """Draw, a row a cohort, the speed-up that the model predicts beside the one observed."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -142,14 +140,14 @@ def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Layers:
         ),
     )
     one = alt.Chart(look.data([{"at": 1.0}])).mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
-    chart = alt.layer(
+    return look.layered(
         one.encode(x=alt.X("at:Q", **x)),
         limits.mark_rule(strokeWidth=2, color=_COLOUR).encode(
-            x=alt.X("lower:Q", **x), x2="upper:Q"
+            x=alt.X("lower:Q", **x), x2=alt.X2("upper:Q")
         ),
         points,
+        rows=len({row["cohort"] for row in rows}),
     )
-    return look.finished(chart, rows=len({row["cohort"] for row in rows}))
 
 
 def _kind(scope: ScopeAdvice, k: int, *, extrapolated: bool) -> str:
@@ -186,8 +184,8 @@ def _both(
         yield "predicted", value, None, None, words.ratio(value)
 
 
-def _break_even(y: dict[str, Any]) -> look.Layers:  # Any: Altair's own
+def _break_even(y: dict[str, Any]) -> tuple[alt.Chart, alt.Chart]:  # Any: Altair's own
     base = alt.Chart(look.data([{"at": 1.0, "label": "break-even"}])).encode(y=alt.Y("at:Q", **y))
     rule = base.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
     text = base.mark_text(align="left", dy=-7, dx=4, fontSize=11, color=look.NEUTRAL)
-    return alt.layer(rule, text.encode(x=alt.value(0), text="label:N"))
+    return rule, text.encode(x=alt.value(0), text=alt.Text("label:N"))

@@ -13,7 +13,7 @@ from evals.distributions import Change, Curve
 _DASHES = {Arm.BASELINE: [5, 3], Arm.CANDIDATE: [1, 0]}
 
 
-def cumulative(curves: Sequence[Curve]) -> look.Layers:
+def cumulative(curves: Sequence[Curve]) -> look.Spec:
     """Draw the share of generations that took at most so long, a line an arm."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -44,7 +44,7 @@ def cumulative(curves: Sequence[Curve]) -> look.Layers:
                 scale=alt.Scale(domain=arms, range=[_DASHES[arm] for arm in Arm]),
                 legend=None,
             ),
-            order="share:Q",
+            order=alt.Order("share:Q"),
             tooltip=[
                 alt.Tooltip("arm:N", title="Arm"),
                 alt.Tooltip("level:N", title="Percentile"),
@@ -53,10 +53,10 @@ def cumulative(curves: Sequence[Curve]) -> look.Layers:
             ],
         )
     )
-    return look.finished(alt.layer(line))
+    return look.layered(line)
 
 
-def quantiles(curves: Sequence[Curve]) -> look.Layers:
+def quantiles(curves: Sequence[Curve]) -> look.Spec:
     """Draw each quantile of the candidate against the baseline's, and the line of equal ones."""
     by_arm = {curve.arm: curve for curve in curves}
     baseline, candidate = (by_arm[arm] for arm in Arm)
@@ -94,10 +94,10 @@ def quantiles(curves: Sequence[Curve]) -> look.Layers:
             ],
         )
     )
-    return look.finished(alt.layer(equal, points))
+    return look.layered(equal, points)
 
 
-def score_changes(changes: Sequence[Change]) -> look.Layers:
+def score_changes(changes: Sequence[Change]) -> look.Spec:
     """Draw pairs by how much their score changed; equal ones are a bar of their own at 0."""
     rows = [
         {
@@ -126,7 +126,7 @@ def score_changes(changes: Sequence[Change]) -> look.Layers:
                 scale=alt.Scale(domain=[-1, 1]),
                 axis=alt.Axis(title="◀ candidate scored lower · higher ▶", tickCount=8),
             ),
-            x2="high:Q",
+            x2=alt.X2("high:Q"),
             y=alt.Y(
                 "pairs:Q",
                 scale=alt.Scale(type="symlog"),
@@ -141,7 +141,7 @@ def score_changes(changes: Sequence[Change]) -> look.Layers:
             ],
         )
     )
-    return look.finished(alt.layer(bars))
+    return look.layered(bars)
 
 
 def _side(change: Change) -> str:

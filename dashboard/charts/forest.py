@@ -58,7 +58,7 @@ _OPEN_ENDS = (
 )
 
 
-def forest(findings: Sequence[Finding], unit: str) -> look.Layers:
+def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
     """Draw the findings of one unit, a row each, in the order given.
 
     A limit that does not exist runs to the edge, ends in an arrow, and is labelled so. A finding
@@ -75,7 +75,7 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Layers:
         row["beyond"] = edges[1] if row["bound"] == "max" else edges[0]
     shares = all(words.unit_of(f.unit, f.stat) == "share" for f in shown)
     layers = list(_layers(rows, _axis(edges, unit, _POINTS if shares else _SIGNED), unit))
-    return look.finished(alt.layer(*layers), rows=len(rows))
+    return look.layered(*layers, rows=len(rows))
 
 
 def row_label(finding: Finding) -> str:
@@ -145,7 +145,7 @@ def _layers(
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=names, range=shapes))
     with_estimate = base.transform_filter("datum.estimate !== null").encode(y=y, tooltip=tooltip)
     yield base.mark_bar(opacity=0.13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(
-        x=alt.X("margin:Q", **x), x2="beyond:Q", y=y
+        x=alt.X("margin:Q", **x), x2=alt.X2("beyond:Q"), y=y
     )
     yield (
         alt.Chart(look.data([{"at": _REFERENCE[unit]}]))
@@ -153,7 +153,7 @@ def _layers(
         .encode(x=alt.X("at:Q", **x))
     )
     yield with_estimate.mark_rule(strokeWidth=2.5).encode(
-        x=alt.X("from:Q", **x), x2="to:Q", color=colour
+        x=alt.X("from:Q", **x), x2=alt.X2("to:Q"), color=colour
     )
     for limit, end, arrow, align, dx in _OPEN_ENDS:
         open_end = with_estimate.transform_filter(f"datum.{limit} === null")
@@ -163,11 +163,11 @@ def _layers(
         )
         yield open_end.mark_text(
             align=align, dx=dx, dy=-10, fontSize=10, color=look.NEUTRAL, aria=False
-        ).encode(x=at, text="no_limit:N")
+        ).encode(x=at, text=alt.Text("no_limit:N"))
     yield (
         base.transform_filter("datum.estimate === null")
         .mark_text(fontSize=11, color=look.NEUTRAL, aria=False)
-        .encode(x=alt.X("reference:Q", **x), y=y, text="no_estimate:N", tooltip=tooltip)
+        .encode(x=alt.X("reference:Q", **x), y=y, text=alt.Text("no_estimate:N"), tooltip=tooltip)
     )
     yield base.mark_tick(thickness=2.5, size=13, color=look.OUTCOME_COLOURS[Outcome.FAIL]).encode(
         x=alt.X("margin:Q", **x), y=y, tooltip=tooltip

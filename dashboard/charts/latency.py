@@ -24,7 +24,7 @@ SHAPES = {
 }
 
 
-def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Layers:
+def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Spec:
     """Draw `ttft_s`, `tpot_s` or `e2e_s`, in milliseconds, a row per scope and arm."""
     spans, points = [], []
     for item in latency:
@@ -35,8 +35,7 @@ def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Layers:
         spans.append(row | {"from": percentiles.p50 * 1e3, "to": percentiles.p99 * 1e3})
         points += [row | point for point in _points(percentiles)]
     scopes = list(dict.fromkeys(words.scope(item.cohort) for item in latency))
-    chart = alt.layer(*_layers(spans, points, scopes))
-    return look.finished(chart, rows=2 * len(scopes))
+    return look.layered(*_layers(spans, points, scopes), rows=2 * len(scopes))
 
 
 def _points(percentiles: Percentiles) -> Iterator[dict[str, Any]]:  # Any: a JSON value
@@ -62,7 +61,7 @@ def _layers(
     yield (
         alt.Chart(look.data(spans))
         .mark_rule(strokeWidth=2)
-        .encode(x=alt.X("from:Q", **x), x2="to:Q", y=y, yOffset=offset, color=colour)
+        .encode(x=alt.X("from:Q", **x), x2=alt.X2("to:Q"), y=y, yOffset=offset, color=colour)
     )
     yield (
         alt.Chart(look.data(points))

@@ -14,7 +14,7 @@ _SHORT = "abs(datum.value) < 1 ? format(datum.value, '~g') : format(datum.value,
 _TIME = alt.Axis(title="your time", labelOverlap=True, format="%H:%M")
 
 
-def evidence(cells: Sequence[WatchCell]) -> look.Layers:
+def evidence(cells: Sequence[WatchCell]) -> look.Spec:
     """Draw, for each cell, the log e-values as parts of what decides; 1 is the decision."""
     rows = [row for cell in cells for row in _path(cell)]
     names = list(dict.fromkeys(row["cell"] for row in rows))
@@ -40,14 +40,14 @@ def evidence(cells: Sequence[WatchCell]) -> look.Layers:
     points = base.mark_point(filled=True, size=40, opacity=1).encode(
         color=colour, shape=_cell_shape(names)
     )
-    one = alt.Chart(look.data([{"at": 1.0, "label": "decides"}])).encode(y="at:Q")
+    one = alt.Chart(look.data([{"at": 1.0, "label": "decides"}])).encode(y=alt.Y("at:Q"))
     rule = one.mark_rule(strokeDash=[4, 3], color=look.NEUTRAL)
     text = one.mark_text(align="left", dy=-7, dx=4, fontSize=11, color=look.NEUTRAL)
-    named = text.encode(x=alt.value(0), text="label:N")
-    return look.finished(alt.layer(rule, named, line, points))
+    named = text.encode(x=alt.value(0), text=alt.Text("label:N"))
+    return look.layered(rule, named, line, points)
 
 
-def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool) -> look.Layers:
+def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool) -> look.Spec:
     """Draw p95 by minute, a line an arm and cohort; with `both` p50 too."""
     rows = [row for bucket in buckets for row in _percentiles(bucket, metric, both=both)]
     base = alt.Chart(look.data(rows)).encode(
@@ -73,10 +73,10 @@ def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool)
     shape = alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=["circle", "square"]))
     line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
     points = base.mark_point(filled=True, size=35, opacity=1).encode(shape=shape)
-    return look.finished(alt.layer(line, points))
+    return look.layered(line, points)
 
 
-def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Layers:
+def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
     """Draw how many requests each arm got, minute by minute."""
     sums: dict[tuple[int, Arm], int] = {}
     for bucket in buckets:
@@ -100,10 +100,10 @@ def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Layers:
             ],
         )
     )
-    return look.finished(alt.layer(bars))
+    return look.layered(bars)
 
 
-def engine_samples(samples: Sequence[EngineSample]) -> look.Layers:
+def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
     """Draw a metric's samples, a line a service and instance."""
     rows = [
         {
@@ -129,7 +129,7 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Layers:
     )
     line = base.mark_line(strokeWidth=1.8)
     points = base.mark_point(filled=True, size=25).encode(shape=look.series_shape("series", names))
-    return look.finished(alt.layer(line, points), rows=5)
+    return look.layered(line, points, rows=5)
 
 
 def _cell_shape(names: Sequence[str]) -> alt.Shape:

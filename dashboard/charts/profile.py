@@ -12,7 +12,7 @@ from evals.acceptance_profile import Bucket, Deployment, Moment, StepCount
 _COLOUR = look.SERIES_COLOURS[0]
 
 
-def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Layers:
+def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Spec:
     """Draw the acceptance rate of each bucket, as a point over how much was drafted in it."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -46,11 +46,11 @@ def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Layers:
         ],
     )
     bars = base.mark_bar(color=_COLOUR, opacity=0.75, width={"band": 0.6})
-    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text="text:N")
-    return look.finished(alt.layer(bars, texts))
+    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text=alt.Text("text:N"))
+    return look.layered(bars, texts)
 
 
-def per_step(steps: Sequence[StepCount]) -> look.Layers:
+def per_step(steps: Sequence[StepCount]) -> look.Spec:
     """Draw how many verify steps accepted 0, 1, 2 … draft tokens."""
     rows = [{"accepted": s.accepted, "steps": s.steps, "text": words.count(s.steps)} for s in steps]
     base = alt.Chart(look.data(rows)).encode(
@@ -62,11 +62,11 @@ def per_step(steps: Sequence[StepCount]) -> look.Layers:
         ],
     )
     bars = base.mark_bar(color=_COLOUR, opacity=0.75)
-    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text="text:N")
-    return look.finished(alt.layer(bars, texts))
+    texts = base.mark_text(dy=-8, fontSize=11, color=look.NEUTRAL).encode(text=alt.Text("text:N"))
+    return look.layered(bars, texts)
 
 
-def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> look.Layers:
+def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> look.Spec:
     """Draw the acceptance rate over time, and a line where another fingerprint begins."""
     rows = [
         {
@@ -95,7 +95,7 @@ def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> l
     )
     line = base.mark_line(color=_COLOUR, strokeWidth=2)
     points = base.mark_point(color=_COLOUR, filled=True, size=45, opacity=1)
-    return look.finished(alt.layer(line, points, *_changes(deployments)))
+    return look.layered(line, points, *_changes(deployments))
 
 
 def _changes(deployments: Sequence[Deployment]) -> list[alt.Chart]:
@@ -111,7 +111,7 @@ def _changes(deployments: Sequence[Deployment]) -> list[alt.Chart]:
     if not rows:
         return []
     base = alt.Chart(look.data(rows)).encode(
-        x="at:T",
+        x=alt.X("at:T"),
         tooltip=[
             alt.Tooltip("label:N", title="Fingerprint changed to"),
             alt.Tooltip("n:N", title="n"),
@@ -119,6 +119,6 @@ def _changes(deployments: Sequence[Deployment]) -> list[alt.Chart]:
     )
     rule = base.mark_rule(color=look.SERIES_COLOURS[1], strokeDash=[5, 3], strokeWidth=2)
     label = base.mark_text(align="left", dx=5, fontSize=11, color=look.SERIES_COLOURS[1]).encode(
-        y=alt.value(10), text="label:N"
+        y=alt.value(10), text=alt.Text("label:N")
     )
     return [rule, label]

@@ -11,7 +11,7 @@ from dashboard.charts import look
 _SIDES = ("candidate lower", "candidate higher")
 
 
-def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Layers:
+def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Spec:
     """Draw losses to the left and wins to the right, in pairs; ties are not drawn."""
     labels = [f"{words.metric(item.metric)} · {words.scope(item.cohort)}" for item in quality]
     rows = []
@@ -65,5 +65,5 @@ def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Layers:
     right = base.transform_filter("datum.at > 0").mark_text(
         align="left", dx=5, color=look.NEUTRAL, aria=False
     )
-    texts = [mark.encode(text="text:N") for mark in (left, right)]
-    return look.finished(alt.layer(bars, *texts), rows=len(labels))
+    texts = [mark.encode(text=alt.Text("text:N")) for mark in (left, right)]
+    return look.layered(bars, *texts, rows=len(labels))

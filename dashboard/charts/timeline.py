@@ -18,7 +18,7 @@ MS = 1e3
 _INDENT = "\u2003"
 
 
-def timelines(sides: Sequence[Generation]) -> look.Layers:
+def timelines(sides: Sequence[Generation]) -> look.Spec:
     """Draw a row an arm: queue, prefill, first token, decoding, as far as anybody timed them."""
     rows = [row for side in sides for row in _phases(side)]
     names = [_arm(side) for side in sides]
@@ -27,7 +27,7 @@ def timelines(sides: Sequence[Generation]) -> look.Layers:
         .mark_bar(height=16)
         .encode(
             x=alt.X("from:Q", axis=alt.Axis(title="ms since the request began", format=",~r")),
-            x2="to:Q",
+            x2=alt.X2("to:Q"),
             y=alt.Y("arm:N", sort=names, title=None),
             color=alt.Color(
                 "phase:N",
@@ -50,16 +50,16 @@ def timelines(sides: Sequence[Generation]) -> look.Layers:
         alt.Chart(look.data(firsts))
         .mark_tick(thickness=3, size=26, color=look.SERIES_COLOURS[1])
         .encode(
-            x="at:Q",
+            x=alt.X("at:Q"),
             y=alt.Y("arm:N", sort=names),
             tooltip=[alt.Tooltip("text:N", title="First token")],
         )
     )
     # The phases' legend takes a second line, which is as high as a row.
-    return look.finished(alt.layer(bars, ticks), rows=len(names) + 1)
+    return look.layered(bars, ticks, rows=len(names) + 1)
 
 
-def waterfall(steps: Sequence[Step]) -> look.Layers:
+def waterfall(steps: Sequence[Step]) -> look.Spec:
     """Draw a trace's steps in the order of their tree, each at its time."""
     names = [_numbered(place, step) for place, step in enumerate(steps, start=1)]
     rows = [
@@ -86,7 +86,7 @@ def waterfall(steps: Sequence[Step]) -> look.Layers:
         ],
     )
     bars = base.mark_bar(height=15).encode(
-        x2="to:Q",
+        x2=alt.X2("to:Q"),
         color=alt.Color(
             "kind:N",
             scale=alt.Scale(domain=list(_KINDS), range=list(_KIND_COLOURS)),
@@ -94,9 +94,9 @@ def waterfall(steps: Sequence[Step]) -> look.Layers:
         ),
     )
     texts = base.mark_text(align="left", dx=4, fontSize=11, color=look.NEUTRAL).encode(
-        x="to:Q", text="about:N"
+        x=alt.X("to:Q"), text=alt.Text("about:N")
     )
-    return look.finished(alt.layer(bars, texts), rows=len(rows))
+    return look.layered(bars, texts, rows=len(rows))
 
 
 def _numbered(place: int, step: Step) -> str:

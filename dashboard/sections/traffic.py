@@ -53,7 +53,7 @@ def show(
         "Window, up to the last data", "window", list(WINDOWS), of=overview.rollout, titles=_TITLES
     )
     start = window_start_s(name, overview)
-    summary = client.summary(overview.rollout, start=start)
+    summary = reading.summary(client, reading.stamp(source.address, overview), start)
     rows = [row for row in summary if cohort is None or row.cohort == cohort]
     if not rows:
         st.html(markup.note("Nothing of it began in this window."))

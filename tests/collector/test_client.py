@@ -291,6 +291,17 @@ def test_timeseries(step: str, length_s: int, client: Client) -> None:
     assert client.timeseries("k4", step=step, end=first) == ()
 
 
+@pytest.mark.parametrize("step", ["minute", "hour"])
+def test_timeseries_of_counts_alone(step: str, client: Client) -> None:
+    """The counts are those of the whole, and nothing stands in the place of what was measured."""
+    whole = client.timeseries("k4", step=step)
+    counted = client.timeseries("k4", step=step, counts_only=True)
+    absent = {"metrics": (), "ttft_s_sum": None, "e2e_s_sum": None}
+    nothing = absent | {"ttft_s_count": 0, "e2e_s_count": 0}
+    assert any(row.summary.metrics for row in whole)
+    assert counted == tuple(replace(row, summary=replace(row.summary, **nothing)) for row in whole)
+
+
 def test_summaries_are_the_same_once_they_are_folded(
     new_database_url: Callable[[str], str],
     database_kind: str,

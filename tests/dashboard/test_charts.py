@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import altair as alt
 import pytest
 
 from collector.contract import (
@@ -19,11 +20,16 @@ from dashboard import charts
 from dashboard.charts.forest import row_label
 
 
+def valid(chart: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return the chart as it is, held against Vega-Lite's schema."""
+    alt.LayerChart.from_dict(chart, validate=True)
+    return chart
+
+
 def drawn(chart: Any) -> list[dict[str, Any]]:  # Any: Altair's own
     """Return all rows of a chart's data, once each."""
-    spec = chart.to_dict()  # validates against the Vega-Lite schema
     rows: list[dict[str, Any]] = []
-    for values in spec["datasets"].values():
+    for values in valid(chart)["datasets"].values():
         rows += [row for row in values if row not in rows]
     return rows
 
@@ -92,7 +98,7 @@ def test_a_panel_draws_its_own_unit_in_the_order_given() -> None:
         made("task_completion", "difference", estimate=0.0, lower=-0.1, upper=0.1),
         made("tpot", "ratio", estimate=0.5, lower=0.4, upper=0.6),
     ]
-    spec = charts.forest(findings, "ratio").to_dict()
+    spec = valid(charts.forest(findings, "ratio"))
     assert spec["layer"][0]["encoding"]["y"]["sort"] == [
         "rag · TTFT p95 · must not fail",
         "rag · TPOT p95 · must not fail",
@@ -102,8 +108,8 @@ def test_a_panel_draws_its_own_unit_in_the_order_given() -> None:
 
 def test_ratios_are_on_a_log_axis_around_one_and_differences_around_zero() -> None:
     """Each unit has the axis and the reference that fit it."""
-    ratio = charts.forest([made("ttft", "ratio", estimate=1.0)], "ratio").to_dict()
-    difference = charts.forest([made("x", "difference", estimate=0.0)], "difference").to_dict()
+    ratio = valid(charts.forest([made("ttft", "ratio", estimate=1.0)], "ratio"))
+    difference = valid(charts.forest([made("x", "difference", estimate=0.0)], "difference"))
     scales = [spec["layer"][1]["encoding"]["x"]["scale"] for spec in (ratio, difference)]
     assert scales[0]["type"] == "log"
     assert "type" not in scales[1]
@@ -116,7 +122,7 @@ def test_ratios_are_on_a_log_axis_around_one_and_differences_around_zero() -> No
 
 def test_a_ratio_of_zero_does_not_break_the_log_axis() -> None:
     """What has no logarithm is drawn on a linear axis."""
-    spec = charts.forest([made("ttft", "ratio", estimate=0.0, lower=0.0)], "ratio").to_dict()
+    spec = valid(charts.forest([made("ttft", "ratio", estimate=0.0, lower=0.0)], "ratio"))
     assert "type" not in spec["layer"][1]["encoding"]["x"]["scale"]
 
 
@@ -213,7 +219,7 @@ def test_an_axis_is_in_points_where_every_row_is_a_share() -> None:
     score = made("groundedness", "difference", estimate=-0.1, stat="mean_diff")
 
     def labels(*findings: Finding) -> str:
-        layer = charts.forest(findings, "difference").to_dict()["layer"][0]
+        layer = valid(charts.forest(findings, "difference"))["layer"][0]
         return str(layer["encoding"]["x"]["axis"]["labelExpr"])
 
     assert "* 100" in labels(share)

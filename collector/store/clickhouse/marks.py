@@ -45,6 +45,12 @@ class Marks(NamedTuple):
         without = [f"NOT (id BETWEEN {hole.first} AND {hole.last})" for hole in self.holes]
         return " AND ".join([f"id <= {self.committed}", *without])
 
+    def shows(self, id_: int) -> bool:
+        """Say the same of one row's id."""
+        return id_ <= self.committed and not any(
+            hole.first <= id_ <= hole.last for hole in self.holes
+        )
+
     @property
     def filters(self) -> str:
         """The value of ClickHouse's setting `additional_table_filters`."""

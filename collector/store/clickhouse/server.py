@@ -168,11 +168,15 @@ class ClickHouse:
         )
         return found.column(0).to_pylist()  # type: ignore[no-any-return]
 
-    def newest_id(self) -> int:
-        """Return the last id that any row has, whether it counts or not; 0 where there is none."""
-        each = " UNION ALL ".join(f"SELECT max(id) AS id FROM {name}" for name in marks.BY_ID)  # noqa: S608  # names are ours
-        found = self.query(f"SELECT max(id) FROM ({each})").column(0)[0].as_py()  # noqa: S608
-        return found or 0
+    def newest_id(self, after: int) -> int | None:
+        """Return the last id beyond one that any row has, counted or not; None where none has."""
+        # Beyond an id no part is read that ends before it: without, every row would be.
+        each = " UNION ALL ".join(
+            f"SELECT max(id) AS last FROM {name} WHERE id > {after}"  # noqa: S608  # names are ours
+            for name in marks.BY_ID
+        )
+        found: int | None = self.query(f"SELECT max(last) FROM ({each})").column(0)[0].as_py()  # noqa: S608
+        return found
 
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Return rows and bytes on disk of each table that holds any, of this server alone."""

@@ -50,7 +50,8 @@ class ClickHouseWriter(Writer):
     def _begin(self, size: int) -> None:
         """Take ids above all that were ever tried, and move the mark behind them."""
         committed = self._connection.marks.committed
-        tried = max(self._clickhouse.newest_id(), self._clickhouse.last_tried_id)
+        newest = self._clickhouse.newest_id(committed) or 0
+        tried = max(newest, self._clickhouse.last_tried_id)
         if tried > committed:
             marks.leave_out(self._connection, marks.Hole(committed + 1, tried))
         self._first = max(committed + 1, tried + 1, partitions.first_id_of(time.time()))

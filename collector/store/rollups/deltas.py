@@ -7,6 +7,7 @@ rows that it counts. A generation's minute is that of its start.
 import json
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -49,7 +50,12 @@ class Series(NamedTuple):
     @property
     def id(self) -> int:
         """The id of its row."""
-        return digests.id_of(json.dumps(self).encode())
+        return _id_of(self)
+
+
+@lru_cache(maxsize=4096)
+def _id_of(series: Series) -> int:
+    return digests.id_of(json.dumps(series).encode())
 
 
 class Delta(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, Table, select
+from sqlalchemy import Connection, Row, Select, Table, select
 
 from collector.errors import RequestError
 from collector.store import progress
@@ -127,32 +127,37 @@ def counts(connection: Connection, series: Iterable[int]) -> dict[int, state.Sta
     for part in _ranges(ALWAYS):
         columns = [part.table.c[name] for name in _NUMBERS]
         for row in connection.execute(_in_range(select(*columns), part, wanted)):
-            found[row.series_id].append(
-                state.Packed(row.first_start_unix_ns, row.last_end_unix_ns, row.counts, b"", b"")
-            )
+            found[row.series_id].append(_counted(row))
     return {id_: state.unpack(state.merge(states)) for id_, states in found.items()}
 
 
 def buckets(
-    connection: Connection, series: Iterable[int], window: Window, step: Step
+    connection: Connection,
+    series: Iterable[int],
+    window: Window,
+    step: Step,
+    *,
+    measured: bool = True,
 ) -> list[Bucket]:
     """Return each series in each step of the window that anything began in.
 
-    The window is of whole steps. Raises `RequestError` where they are made of more than `MOST_ROWS`
-    rows.
+    The window is of whole steps. Without what was `measured` there are counts alone. Raises
+    `RequestError` where they are made of more than `MOST_ROWS` rows.
     """
     wanted = list(series)
     if (analytics := analytics_of(connection)) is not None:
-        return _merged_buckets(analytics, wanted, window, step)
+        return _merged_buckets(analytics, wanted, window, step, measured=measured)
     table = rollup_minute if step is Step.MINUTE else rollup_hour
     found: dict[tuple[int, int], list[state.Packed]] = defaultdict(list)
     for part in (_Range(table, *window), _Range(rollup_delta, *window)):
-        statement = _in_range(select(part.table), part, wanted).limit(MOST_ROWS + 1)
+        columns = part.table.c if measured else [part.table.c[name] for name in _NUMBERS]
+        statement = _in_range(select(*columns), part, wanted).limit(MOST_ROWS + 1)
         rows = connection.execute(statement).all()
         if len(rows) > MOST_ROWS:
             raise _too_many(step)
         for row in rows:
-            found[row.start_unix_s // step * step, row.series_id].append(packed(row))
+            one = packed(row) if measured else _counted(row)
+            found[row.start_unix_s // step * step, row.series_id].append(one)
     return [
         Bucket(start_unix_s, series_id, state.unpack(_merged(states)))
         for (start_unix_s, series_id), states in found.items()
@@ -174,7 +179,12 @@ def _merged_totals(
 
 
 def _merged_buckets(
-    connection: AnalyticsConnection, series: list[int], window: Window, step: Step
+    connection: AnalyticsConnection,
+    series: list[int],
+    window: Window,
+    step: Step,
+    *,
+    measured: bool,
 ) -> list[Bucket]:
     asked = [clickhouse_rollups.Range(*window)]
     found = list(
@@ -185,11 +195,17 @@ def _merged_buckets(
             minutes=asked if step is Step.MINUTE else [],
             step_s=int(step),
             at_most=MOST_ROWS + 1,
+            measured=measured,
         )
     )
     if len(found) > MOST_ROWS:
         raise _too_many(step)
     return [Bucket(one.start_unix_s, one.series_id, state.unpack(one.packed)) for one in found]
+
+
+def _counted(row: Row[Any]) -> state.Packed:
+    """Return the state that a row of `_NUMBERS` holds: without what was measured."""
+    return state.Packed(row.first_start_unix_ns, row.last_end_unix_ns, row.counts, b"", b"")
 
 
 def _of_table(parts: Iterable[_Range], table: Table) -> list[clickhouse_rollups.Range]:

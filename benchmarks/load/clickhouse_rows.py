@@ -1,0 +1,48 @@
+"""More generations in ClickHouse than its writer would take in within the hour.
+
+What it holds is repeated inside it, by INSERT ... SELECT, under ids, traces and prompts of their
+own and at the same times: so the rows that rollups are folded from are those of the first, and
+rollups and pairs come of them as of any others.
+"""
+
+from collector.store import Store, progress
+from collector.store.clickhouse import analytics_of, marks
+
+_CHANGED = {
+    "span": ("trace_id",),
+    "span_key": ("trace_id",),
+    "generation": ("trace_id", "prompt_id"),
+    "rollup_delta": (),
+}
+
+
+def repeat(store: Store, times: int) -> None:
+    """Have the store hold everything so many times (at most 255), not folded or counted yet."""
+    with store.transaction() as connection:
+        analytics = analytics_of(connection)
+        if analytics is None:
+            raise ValueError("the store has no ClickHouse")
+        clickhouse, last = analytics.clickhouse, analytics.marks.committed
+        first = clickhouse.query("SELECT min(id) FROM span").column(0)[0].as_py()
+        shift = last - first + 1
+        for number in range(1, times):
+            for table, names in _CHANGED.items():
+                clickhouse.command(
+                    f"INSERT INTO {table} SELECT * REPLACE ({_changes(names, number, shift)}) "  # noqa: S608  # ours
+                    # Within, for outside the condition would be on the new id.
+                    f"FROM (SELECT * FROM {table} WHERE id BETWEEN {first} AND {last})",
+                    {"final": 0},
+                )
+        end = last + (times - 1) * shift
+        clickhouse.last_tried_id = end
+        progress.reach(connection, marks.COMMITTED, end)
+
+
+def _changes(names: tuple[str, ...], number: int, shift: int) -> str:
+    values = {
+        # Fifteen random bytes are left, which are those of no other trace.
+        "trace_id": f"toFixedString(concat(char({number}), substring(trace_id, 2)), 16)",
+        "prompt_id": f"concat(prompt_id, '-{number}')",
+    }
+    changes = [f"id + {number * shift} AS id", *(f"{values[name]} AS {name}" for name in names)]
+    return ", ".join(changes)
