@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine_adapter.engines.answer import AnswerReader, Piece
+from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
-from engine_adapter.router.chunk_shape import ChunkShape
 from engine_adapter.transport import EventDecoder, failures
-
-_GUESSES = 4
-"""Shapes that are tried in vain before a stream is taken to have none."""
 
 
 class AnswerObserver:
@@ -24,8 +21,7 @@ class AnswerObserver:
         """Whether the answer was too large to be read."""
         self._decoder = EventDecoder(max_bytes)
         self._done = False
-        self._shape: ChunkShape | None = None
-        self._guesses = _GUESSES
+        self._ordinary = OrdinaryChunks()
 
     @property
     def ended(self) -> bool:
@@ -34,7 +30,7 @@ class AnswerObserver:
 
     def feed(self, data: bytes, at_s: float) -> None:
         """Take a stream's bytes."""
-        if self.unread or self.seen.error is not None or self._ordinary(data, at_s):
+        if self.unread or self.seen.error is not None or self._take_ordinary(data, at_s):
             return
         try:
             for event in self._decoder.feed(data, at_s):
@@ -55,32 +51,27 @@ class AnswerObserver:
             self.seen.error = exc
         self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
 
-    def _ordinary(self, data: bytes, at_s: float) -> bool:
+    def _take_ordinary(self, data: bytes, at_s: float) -> bool:
         """Take bytes that are ordinary chunks and nothing else; say whether they are."""
-        if self._shape is None or self._decoder.is_within_event:
+        if self._decoder.is_within_event:
             return False
-        chunks = self._shape.words_of_all(data)
+        chunks = self._ordinary.words_of_all(data)
         if chunks is None:
             return False
         for words in chunks:
             self.reader.add(words)
             self.seen.chunk_times_s.append(at_s)
-        self._guesses = _GUESSES
         return True
 
     def _event(self, text: str, at_s: float) -> None:
-        words = self._shape.words_of(text) if self._shape is not None else None
+        words = self._ordinary.words_of(text)
         if words is not None:
             self.reader.add(words)
             self.seen.chunk_times_s.append(at_s)
-            self._guesses = _GUESSES
         elif text == "[DONE]":
             self._done = True
         else:
-            piece = self._take(_object(text), at_s)
-            if piece is not None and piece.tokens is None and self._guesses:
-                self._guesses -= 1
-                self._shape = ChunkShape.of(text, piece.text) or self._shape
+            self._ordinary.learn(text, self._take(_object(text), at_s))
 
     def _take(self, document: Mapping[str, Any], at_s: float) -> Piece | None:  # Any: their JSON
         piece = self.reader.take(document)

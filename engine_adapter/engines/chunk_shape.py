@@ -8,8 +8,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
+from engine_adapter.engines.answer import Piece
 from engine_adapter.engines.json_fields import within
 
+_GUESSES = 4
+"""Shapes that are tried in vain before a stream is taken to have none."""
+_PLAIN = re.compile(rb'[^"\\\x00-\x1f]+')
+"""Words that stand in JSON as they are."""
 _PROBE = "draftgate"
 _PLACES = ((("choices", 0, "delta", "content"), '"content":'), (("choices", 0, "text"), '"text":'))
 
@@ -19,17 +24,15 @@ class ChunkShape(NamedTuple):
 
     before: str
     behind: str
-    event: re.Pattern[bytes]
-    """A whole event of this shape, with its words as a group."""
-    around_bytes: int
-    """What such an event has besides its words."""
+    begin: bytes
+    """A whole event up to its words."""
+    end: bytes
+    """A whole event from behind its words."""
 
     @classmethod
     def between(cls, before: str, behind: str) -> Self:
         """Return the shape of chunks that have these around their words."""
-        ends = f"data: {before}".encode(), f"{behind}\n\n".encode()
-        event = re.compile(rb'([^"\\\x00-\x1f]+)'.join(re.escape(end) for end in ends))
-        return cls(before, behind, event, sum(map(len, ends)))
+        return cls(before, behind, f"data: {before}".encode(), f"{behind}\n\n".encode())
 
     @classmethod
     def of(cls, text: str, words: str) -> Self | None:
@@ -63,10 +66,42 @@ class ChunkShape(NamedTuple):
 
     def words_of_all(self, data: bytes) -> Sequence[str] | None:
         """Return the words of each event, where the bytes are whole events of this shape alone."""
-        found = self.event.findall(data)
-        if sum(map(len, found)) + len(found) * self.around_bytes != len(data):
+        begin, end = self.begin, self.end
+        if not data.startswith(begin) or not data.endswith(end):
             return None
+        found = data[len(begin) : len(data) - len(end)].split(end + begin)
+        for words in found:
+            if _PLAIN.fullmatch(words) is None:
+                return None
         try:
             return [words.decode() for words in found]
         except UnicodeDecodeError:
             return None
+
+
+class OrdinaryChunks:
+    """One stream's ordinary chunks, recognised once one of them was read as JSON."""
+
+    def __init__(self) -> None:
+        self._shape: ChunkShape | None = None
+        self._guesses = _GUESSES
+
+    def words_of_all(self, data: bytes) -> Sequence[str] | None:
+        """Return the words of whole events that are all ordinary; `None` for any other bytes."""
+        found = self._shape.words_of_all(data) if self._shape is not None else None
+        if found is not None:
+            self._guesses = _GUESSES
+        return found
+
+    def words_of(self, text: str) -> str | None:
+        """Return the words of an ordinary event; `None` for any other."""
+        found = self._shape.words_of(text) if self._shape is not None else None
+        if found is not None:
+            self._guesses = _GUESSES
+        return found
+
+    def learn(self, text: str, piece: Piece | None) -> None:
+        """Take an event that was none, and what it was read as, for the next ones' shape."""
+        if piece is not None and piece.tokens is None and self._guesses:
+            self._guesses -= 1
+            self._shape = ChunkShape.of(text, piece.text) or self._shape
