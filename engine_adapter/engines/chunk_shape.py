@@ -66,17 +66,31 @@ class ChunkShape(NamedTuple):
 
     def words_of_all(self, data: bytes) -> Sequence[str] | None:
         """Return the words of each event, where the bytes are whole events of this shape alone."""
+        found, end = self.leading_words(data, 0)
+        return found if found and end == len(data) else None
+
+    def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
+        """Return the words of the events of this shape that begin at a place, and where they end.
+
+        The last of them may be cut off: it is then none of them.
+        """
         begin, end = self.begin, self.end
-        if not data.startswith(begin) or not data.endswith(end):
-            return None
-        found = data[len(begin) : len(data) - len(end)].split(end + begin)
-        for words in found:
-            if _PLAIN.fullmatch(words) is None:
-                return None
-        try:
-            return [words.decode() for words in found]
-        except UnicodeDecodeError:
-            return None
+        found: list[str] = []
+        if not data.startswith(begin, at):
+            return found, at
+        for part in data[at + len(begin) :].split(end + begin):
+            words = part if _PLAIN.fullmatch(part) else part.partition(end)[0]
+            is_whole = data.startswith(end, at + len(begin) + len(words))
+            if not is_whole or _PLAIN.fullmatch(words) is None:
+                break
+            try:
+                found.append(words.decode())
+            except UnicodeDecodeError:
+                break
+            at += len(begin) + len(words) + len(end)
+            if words is not part:
+                break
+        return found, at
 
 
 class OrdinaryChunks:
@@ -90,6 +104,15 @@ class OrdinaryChunks:
         """Return the words of whole events that are all ordinary; `None` for any other bytes."""
         found = self._shape.words_of_all(data) if self._shape is not None else None
         if found is not None:
+            self._guesses = _GUESSES
+        return found
+
+    def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
+        """Return the words of the ordinary events that begin at a place, and where they end."""
+        if self._shape is None:
+            return (), at
+        found = self._shape.leading_words(data, at)
+        if found[0]:
             self._guesses = _GUESSES
         return found
 
