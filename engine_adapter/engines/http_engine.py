@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from collector.contract import CountSource
 from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
 from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
+from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.engines.completion import completion_of
 from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_passing
 from engine_adapter.engines.openai_api import client_of, fingerprint
@@ -27,7 +28,7 @@ from engine_adapter.engines.self_description import (
 )
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
-from engine_adapter.transport import HttpClient
+from engine_adapter.transport import HttpClient, Words
 
 ROUTE = "/chat/completions"
 _SCRAPES = 6
@@ -122,9 +123,19 @@ class HttpEngine:
             reader.take_headers(stream.headers)
             if stream.sent_s is not None:
                 yield Sent(at_s=stream.sent_s)
-            async with aclosing(stream.objects(until_done=self.ends_with_done)) as events:
+            ordinary = OrdinaryChunks()
+            objects = stream.objects(
+                until_done=self.ends_with_done, recognise=ordinary.words_of_all
+            )
+            async with aclosing(objects) as events:
                 async for event in events:
+                    if isinstance(event, Words):
+                        for words in event.words:
+                            reader.add(words)
+                            yield Chunk(at_s=event.at_s, tokens=None, text=words)
+                        continue
                     piece = reader.take(event.body)
+                    ordinary.learn(event.text, piece)
                     if piece is not None:
                         yield Chunk(at_s=event.at_s, tokens=piece.tokens, text=piece.text)
 

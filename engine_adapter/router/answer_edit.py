@@ -30,8 +30,9 @@ class AnswerEdit:
         if not self._held and data.endswith(b"\n\n") and not self._marked(data):
             return data
         data = self._held + data
-        sent, at = [], 0
-        for end in _END.finditer(data):
+        at = _behind_last_event(data, self._first_mark(data))
+        sent = [data[:at]]
+        for end in _END.finditer(data, at):
             sent.append(self._event(data[at : end.start()], end.group()))
             at = end.end()
         self._held = data[at:]
@@ -59,6 +60,11 @@ class AnswerEdit:
                 return True
         return False
 
+    def _first_mark(self, data: bytes) -> int:
+        """Return where the first mark stands; the bytes' end where there is none."""
+        places = [place for mark in self._marks if (place := data.find(mark)) >= 0]
+        return min(places, default=len(data))
+
     def _event(self, block: bytes, end: bytes) -> bytes:
         """Return an event without what was not asked for; nothing, where that was all of it."""
         whole = block + end
@@ -84,6 +90,13 @@ class AnswerEdit:
         if member == "timings" and not _goes_on(document):
             return text  # llama.cpp says them at the end in any case
         return without_members(text, member.__eq__)
+
+
+def _behind_last_event(data: bytes, before: int) -> int:
+    """Return where the last event that ends before a place in the bytes ends."""
+    if b"\r" not in data:
+        return data.rfind(b"\n\n", 0, before) + 2 if b"\n\n" in data[:before] else 0
+    return max((end.end() for end in _END.finditer(data, 0, before)), default=0)
 
 
 def _goes_on(document: Any) -> bool:  # Any: the engine's JSON

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 from collector.contract import Arm
-from engine_adapter.engines import reader_of
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
 from engine_adapter.router.answer_edit import AnswerEdit
@@ -45,9 +44,7 @@ class Attempt:
         settings = upstream.settings
         asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
         self.edit = AnswerEdit(asked, observed_bytes)
-        self.observer = AnswerObserver(
-            reader_of(settings.engine)(settings.setup), self.seen, observed_bytes
-        )
+        self.observer = AnswerObserver(upstream.reader(settings.setup), self.seen, observed_bytes)
         headers = outgoing.headers.copy()
         headers["traceparent"] = around.place.traceparent
         self._outgoing = Outgoing(
@@ -76,6 +73,7 @@ class Attempt:
             await self._begin(self._answer)
             if self.around.arm is Arm.CANDIDATE:
                 self.observe_first()
+                self.observer.catch_up()
         except GenerationError as exc:
             self.upstream.breaker.failed()
             self.seen.error = exc
@@ -151,6 +149,7 @@ class Attempt:
             return
         self._finished = True
         self.observe_first()
+        self.observer.catch_up()
         if self._answer is not None:
             self._answer.close()
         seen = self.seen

@@ -12,6 +12,8 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.counts import Counts
 
+_BEHIND_S = 0.01
+"""The user's own request is on its way by then."""
 _TOLD = GenerationError("router_stopped", "the router was stopped before the answer was whole")
 
 
@@ -35,7 +37,7 @@ class Mirrors:
         return False
 
     def start(self, make: Callable[[], Attempt]) -> None:
-        """Send one in a task of its own, once the caller waits for something else."""
+        """Send one in a task of its own, a moment behind the user's request."""
         task = asyncio.create_task(self._answer(make))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -48,6 +50,7 @@ class Mirrors:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _answer(self, make: Callable[[], Attempt]) -> None:
+        await asyncio.sleep(_BEHIND_S)
         attempt = make()
         try:
             await attempt.open()

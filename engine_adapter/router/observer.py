@@ -5,17 +5,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine_adapter.engines.answer import AnswerReader, Piece
+from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
-from engine_adapter.router.chunk_shape import ChunkShape
 from engine_adapter.transport import EventDecoder, failures
 
-_GUESSES = 4
-"""Shapes that are tried in vain before a stream is taken to have none."""
+_BEHIND_PIECES = 16
+_BEHIND_BYTES = 1 << 16
+"""How far reading may stay behind: a few pieces at once take a fraction of the time that they take
+one by one, between other streams'."""
 
 
 class AnswerObserver:
-    """Observes one answer; what it cannot read passes all the same, and is then unknown."""
+    """Observes one answer; what it cannot read passes all the same, and is then unknown.
+
+    A stream is read some pieces behind; `catch_up` before what it said is asked for.
+    """
 
     def __init__(self, reader: AnswerReader, seen: Observed, max_bytes: int) -> None:
         self.reader = reader
@@ -24,28 +29,51 @@ class AnswerObserver:
         """Whether the answer was too large to be read."""
         self._decoder = EventDecoder(max_bytes)
         self._done = False
-        self._shape: ChunkShape | None = None
-        self._guesses = _GUESSES
+        self._ordinary = OrdinaryChunks()
+        self._behind: list[tuple[bytes, float]] = []
+        self._behind_bytes = 0
 
     @property
     def ended(self) -> bool:
         """Whether the answer said that it is whole."""
+        self.catch_up()
         return self._done or self.reader.answer().finish_reason is not None
 
     def feed(self, data: bytes, at_s: float) -> None:
         """Take a stream's bytes."""
-        if self.unread or self.seen.error is not None or self._ordinary(data, at_s):
+        self._behind.append((data, at_s))
+        self._behind_bytes += len(data)
+        if len(self._behind) >= _BEHIND_PIECES or self._behind_bytes >= _BEHIND_BYTES:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what was taken so far."""
+        behind, self._behind, self._behind_bytes = self._behind, [], 0
+        for data, at_s in behind:
+            self._read(data, at_s)
+
+    def _read(self, data: bytes, at_s: float) -> None:
+        if self.unread or self.seen.error is not None:
             return
         try:
-            for event in self._decoder.feed(data, at_s):
-                if event.name == "error":
-                    raise failures.of_error_event(_object(event.data), "the engine")
-                self._event(event.data, at_s)
+            at = self._take_ordinary(data, 0, at_s)
+            while at < len(data):
+                end = data.find(b"\n\n", at) + 2
+                if end == 1:
+                    end = len(data)
+                self._decode(data[at:end], at_s)
+                at = self._take_ordinary(data, end, at_s)
         except GenerationError as exc:
             if exc.error_type == "event_too_large":
                 self.unread = True
             else:
                 self.seen.error = exc
+
+    def _decode(self, data: bytes, at_s: float) -> None:
+        for event in self._decoder.feed(data, at_s):
+            if event.name == "error":
+                raise failures.of_error_event(_object(event.data), "the engine")
+            self._event(event.data, at_s)
 
     def whole(self, body: bytes, at_s: float) -> None:
         """Take an answer that is no stream."""
@@ -55,32 +83,25 @@ class AnswerObserver:
             self.seen.error = exc
         self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
 
-    def _ordinary(self, data: bytes, at_s: float) -> bool:
-        """Take bytes that are ordinary chunks and nothing else; say whether they are."""
-        if self._shape is None or self._decoder.is_within_event:
-            return False
-        chunks = self._shape.words_of_all(data)
-        if chunks is None:
-            return False
-        for words in chunks:
-            self.reader.add(words)
-            self.seen.chunk_times_s.append(at_s)
-        self._guesses = _GUESSES
-        return True
+    def _take_ordinary(self, data: bytes, at: int, at_s: float) -> int:
+        """Take the ordinary chunks that begin at a place; return where they end."""
+        if self._decoder.is_within_event:
+            return at
+        found, at = self._ordinary.leading_words(data, at)
+        if found:
+            self.reader.add("".join(found))
+            self.seen.chunk_times_s += [at_s] * len(found)
+        return at
 
     def _event(self, text: str, at_s: float) -> None:
-        words = self._shape.words_of(text) if self._shape is not None else None
+        words = self._ordinary.words_of(text)
         if words is not None:
             self.reader.add(words)
             self.seen.chunk_times_s.append(at_s)
-            self._guesses = _GUESSES
         elif text == "[DONE]":
             self._done = True
         else:
-            piece = self._take(_object(text), at_s)
-            if piece is not None and piece.tokens is None and self._guesses:
-                self._guesses -= 1
-                self._shape = ChunkShape.of(text, piece.text) or self._shape
+            self._ordinary.learn(text, self._take(_object(text), at_s))
 
     def _take(self, document: Mapping[str, Any], at_s: float) -> Piece | None:  # Any: their JSON
         piece = self.reader.take(document)

@@ -123,16 +123,13 @@ class Proxy:
         )
 
     async def _body(self, request: web.BaseRequest) -> bytes:
+        if request.content.is_eof() and not self._stopping:  # it came with its head
+            return await self._read(request)
         reading = asyncio.timeout(0 if self._stopping else _BODY_S)
         self._bodies.add(reading)
         try:
             async with reading:
-                return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            most = self._settings.limits.body_bytes
-            raise RefusedRequestError(
-                413, "request_too_large", f"the request's body has more than {most} bytes"
-            ) from None
+                return await self._read(request)
         except TimeoutError:
             if self._stopping:
                 raise RefusedRequestError(
@@ -143,6 +140,15 @@ class Proxy:
             ) from None
         finally:
             self._bodies.discard(reading)
+
+    async def _read(self, request: web.BaseRequest) -> bytes:
+        try:
+            return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            most = self._settings.limits.body_bytes
+            raise RefusedRequestError(
+                413, "request_too_large", f"the request's body has more than {most} bytes"
+            ) from None
 
     async def _other(self, request: web.BaseRequest, outgoing: Outgoing) -> web.StreamResponse:
         """Pass a request that no rollout is about to the baseline."""

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.router import headers
+from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.upstream import Answer
 
@@ -60,17 +61,24 @@ async def _document(
 
 
 async def _events(attempt: Attempt, response: web.StreamResponse) -> None:
-    edit, read = attempt.edit, attempt.answer.read
-    if first := edit.feed(attempt.first):
-        await response.write(first)
+    answer, edit = attempt.answer, attempt.edit
+    await _send(edit, response, attempt.first, last=answer.is_read)
     attempt.observe_first()
-    while data := await read():
+    while data := await answer.read():
         at_s = time.perf_counter()
-        if out := edit.feed(data):
-            await response.write(out)
+        await _send(edit, response, data, last=answer.is_read)
         attempt.observer.feed(data, at_s)
     if rest := edit.rest():
         await response.write(rest)
+
+
+async def _send(edit: AnswerEdit, response: web.StreamResponse, data: bytes, *, last: bool) -> None:
+    """Send what is to be sent on of a stream's bytes; with the last of them, the answer's end."""
+    out = edit.feed(data)
+    if last:
+        await response.write_eof(out + edit.rest())
+    elif out:
+        await response.write(out)
 
 
 async def pass_through(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:

@@ -8,8 +8,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from collector.contract import Arm
+from engine_adapter.engines import reader_of
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.breaker import CircuitBreaker
+from engine_adapter.router.prompt_request import PromptRequest
 from engine_adapter.router.settings import Breaker, Upstream
 from engine_adapter.transport import Deadlines, TimedBody
 
@@ -45,6 +47,11 @@ class Answer:
         self.read = self._body.read
         """Returns the next piece, empty at the end; raises `GenerationError`."""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing of the body is left to be read."""
+        return self._response.content.at_eof()
+
     def close(self) -> None:
         """Let go of the connection; one whose answer was not read to its end is cut."""
         self._body.close()
@@ -59,6 +66,8 @@ class UpstreamClient:
         self.arm = arm
         self.settings = settings
         self.breaker = CircuitBreaker(breaker)
+        self.reader = reader_of(settings.engine)
+        """What reads an answer; loaded here, and not while the first user waits."""
         self.begun = 0
         """Requests sent, mirrored ones and second attempts included."""
         self.last_begun_unix_ns: int | None = None
@@ -113,6 +122,7 @@ class UpstreamClient:
                     total=None, sock_connect=self.settings.timeouts.connect_s
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                request_class=PromptRequest,
                 skip_auto_headers=("User-Agent", "Content-Type", "Accept"),
                 auto_decompress=False,
                 read_bufsize=_READ_BYTES,

@@ -1,7 +1,8 @@
 """HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
 
-from engine_adapter.transport.client import EventStream, HttpClient, JsonEvent, Reply
+from engine_adapter.transport.client import HttpClient, Reply
 from engine_adapter.transport.deadlines import Deadlines, TimedBody, Timeouts
+from engine_adapter.transport.event_stream import EventStream, JsonEvent, Words
 from engine_adapter.transport.events import Event, EventDecoder
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "Reply",
     "TimedBody",
     "Timeouts",
+    "Words",
 ]

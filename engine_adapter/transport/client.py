@@ -1,17 +1,21 @@
 """One engine's HTTP: requests that are answered whole, and streams of server-sent events."""
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager, closing
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.request import getproxies
 
 import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures, stamped_socket
-from engine_adapter.transport.deadlines import Deadlines, TimedBody, Timeouts
-from engine_adapter.transport.events import MAX_EVENT_BYTES, Event, EventDecoder
+from engine_adapter.transport.deadlines import Deadlines, Timeouts
+from engine_adapter.transport.event_stream import EventStream
+from engine_adapter.transport.events import MAX_EVENT_BYTES
 from engine_adapter.transport.stamped_socket import Exchange
 
 _KEEP_ALIVE_S = 2.0
@@ -36,84 +40,6 @@ class Reply(NamedTuple):
             if "json" not in content_type:
                 raise failures.of_content_type(content_type, self.body, "the engine") from exc
             raise GenerationError("invalid_json", f"is not JSON: {self.body[:80]!r}") from exc
-
-
-class JsonEvent(NamedTuple):
-    """One event of a stream, decoded."""
-
-    at_s: float
-    """As of `Event`: before anything was parsed."""
-    body: dict[str, Any]  # Any: whatever JSON the engine sent
-    name: str | None = None
-
-
-class EventStream:
-    """A stream that has begun: its status was 2xx and its type fits."""
-
-    def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        exchange: Exchange,
-        limits: Deadlines,
-        max_event_bytes: int,
-    ) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self.sent_s = exchange.sent_s
-        """When the request's first byte left, by `time.perf_counter`; `None` where not known."""
-        self._response = response
-        self._exchange = exchange
-        self._limits = limits
-        self._max_event_bytes = max_event_bytes
-
-    async def events(self) -> AsyncGenerator[Event, None]:
-        """Yield the events as they arrive; raises `GenerationError`."""
-        decoder = EventDecoder(self._max_event_bytes)
-        body = TimedBody(self._response.content, self._limits)
-        with closing(body):
-            while data := await body.read():
-                at_s = self._exchange.received_s()
-                for event in decoder.feed(data, at_s):
-                    yield event
-        if decoder.pending:
-            raise GenerationError(
-                "stream_truncated",
-                f"{self._limits.url}: the stream ended within an event: {decoder.pending[:80]!r}",
-            )
-
-    async def objects(self, *, until_done: bool = True) -> AsyncGenerator[JsonEvent, None]:
-        """Yield the events' JSON objects up to `[DONE]`.
-
-        Raises `GenerationError` for an event that is no JSON object, for one that reports an
-        error, and with `until_done` for a stream that ends without `[DONE]`.
-        """
-        url = self._limits.url
-        async with aclosing(self.events()) as events:
-            async for event in events:
-                if event.data == "[DONE]":
-                    return
-                body = _object(event, url)
-                if event.name == "error" or body.get("error"):
-                    raise failures.of_error_event(body, url)
-                yield JsonEvent(event.at_s, body, event.name)
-        if until_done:
-            raise GenerationError(
-                "stream_truncated", f"{url}: the stream ended without `data: [DONE]`"
-            )
-
-
-def _object(event: Event, url: str) -> dict[str, Any]:
-    try:
-        body = json.loads(event.data)
-    except ValueError as exc:
-        raise GenerationError(
-            "invalid_json", f"{url}: an event is not JSON: {event.data[:80]!r}"
-        ) from exc
-    if not isinstance(body, dict):
-        raise GenerationError(
-            "invalid_json", f"{url}: an event is {type(body).__name__}; wanted an object"
-        )
-    return body
 
 
 class HttpClient:
@@ -213,9 +139,18 @@ class HttpClient:
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=True,
+                trust_env=_is_told_of_ways(),
             )
         return self._session
+
+
+def _is_told_of_ways() -> bool:
+    """Say whether the environment names proxies, or credentials for hosts.
+
+    Where it does, aiohttp reads both anew for each request, in two threads.
+    """
+    netrc = os.environ.get("NETRC") or Path("~", "_netrc" if os.name == "nt" else ".netrc")
+    return bool({"http", "https"} & getproxies().keys()) or Path(netrc).expanduser().exists()
 
 
 async def _require_success(response: aiohttp.ClientResponse, limits: Deadlines) -> None:

@@ -59,6 +59,13 @@ def of_connection(exc: Exception, url: str) -> GenerationError:
     return GenerationError("http_failure", f"{url}: {words}")
 
 
+def of_body(exc: BaseException, url: str) -> GenerationError:
+    """Return the failure that broke off an answer's body."""
+    if isinstance(exc, aiohttp.ClientError | OSError):
+        return of_connection(exc, url)
+    return GenerationError("http_failure", f"{url}: the answer broke off ({exc!r:.200})")
+
+
 def _refused(error: OSError) -> bool:
     """Say whether nobody listens; where a name has several addresses, at none of them."""
     return isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED

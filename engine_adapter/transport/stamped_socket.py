@@ -11,8 +11,10 @@ import struct
 import sys
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import aiohttp
 
 _SO_TIMESTAMPING = 37  # Linux, and absent from Python's socket module
 _RX_SOFTWARE = 1 << 3
@@ -21,21 +23,62 @@ _TIMESPEC = struct.Struct("qq")
 _ANCILLARY_BYTES = 128
 _STALE_NS = 60 * 10**9
 """A stamp further back is taken for a step of the wall clock, not for an arrival."""
+_MOST_RECEIVED_BYTES = 1 << 14
+"""At once: asyncio asks for a quarter of a megabyte, which Python then allocates, in 25 µs."""
+
+_Ancillary = list[tuple[int, int, bytes]]
+
+
+class Arrived(NamedTuple):
+    """Bytes of a body that arrived together."""
+
+    data: bytes
+    at_s: float
+    """Reading of `time.perf_counter` when they reached this machine."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way, told of by the socket that carries it."""
+    """One request on its way and its answer's body, told of by the socket that carries them."""
 
     sent_s: float | None = None
     """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
     socket: "StampedSocket | None" = None
+    _content: aiohttp.StreamReader | None = None
+    _noted: list[tuple[int, float]] = field(default_factory=list)
+    """Bytes of the body that had come, and when the last of them did."""
+    _noted_bytes: int = 0
+    _pieces: list[Arrived] = field(default_factory=list)
+    _gathered_bytes: int = 0
 
-    def received_s(self) -> float:
-        """Return when the latest bytes arrived."""
-        if self.socket is None or self.socket.received_s is None:
-            return time.perf_counter()
-        return self.socket.received_s
+    def watch(self, content: aiohttp.StreamReader | None) -> None:
+        """Note when the pieces of this body come, from now on; of `None`, nothing."""
+        self._content = content
+
+    def note(self) -> None:
+        """Note when what has been read of the body came; before the socket reads more."""
+        if self._content is not None and self._content.total_bytes > self._noted_bytes:
+            self._noted_bytes = self._content.total_bytes
+            received_s = self.socket.received_s if self.socket is not None else None
+            self._noted.append((self._noted_bytes, received_s or time.perf_counter()))
+
+    def gather(self) -> None:
+        """Take what there is of the body: where it has broken off, nobody can."""
+        self.note()
+        if self._content is None or self._content.exception() is not None:
+            return
+        data, begin = self._content.read_nowait(), self._gathered_bytes
+        for noted_bytes, at_s in self._noted:
+            piece = data[self._gathered_bytes - begin : noted_bytes - begin]
+            self._gathered_bytes = noted_bytes
+            self._pieces.append(Arrived(piece, at_s))
+        self._noted.clear()
+
+    def gathered(self) -> list[Arrived]:
+        """Return the pieces that were not yet returned."""
+        self.gather()
+        pieces, self._pieces = self._pieces, []
+        return pieces
 
 
 current: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
@@ -46,6 +89,8 @@ class StampedSocket(socket.socket):
     """A TCP socket that stamps what it sends and receives."""
 
     received_s: float | None = None
+    """When the latest bytes arrived."""
+    _exchange: Exchange | None = None
     _kernel_stamps = False
 
     def ask_for_stamps(self) -> None:
@@ -57,32 +102,65 @@ class StampedSocket(socket.socket):
 
     def send(self, data: Any, flags: int = 0) -> int:  # Any: a buffer
         """Send, and tell the request that is being written."""
-        exchange = current.get()
-        if exchange is not None:
-            exchange.socket = self
-            if exchange.sent_s is None:
-                exchange.sent_s = time.perf_counter()
+        self._tell()
         return super().send(data, flags)
+
+    def sendmsg(self, buffers: Any, *given: Any) -> int:  # Any: as the socket module has it
+        """Send several buffers, as asyncio does from Python 3.12 on, and tell the request."""
+        self._tell()
+        return super().sendmsg(buffers, *given)
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
         """Receive, and stamp."""
-        if not self._kernel_stamps:
-            data = super().recv(bufsize, flags)
-            self.received_s = time.perf_counter()
-            return data
-        data, ancillary, _, _ = self.recvmsg(bufsize, _ANCILLARY_BYTES, flags)
+        ancillary: _Ancillary = []
+        self._note()
+        try:
+            if self._kernel_stamps:
+                bufsize = min(bufsize, _MOST_RECEIVED_BYTES)
+                data, ancillary, _, _ = self.recvmsg(bufsize, _ANCILLARY_BYTES, flags)
+            else:
+                data = super().recv(bufsize, flags)
+        except OSError:
+            self._gather()
+            raise
         self.received_s = _arrival_s(ancillary)
+        if not data:
+            self._gather()
         return data
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # Any: a buffer
         """Receive into a buffer, as TLS does, and stamp."""
-        if not self._kernel_stamps or nbytes:
-            count = super().recv_into(buffer, nbytes, flags)
-            self.received_s = time.perf_counter()
-            return count
-        count, ancillary, _, _ = self.recvmsg_into([buffer], _ANCILLARY_BYTES, flags)
+        ancillary: _Ancillary = []
+        self._note()
+        try:
+            if self._kernel_stamps and not nbytes:
+                count, ancillary, _, _ = self.recvmsg_into([buffer], _ANCILLARY_BYTES, flags)
+            else:
+                count = super().recv_into(buffer, nbytes, flags)
+        except OSError:
+            self._gather()
+            raise
         self.received_s = _arrival_s(ancillary)
+        if not count:
+            self._gather()
         return count
+
+    def _note(self) -> None:
+        if self._exchange is not None:
+            self._exchange.note()
+
+    def _gather(self) -> None:
+        """Save what came before the connection's end, behind which nobody can read it."""
+        if self._exchange is not None:
+            self._exchange.gather()
+
+    def _tell(self) -> None:
+        exchange = current.get()
+        if exchange is not None:
+            exchange.socket = self
+            self._exchange = exchange
+            if exchange.sent_s is None:
+                exchange.sent_s = time.perf_counter()
 
 
 def make(address: tuple[Any, ...]) -> socket.socket:  # Any: as `socket.getaddrinfo` gives it
@@ -94,7 +172,7 @@ def make(address: tuple[Any, ...]) -> socket.socket:  # Any: as `socket.getaddri
     return made
 
 
-def _arrival_s(ancillary: list[tuple[int, int, bytes]]) -> float:
+def _arrival_s(ancillary: _Ancillary) -> float:
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING and len(data) >= _TIMESPEC.size:
             seconds, nanoseconds = _TIMESPEC.unpack_from(data)

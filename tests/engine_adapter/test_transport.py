@@ -111,6 +111,35 @@ def test_the_time_of_sending_is_known() -> None:
     assert before_s <= sent_s <= received.at_s
 
 
+def test_a_stream_is_over_at_its_last_word() -> None:
+    """A server that says `[DONE]` and keeps the connection open keeps nobody waiting."""
+    steps = [event(delta({"content": "a"})), event(delta({"content": "b"}), 0.02), event("[DONE]")]
+    with running(Route(events(steps, end="hang"))) as server:
+        assert stream(server.url)[1] == ["a", "b"]
+
+
+def test_what_came_before_a_break_is_there() -> None:
+    """Each piece is handed over with its own time, and only then the failure is told."""
+    stamps: list[float] = []
+
+    async def read(url: str) -> None:
+        client = HttpClient(url, timeouts=QUICK)
+        try:
+            async with client.stream(ROUTE, {}) as opened:
+                async for found in opened.objects():
+                    stamps.append(found.at_s)  # noqa: PERF401  # kept where the next one fails
+        finally:
+            await client.close()
+
+    steps = [event(delta({"content": "a"}), 0.02) for _ in range(3)]
+    with running(Route(events(steps, end="cut"))) as server:
+        with pytest.raises(GenerationError, match="the answer broke off"):
+            asyncio.run(read(server.url))
+        (received,) = server.log()
+    assert len(stamps) == 3
+    assert all(at >= wrote for at, wrote in zip(stamps, received.written_s, strict=True))
+
+
 def test_a_stream_that_is_left_early_is_closed() -> None:
     """Whoever stops reading frees the engine: its connection is gone."""
 

@@ -7,8 +7,8 @@ from recorded_answers import FOLDER
 
 from engine_adapter.engines import reader_of
 from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.chunk_shape import ChunkShape
 from engine_adapter.observation import Observed
-from engine_adapter.router.chunk_shape import ChunkShape
 from engine_adapter.router.observer import AnswerObserver
 
 RECORDED = {
@@ -24,8 +24,8 @@ def observed(data: bytes, engine: str, *, size: int) -> tuple[Answer, list[float
     observer = AnswerObserver(reader_of(engine)(), seen, 1 << 20)
     for at in range(0, len(data), size):
         observer.feed(data[at : at + size], float(at))
-    assert seen.error is None
     assert observer.ended
+    assert seen.error is None
     return observer.reader.answer(), seen.chunk_times_s
 
 
@@ -94,6 +94,30 @@ def test_ordinary_chunks_are_taken_together_and_only_whole() -> None:
         ordinary.replace(b"null", b'"stop"', 1),
     ):
         assert shape.words_of_all(other) is None, other
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 150, 1 << 20])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_any_cut_gives_the_same_answer(size: int, newline: str) -> None:
+    """Ordinary chunks among others are read the same, wherever the stream is cut."""
+    texts = ["one ", "two ", 'a "quote" ', "zwö ", "three ", "four"]
+    parts = [chunk(""), *map(chunk, texts), chunk("").replace("null", '"stop"'), "[DONE]"]
+    data = b"".join(map(event, parts)).replace(b"\n", newline.encode())
+    answer, times_s = observed(data, "openai", size=size)
+    assert answer.text == "".join(texts)
+    assert len(times_s) == len(texts)
+    assert answer.finish_reason == "stop"
+
+
+def test_the_ordinary_chunks_at_the_beginning_are_told_from_what_follows() -> None:
+    """Up to a chunk of another shape, one that is cut off, or the end."""
+    shape = ChunkShape.of(chunk("one"), "one")
+    assert shape is not None
+    two = event(chunk("two")) + event(chunk("three"))
+    for rest in (b"", event("[DONE]"), event(chunk('a "quote"')) + two, event(chunk("four"))[:-1]):
+        assert shape.leading_words(two + rest, 0) == (["two", "three"], len(two)), rest
+        assert shape.leading_words(b"\n" + two + rest, 1) == (["two", "three"], 1 + len(two)), rest
+    assert shape.leading_words(event("[DONE]") + two, 0) == ([], 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""Recognise a stream's ordinary chunk, which differs from the one before in its words alone.
+
+Most events of a stream are such, and to decode each as JSON would be most of what observing costs.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from engine_adapter.engines.answer import Piece
+from engine_adapter.engines.json_fields import within
+
+_GUESSES = 4
+"""Shapes that are tried in vain before a stream is taken to have none."""
+_PLAIN = re.compile(rb'[^"\\\x00-\x1f]+')
+"""Words that stand in JSON as they are."""
+_PROBE = "draftgate"
+_PLACES = ((("choices", 0, "delta", "content"), '"content":'), (("choices", 0, "text"), '"text":'))
+
+
+class ChunkShape(NamedTuple):
+    """What stands before and behind the words of an ordinary chunk."""
+
+    before: str
+    behind: str
+    begin: bytes
+    """A whole event up to its words."""
+    end: bytes
+    """A whole event from behind its words."""
+
+    @classmethod
+    def between(cls, before: str, behind: str) -> Self:
+        """Return the shape of chunks that have these around their words."""
+        return cls(before, behind, f"data: {before}".encode(), f"{behind}\n\n".encode())
+
+    @classmethod
+    def of(cls, text: str, words: str) -> Self | None:
+        """Return the shape of an event with these words; `None` where it is not certain.
+
+        It is certain where other words in the same place are read as this answer's content.
+        """
+        for path, name in _PLACES:
+            at = text.find(f'"{words}"', text.find(name) + len(name))
+            if not words or at < 0:
+                continue
+            shape = cls.between(text[: at + 1], text[at + 1 + len(words) :])
+            try:
+                probed = json.loads(f"{shape.before}{_PROBE}{shape.behind}")
+            except ValueError:
+                continue
+            if within(probed, *path) == _PROBE:
+                return shape
+        return None
+
+    def words_of(self, text: str) -> str | None:
+        """Return the words of an event of this shape; `None` where it is of another.
+
+        Words with escapes are left to JSON.
+        """
+        before, behind = self.before, self.behind
+        words = text[len(before) : len(text) - len(behind)]
+        if not words or not text.startswith(before) or not text.endswith(behind):
+            return None
+        return words if '"' not in words and "\\" not in words and words.isprintable() else None
+
+    def words_of_all(self, data: bytes) -> Sequence[str] | None:
+        """Return the words of each event, where the bytes are whole events of this shape alone."""
+        found, end = self.leading_words(data, 0)
+        return found if found and end == len(data) else None
+
+    def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
+        """Return the words of the events of this shape that begin at a place, and where they end.
+
+        The last of them may be cut off: it is then none of them.
+        """
+        begin, end = self.begin, self.end
+        found: list[str] = []
+        if not data.startswith(begin, at):
+            return found, at
+        for part in data[at + len(begin) :].split(end + begin):
+            words = part if _PLAIN.fullmatch(part) else part.partition(end)[0]
+            is_whole = data.startswith(end, at + len(begin) + len(words))
+            if not is_whole or _PLAIN.fullmatch(words) is None:
+                break
+            try:
+                found.append(words.decode())
+            except UnicodeDecodeError:
+                break
+            at += len(begin) + len(words) + len(end)
+            if words is not part:
+                break
+        return found, at
+
+
+class OrdinaryChunks:
+    """One stream's ordinary chunks, recognised once one of them was read as JSON."""
+
+    def __init__(self) -> None:
+        self._shape: ChunkShape | None = None
+        self._guesses = _GUESSES
+
+    def words_of_all(self, data: bytes) -> Sequence[str] | None:
+        """Return the words of whole events that are all ordinary; `None` for any other bytes."""
+        found = self._shape.words_of_all(data) if self._shape is not None else None
+        if found is not None:
+            self._guesses = _GUESSES
+        return found
+
+    def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
+        """Return the words of the ordinary events that begin at a place, and where they end."""
+        if self._shape is None:
+            return (), at
+        found = self._shape.leading_words(data, at)
+        if found[0]:
+            self._guesses = _GUESSES
+        return found
+
+    def words_of(self, text: str) -> str | None:
+        """Return the words of an ordinary event; `None` for any other."""
+        found = self._shape.words_of(text) if self._shape is not None else None
+        if found is not None:
+            self._guesses = _GUESSES
+        return found
+
+    def learn(self, text: str, piece: Piece | None) -> None:
+        """Take an event that was none, and what it was read as, for the next ones' shape."""
+        if piece is not None and piece.tokens is None and self._guesses:
+            self._guesses -= 1
+            self._shape = ChunkShape.of(text, piece.text) or self._shape
