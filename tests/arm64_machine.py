@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -27,8 +28,8 @@ def command(*arguments: str) -> list[str]:
     ready = CACHE / ".ready"
     if not ready.exists():
         shutil.rmtree(CACHE, ignore_errors=True)
-        _unpack("qemu-user-static", None, CACHE / "qemu")
-        _unpack("python3", "arm64", CACHE / "root")
+        _unpack(("qemu-user-static",), None, CACHE / "qemu")
+        _unpack(("python3", "libstdc++6"), "arm64", CACHE / "root")
         _install_wheels()
         ready.touch()
     paths = f"{CACHE / 'wheels'}:{ROOT}"
@@ -41,8 +42,8 @@ def _python(*options: str) -> list[str]:
     return [str(qemu), "-L", str(root), *options, str(root / "usr" / "bin" / "python3")]
 
 
-def _unpack(package: str, architecture: str | None, target: Path) -> None:
-    """Fetch a package and what it needs, by lists of its own, and unpack all of it."""
+def _unpack(packages: Sequence[str], architecture: str | None, target: Path) -> None:
+    """Fetch packages and what they need, by lists of its own, and unpack all of it."""
     apt = target.with_name(f"{target.name}-apt")
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True)
