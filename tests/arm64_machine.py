@@ -59,9 +59,8 @@ def _unpack(packages: Sequence[str], architecture: str | None, target: Path) -> 
     if architecture:
         options += ["-o", f"APT::Architectures::={architecture}"]
     _run("apt-get", *options, "update")
-    _run(
-        "apt-get", *options, "install", "-y", "--download-only", "--no-install-recommends", package
-    )
+    only = ("-y", "--download-only", "--no-install-recommends")
+    _run("apt-get", *options, "install", *only, *packages)
     target.mkdir()
     for deb in sorted((apt / "cache" / "archives").glob("*.deb")):
         _run("dpkg", "-x", str(deb), str(target))
