@@ -76,6 +76,12 @@ class Model:
         """
         return np.maximum(self.raw(rows), _checked(rows))
 
+    def excess(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far above the threshold the checks put each sentence, in log-odds."""
+        limit = logit(self.calibration.threshold)
+        odds = self.calibration.slope * _checked(rows) + self.calibration.intercept
+        return np.asarray(np.where(np.isfinite(odds), np.maximum(odds - limit, 0.0), -np.inf))
+
     def probability(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the calibrated probabilities of raw log-odds."""
         return np.asarray(expit(self.calibration.slope * raw + self.calibration.intercept))
