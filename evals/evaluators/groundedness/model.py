@@ -144,7 +144,6 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
         arrays[f"{name}_limit"] = forest.limit
         arrays[f"{name}_value"] = forest.value.astype(np.float32)
         arrays[f"{name}_base"] = np.array(forest.base)
-        arrays[f"{name}_depth"] = np.array(forest.depth)
     return arrays
 
 
@@ -157,5 +156,4 @@ def _forest(arrays: Mapping[str, NDArray[np.generic]], name: str) -> Forest:
         value=arrays[f"{name}_value"].astype(np.float64),
         roots=arrays[f"{name}_roots"].astype(np.int32),
         base=float(arrays[f"{name}_base"]),
-        depth=int(arrays[f"{name}_depth"]),
     )
