@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
-from collector.contract import Generation, Score
+from collector.client import Client
+from collector.contract import Arm, Generation, Score
 from evals.errors import EvaluatorError
 from evals.evaluators import make, names
 from evals.evaluators.groundedness.model import shipped
@@ -212,3 +214,23 @@ def test_without_its_weights_it_names_the_file(tmp_path) -> None:
     """A folder without the files is refused, not guessed around."""
     with pytest.raises(EvaluatorError, match=r"lower\.onnx: No such file"):
         Network(shipped().rarity, tmp_path)
+
+
+def test_the_command_scores_a_rollout_with_it(url, generation_of, otlp_of) -> None:
+    """`draftgate evaluate --evaluator groundedness-model`, by two processes."""
+    answers = ("Ada Berg bought the Lumen kettle on 12 May.", "She paints the harbour at night.")
+    made = [
+        replace(generation_of(at, answer, context=PASSAGES), rollout="k4", arm=Arm.CANDIDATE)
+        for at, answer in enumerate(answers, 1)
+    ]
+    with Client(url) as client:
+        client.post_traces(otlp_of(made), content_type="application/json")
+        ended = subprocess.run(
+            [sys.executable, "-m", "draftgate", "evaluate", "k4", "--collector", url,
+             "--workers", "2", "--evaluator", "groundedness-model"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found = list(client.scores("k4"))
+    assert ended.stdout.startswith("k4: 2 answers, 2 scores posted, 0 could not be judged")
+    assert sorted(str(score.label) for score in found) == ["supported", "unsupported"]
+    assert {score.evaluator for score in found} == {"groundedness-model"}

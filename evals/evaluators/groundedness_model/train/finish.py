@@ -91,6 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             probability=found.probability,
             made=wrong.numbers,
             made_probability=found.corrupted,
+            network=fold.said.network,
             forests=_by_forests(fold.said),
             made_forests=_by_forests(wrong.said),
         )

@@ -15,7 +15,7 @@ from evals.evaluators.groundedness_model.blend import Blend
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-_SHARES = tuple(np.arange(0.0, 3.01, 0.1).tolist())
+_SHARES = (0.0, *np.geomspace(0.1, 30.0, 40).tolist())
 """How many times as much as the forests the network may count."""
 _THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
 
