@@ -2,8 +2,8 @@
 
 Each file of labelled answers is judged by the shipped model, or out of fold where its answers
 trained that model (this needs scikit-learn), and compared with the answers' length and with the
-share of words that the passages lack. Then 1,000 pairs a rollout go through the gate, of which the
-candidate corrupted a share.
+share of words that the passages lack; with `--network` by `groundedness-model`, too. Then 1,000
+pairs a rollout go through the gate, of which the candidate corrupted a share.
 
     python benchmarks/evaluators.py --data FOLDER [--picture docs/images/groundedness.svg]
 """
@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.grounding import baselines, calibration
 from benchmarks.grounding.judged import Judged, files, judged
+from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import powers
 from evals.evaluators.groundedness.judgement import indexed, judge
-from evals.evaluators.groundedness.model import shipped
 
 BASE_RATE = 0.18
 
@@ -35,11 +35,12 @@ Row = dict[str, Any]  # Any: a row of the JSON document
 
 def accuracy(found: Judged) -> Row:
     """Return what the answers' probabilities are worth beside the baselines."""
-    label, threshold = found.label, shipped().calibration.threshold
+    label, threshold = found.label, found.threshold
     flagged = found.probability >= threshold
     weight = _weights(label)
     return {
         "data": found.name,
+        "evaluator": found.evaluator,
         "how": found.how,
         "answers": len(label),
         "unsupported_share": round(float(label.mean()), 3),
@@ -133,6 +134,10 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
     parser.add_argument("--out-of-fold", type=Path, help="what the training kept: not fitted again")
+    parser.add_argument("--network", action="store_true", help="judge by groundedness-model too")
+    parser.add_argument(
+        "--network-out-of-fold", type=Path, help="what the network's training kept of its fold"
+    )
     parser.add_argument("--seed", type=int, default=20261121)
     args = parser.parse_args()
     document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
@@ -143,6 +148,10 @@ def main() -> None:
         found = judged(file, args.out_of_fold)
         document["accuracy"].append(accuracy(found))
         print(json.dumps(document["accuracy"][-1]), flush=True)
+        if args.network:
+            rows = [accuracy(one) for one in networked(file, args.network_out_of_fold)]
+            document["accuracy"] += rows
+            print(*map(json.dumps, rows), sep="\n", flush=True)
         if "ragtruth" in name:
             bins = calibration.bins(found.probability, found.label, _weights(found.label))
             document["calibration"] = [b._asdict() for b in bins]
@@ -150,9 +159,9 @@ def main() -> None:
                 title = f"{found.name}, {found.how}, at a base rate of {BASE_RATE:.0%}"
                 args.picture.write_text(calibration.svg(bins, title))
         if found.corrupted and args.rollouts:
-            rows = [asdict(row) for row in powers(found, args.rollouts, args.seed)]
-            document["power"] += rows
-            print(*map(json.dumps, rows), sep="\n", flush=True)
+            decided = [asdict(row) for row in powers(found, args.rollouts, args.seed)]
+            document["power"] += decided
+            print(*map(json.dumps, decided), sep="\n", flush=True)
         if args.memory and "memory" not in document:
             document["memory"] = memory(found, args.memory)
     print(json.dumps(document))

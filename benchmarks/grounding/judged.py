@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness.judgement import indexed, judge
 from evals.evaluators.groundedness.model import FILE, Model, shipped
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
@@ -33,6 +34,8 @@ class Judged:
     """The answer that each corrupted one was made of."""
     cpu_ms: float | None
     """Processor time an answer from text to judgement, the passages' index included."""
+    evaluator: str = Groundedness.name
+    threshold: float = field(default_factory=lambda: shipped().calibration.threshold)
 
     @property
     def label(self) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from evals.evaluators.base import AnyEvaluator
 from evals.evaluators.format_drift import FormatDrift
 from evals.evaluators.function import FunctionEvaluator, is_evaluator
 from evals.evaluators.groundedness import Groundedness
+from evals.evaluators.groundedness_model import GroundednessModel
 from evals.evaluators.judge.evaluators import JudgedGroundedness, JudgedTask, Preference
 from evals.evaluators.parity import Parity
 from evals.evaluators.schema_validity import SchemaValidity
@@ -37,7 +38,9 @@ _JUDGES: Mapping[str, Factory] = {
     "judge-task": JudgedTask,
     "judge-preference": Preference,
 }
-_NAMED = {**_SHIPPED, **_JUDGES}
+_OPTIONAL: Mapping[str, Factory] = {"groundedness-model": GroundednessModel}
+"""Those that need an extra."""
+_NAMED = {**_SHIPPED, **_OPTIONAL, **_JUDGES}
 _ADAPTED: Mapping[str, Callable[[str], AdaptedMetric]] = {
     "deepeval": deepeval.metric,
     "phoenix": phoenix.metric,

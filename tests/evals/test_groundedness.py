@@ -7,6 +7,7 @@ import pytest
 
 from collector.contract import Generation, Score
 from evals.evaluators import Groundedness
+from evals.evaluators.groundedness.forest import Forest
 from evals.evaluators.groundedness.judgement import indexed, judge
 from evals.evaluators.groundedness.tokens import tokens_of
 
@@ -223,3 +224,17 @@ def test_the_trees_are_the_trained_ones() -> None:
     booster = ensemble.HistGradientBoostingClassifier(max_iter=20, **fit._BOOSTING)
     wanted = booster.fit(rows, label).decision_function(rows)
     assert np.allclose(forest.log_odds(rows), wanted, atol=1e-5)
+
+
+def test_a_tree_that_is_one_leaf_and_a_tree_too_large() -> None:
+    """A leaf alone gives its value; more leaves than the evaluation holds are refused."""
+    none, one = np.zeros(1, dtype=np.int32), np.zeros(1)
+    leaf = Forest(none, one, none, none, np.array([0.25]), none, base=1.0)
+    assert leaf.log_odds(np.array([[3.0], [np.nan]])).tolist() == [1.25, 1.25]
+    # Seventeen leaves in a row: each split's right side is the next split.
+    splits = np.arange(16)
+    left = np.concatenate([17 + splits, [16], 17 + splits]).astype(np.int32)
+    right = np.concatenate([splits + 1, [16], 17 + splits]).astype(np.int32)
+    zeros = np.zeros(len(left))
+    with pytest.raises(ValueError, match="a tree of 17 leaves; wanted at most 16"):
+        Forest(zeros.astype(np.int32), zeros, left, right, zeros, none, base=0.0)

@@ -48,11 +48,20 @@ class Groundedness:
         if (reason := _why_not(texts, answer)) or answer is None:
             return unscored(self, generation, reason or NOT_RECORDED)
         passages = indexed(texts)
-        judgement = judge(answer, passages)
+        judgement = None if passages.is_empty else self.judge(answer, texts)
         if passages.is_empty or judgement is None:
             whose = "the passages have" if passages.is_empty else "the answer has"
             return unscored(self, generation, f"{whose} no words")
         return self._score(generation, answer, passages, judgement)
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which on an answer counts as unsupported."""
+        return shipped().calibration.threshold
+
+    def judge(self, answer: str, texts: tuple[str, ...]) -> Judgement | None:
+        """Judge an answer, `None` where it has no sentence; the worst sentence decides."""
+        return judge(answer, indexed(texts))
 
     def close(self) -> None:
         """Release nothing: indexes are shared and bounded."""
@@ -68,13 +77,13 @@ class Groundedness:
             whole = tuple(replace(span, support=1.0) for span in spans)
             why = "declines to answer"
             return scored(self, generation, 1.0, label="refusal", explanation=why, spans=whole)
-        unsupported = judgement.probability >= shipped().calibration.threshold
+        unsupported = judgement.probability >= self.threshold
         return scored(
             self,
             generation,
             judgement.value,
             label="unsupported" if unsupported else "supported",
-            explanation=_explanation(answer, passages, judgement),
+            explanation=_explanation(answer, passages, judgement, self.threshold),
             spans=spans,
         )
 
@@ -91,12 +100,11 @@ def _why_not(texts: tuple[str, ...], answer: str | None) -> str | None:
     return why_unreadable(answer[:MAX_ANSWER_CHARACTERS])
 
 
-def _explanation(answer: str, passages: Passages, judgement: Judgement) -> str:
+def _explanation(answer: str, passages: Passages, judgement: Judgement, threshold: float) -> str:
     """Tell the probability, and the sentences above the threshold with what they lack."""
     lines = [f"{judgement.probability:.0%} likely to hold something unsupported"]
     if len(answer) > MAX_ANSWER_CHARACTERS:
         lines[0] += f"; judged by its first {MAX_ANSWER_CHARACTERS:,} characters"
-    threshold = shipped().calibration.threshold
     worst = sorted(judgement.sentences, key=lambda s: -s.probability)
     for found in [s for s in worst if s.probability >= threshold][:_MAX_NAMED]:
         line = f"{found.reason}: {_shortened(found.sentence.text)!r}"

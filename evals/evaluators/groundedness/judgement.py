@@ -1,8 +1,11 @@
 """What is said of an answer against its passages, sentence by sentence."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.features import Reading, matrix, read
 from evals.evaluators.groundedness.model import Model, shipped
@@ -44,13 +47,24 @@ def judge(answer: str, passages: Passages, model: Model | None = None) -> Judgem
     readings = read(text, sentences, passages, model.rarity)
     if not readings:
         return None
-    probabilities = model.probability(model.checked(matrix(readings))).tolist()
-    worst = max(probabilities)
+    probabilities = model.probability(model.checked(matrix(readings)))
+    return judgement(text, readings, passages, probabilities, model.value)
+
+
+def judgement(
+    text: str,
+    readings: Sequence[Reading],
+    passages: Passages,
+    probabilities: NDArray[np.float64],
+    value: Callable[[float], float],
+) -> Judgement:
+    """Return what the sentences' probabilities say of the answer; the worst sentence decides."""
+    worst = float(probabilities.max())
     judged = [
         SentenceJudgement(r.sentence, p, _reason(r, text), passages.span(r.start, r.end))
-        for r, p in zip(readings, probabilities, strict=True)
+        for r, p in zip(readings, probabilities.tolist(), strict=True)
     ]
-    return Judgement(worst, model.value(worst), tuple(judged))
+    return Judgement(worst, value(worst), tuple(judged))
 
 
 @lru_cache(maxsize=16)

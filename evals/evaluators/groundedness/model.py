@@ -76,6 +76,12 @@ class Model:
         """
         return np.maximum(self.raw(rows), _checked(rows))
 
+    def excess(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far above the threshold the checks put each sentence, in log-odds."""
+        limit = logit(self.calibration.threshold)
+        odds = self.calibration.slope * _checked(rows) + self.calibration.intercept
+        return np.asarray(np.where(np.isfinite(odds), np.maximum(odds - limit, 0.0), -np.inf))
+
     def probability(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the calibrated probabilities of raw log-odds."""
         return np.asarray(expit(self.calibration.slope * raw + self.calibration.intercept))
@@ -138,7 +144,6 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
         arrays[f"{name}_limit"] = forest.limit
         arrays[f"{name}_value"] = forest.value.astype(np.float32)
         arrays[f"{name}_base"] = np.array(forest.base)
-        arrays[f"{name}_depth"] = np.array(forest.depth)
     return arrays
 
 
@@ -151,5 +156,4 @@ def _forest(arrays: Mapping[str, NDArray[np.generic]], name: str) -> Forest:
         value=arrays[f"{name}_value"].astype(np.float64),
         roots=arrays[f"{name}_roots"].astype(np.int32),
         base=float(arrays[f"{name}_base"]),
-        depth=int(arrays[f"{name}_depth"]),
     )

@@ -37,6 +37,8 @@ class Passages:
         self._starts: list[int] = []
         self._texts_of: list[int] = []
         self._labels: list[tuple[int, int]] = []
+        self.pieces: list[Span] = []
+        """The characters of each passage, a number that it carries included."""
         for number, text in enumerate(texts, start=1):
             self._append(number, text)
         self.ids: dict[str, int] = {}
@@ -93,7 +95,10 @@ class Passages:
     def _append(self, number: int, text: str) -> None:
         """Add a text; one that numbers passages of its own is several passages."""
         tokens = tokens_of(text)
+        marked = 0
         for label, begin, end in _pieces(text, number):
+            self.pieces.append(Span(number - 1, marked, end))
+            marked = end
             if self.places:
                 self.places += [None] * _GAP
             self._starts.append(len(self.places))

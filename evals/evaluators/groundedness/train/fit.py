@@ -168,5 +168,4 @@ def _boosted(trees: int, rows: Floats, label: Bools, weight: Floats | None = Non
         value=np.where(leaf, nodes["value"], 0.0).astype(np.float32).astype(np.float64),
         roots=roots.astype(np.int32),
         base=float(np.ravel(booster._baseline_prediction)[0]),  # noqa: SLF001
-        depth=int(nodes["depth"].max()),
     )

@@ -1,0 +1,36 @@
+"""The network's word and the forests', weighed into one probability."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from evals.evaluators.groundedness.model import SHARPNESS
+
+Floats = NDArray[np.float64]
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """How much each counts, and from which probability on an answer counts as unsupported."""
+
+    forests: float
+    network: float
+    intercept: float
+    threshold: float
+
+    def probability(self, forests: Floats, network: Floats, excess: Floats) -> Floats:
+        """Return the calibrated probability of each sentence.
+
+        `excess` is how far above the threshold the checks put a sentence at the least, in
+        log-odds; what they found counts whatever the network says.
+        """
+        odds = self.forests * forests + self.network * network + self.intercept
+        return np.asarray(expit(np.maximum(odds, logit(self.threshold) + excess)))
+
+    def value(self, probability: float) -> float:
+        """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
+        inside = min(max(probability, _LEAST), 1 - _LEAST)
+        return float(expit(SHARPNESS * (logit(self.threshold) - logit(inside))))

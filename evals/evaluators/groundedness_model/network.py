@@ -1,0 +1,118 @@
+"""The network as it is shipped: 8-bit weights, run by ONNX Runtime on one core."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.errors import EvaluatorError
+from evals.evaluators.groundedness.features import Rarity, Reading
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness_model.blend import Blend
+
+FOLDER = Path(__file__).parent / "weights"
+LOWER, UPPER, VOCABULARY, BLEND = "lower.onnx", "upper.onnx", "tokenizer.json", "blend.json"
+FILES = (LOWER, UPPER, VOCABULARY, BLEND)
+_MAX_KEPT = 64
+"""Chunks of a context whose states are kept: 16 MB."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Context:
+    """Passages in chunks, with the states of those that were looked at."""
+
+    passages: Passages
+    chunks: Sequence[Any]  # Any: `Chunk`, whose module needs the extra
+    states: dict[int, Floats] = field(default_factory=dict)
+
+
+class Network:
+    """Says how likely each sentence is unsupported, by reading it against the passages."""
+
+    def __init__(self, rarity: Rarity, folder: Path = FOLDER) -> None:
+        """Load the weights; raises `EvaluatorError` without the extra or the files."""
+        try:
+            # Optional: the other evaluators do without.
+            import onnxruntime  # noqa: PLC0415
+            from tokenizers import Tokenizer  # noqa: PLC0415
+
+            from evals.evaluators.groundedness_model import encoding  # noqa: PLC0415
+        except ImportError as exc:
+            raise EvaluatorError(
+                f"groundedness-model: {exc}; wanted onnxruntime and tokenizers: run "
+                "`pip install 'draftgate[groundedness-model]'`"
+            ) from exc
+        files = {name: _read(folder / name) for name in FILES}
+        self._encoding: Any = encoding  # Any: a module that is there with the extra alone
+        tokenizer = Tokenizer.from_str(files[VOCABULARY].decode())
+        self._encoder: Any = encoding.Encoder(tokenizer, rarity)  # Any: as above
+        self._lower = session(onnxruntime, files[LOWER])
+        self._upper = session(onnxruntime, files[UPPER])
+        self.blend = Blend(**json.loads(files[BLEND]))
+        digest = hashlib.sha256()
+        for name in FILES:
+            digest.update(files[name])
+        self.hash = digest.hexdigest()[:12]
+
+    def context(self, passages: Passages) -> Context:
+        """Return passages ready to be looked at; their states are made when they are."""
+        return Context(passages, self._encoder.chunks(passages))
+
+    def log_odds(
+        self, text: str, readings: Sequence[Reading], context: Context
+    ) -> NDArray[np.float64]:
+        """Return the log-odds of each sentence being unsupported."""
+        found = []
+        for part in self._encoder.parts(text, readings, context.passages):
+            own = readings[part.first : part.first + part.count]
+            sentences = np.zeros((1, part.count, len(part.ids)), dtype=np.float32)
+            inside = np.flatnonzero(part.sentence >= 0)
+            sentences[0, part.sentence[inside], inside] = 1
+            inputs = {
+                "states": self._states(part.ids),
+                "marks": part.marks[None],
+                "sentences": sentences,
+                "memory": self._memory(context, own),
+            }
+            found.append(self._upper.run(None, inputs)[0][0])
+        return np.asarray(np.concatenate(found), dtype=np.float64)
+
+    def _memory(self, context: Context, readings: Sequence[Reading]) -> Floats:
+        chosen = self._encoding.memory(context.chunks, readings, context.passages)
+        return np.concatenate([self._chunk_states(context, at) for at in chosen], axis=1)
+
+    def _chunk_states(self, context: Context, at: int) -> Floats:
+        states = context.states.get(at)
+        if states is None:
+            if len(context.states) >= _MAX_KEPT:
+                context.states.clear()
+            states = context.states[at] = self._states(context.chunks[at].ids)
+        return states
+
+    def _states(self, ids: NDArray[np.int64]) -> Floats:
+        return np.asarray(self._lower.run(None, {"ids": ids[None]})[0])
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as exc:
+        raise EvaluatorError(
+            f"groundedness-model: {file}: {exc.strerror}; wanted the network's weights: install "
+            "draftgate again, or train them (docs/evaluators.md)"
+        ) from exc
+
+
+def session(onnxruntime: Any, model: bytes) -> Any:  # Any: an optional package
+    """Return a part of the network ready to run."""
+    options = onnxruntime.SessionOptions()
+    # One core: `evaluate` has a process for each of its workers, and sums keep their order.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

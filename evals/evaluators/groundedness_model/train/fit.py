@@ -1,0 +1,133 @@
+"""Train the upper layers, step by step and resumably, and judge answers by them."""
+
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - the field's name for it
+
+from evals.evaluators.groundedness_model.train.network import Upper
+from evals.evaluators.groundedness_model.train.texts import Batch, Example, batch, batches
+
+SEED = 20261121
+_WEIGHT_OF_PIECES = 0.5
+_WARM_UP_STEPS = 30
+_SAVED_EVERY_STEPS = 20
+_LEAST = -30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long to train, and how fast."""
+
+    epochs: int = 2
+    pieces: int = 1600
+    """Wordpieces of answers a step, padding included."""
+    rate: float = 2e-4
+    rate_of_new: float = 1e-3
+
+
+def train(
+    upper: Upper, examples: Sequence[Example], schedule: Schedule, checkpoint: Path | None = None
+) -> None:
+    """Fit the layers to the examples; goes on where a checkpoint of the same run stopped."""
+    _scale(upper, examples)
+    optimizer = _optimizer(upper, schedule)
+    rates = [group["lr"] for group in optimizer.param_groups]
+    rng = random.Random(SEED)  # noqa: S311 - a seeded draw, no secret
+    steps = [b for _ in range(schedule.epochs) for b in batches(examples, schedule.pieces, rng)]
+    done = _restored(upper, optimizer, checkpoint)
+    started, loss = time.monotonic(), 0.0
+    upper.train()
+    for step in range(done, len(steps)):
+        speed = min((step + 1) / _WARM_UP_STEPS, (len(steps) - step) / len(steps))
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * speed
+        found = _loss(upper, batch(steps[step]))
+        optimizer.zero_grad(set_to_none=True)
+        found.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(upper.parameters(), 1.0)
+        optimizer.step()
+        loss += (found.item() - loss) * 0.05 if step > done else found.item()
+        if checkpoint and ((step + 1) % _SAVED_EVERY_STEPS == 0 or step + 1 == len(steps)):
+            _save(upper, optimizer, checkpoint, step + 1)
+            spent = round(time.monotonic() - started)
+            told = {"step": step + 1, "of": len(steps), "loss": round(loss, 4), "s": spent}
+            print(json.dumps(told), flush=True)  # noqa: T201 - the command's progress
+
+
+@torch.inference_mode()
+def log_odds(upper: Upper, examples: Sequence[Example]) -> dict[int, list[float]]:
+    """Return the log-odds of each answer's sentences, by the answer's number."""
+    upper.eval()
+    found: dict[int, list[tuple[int, float]]] = {}
+    for some in batches(examples, 2500, random.Random(0)):  # noqa: S311 - an order, no secret
+        one = batch(some)
+        _, sentences = upper(one.states, one.marks, one.sentences, one.memory, one.seen)
+        for row, example in enumerate(some):
+            values = sentences[row, : example.part.count].tolist()
+            numbered = enumerate(values, example.part.first)
+            found.setdefault(example.answer, []).extend(numbered)
+    return {answer: [v for _, v in sorted(values)] for answer, values in found.items()}
+
+
+def _loss(upper: Upper, one: Batch) -> Tensor:
+    pieces, sentences = upper(one.states, one.marks, one.sentences, one.memory, one.seen)
+    of_pieces = F.binary_cross_entropy_with_logits(pieces, one.wrong_pieces, reduction="none")
+    of_sentences = F.binary_cross_entropy_with_logits(
+        sentences, one.wrong_sentences, reduction="none"
+    )
+    inside = one.inside * one.weight[:, None]
+    present = one.sentences.amax(-1) * one.weight[:, None]
+    return (of_sentences * present).sum() / present.sum() + _WEIGHT_OF_PIECES * (
+        of_pieces * inside
+    ).sum() / inside.sum()
+
+
+def _scale(upper: Upper, examples: Sequence[Example]) -> None:
+    rows: NDArray[np.float32] = np.concatenate(
+        [e.part.marks[e.part.sentence >= 0] for e in examples]
+    )
+    upper.mean.copy_(torch.from_numpy(rows.mean(0)))
+    upper.scale.copy_(torch.from_numpy(1 / np.maximum(rows.std(0), 1e-2)))
+
+
+def _optimizer(upper: Upper, schedule: Schedule) -> torch.optim.AdamW:
+    old = list(upper.layers.parameters())
+    known = {id(p) for p in old}
+    new = [p for p in upper.parameters() if id(p) not in known]
+    groups = [
+        {"params": old, "lr": schedule.rate},
+        {"params": new, "lr": schedule.rate_of_new},
+    ]
+    return torch.optim.AdamW(groups, weight_decay=0.01)
+
+
+def _restored(upper: Upper, optimizer: torch.optim.AdamW, checkpoint: Path | None) -> int:
+    """Return how many steps are done."""
+    if checkpoint is None or not checkpoint.exists():
+        return 0
+    kept = torch.load(checkpoint, weights_only=True)
+    upper.load_state_dict(kept["upper"])
+    optimizer.load_state_dict(kept["optimizer"])
+    torch.set_rng_state(kept["random"])
+    return int(kept["step"])
+
+
+def _save(upper: Upper, optimizer: torch.optim.AdamW, checkpoint: Path, step: int) -> None:
+    kept = {
+        "upper": upper.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "random": torch.get_rng_state(),
+        "step": step,
+    }
+    beside = checkpoint.with_suffix(".new")
+    torch.save(kept, beside)
+    beside.replace(checkpoint)

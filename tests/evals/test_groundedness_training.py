@@ -1,0 +1,158 @@
+"""The network's training on a tiny sample: it learns, goes on where it stopped, and ships."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from collector.contract import Generation
+
+torch = pytest.importorskip("torch", reason="training needs it")
+pytest.importorskip("onnx", reason="training needs it")
+pytest.importorskip("sklearn", reason="training needs it")
+
+PLACES = ("Bonn", "Ghent", "Porto", "Turku", "Graz", "Leeds", "Nancy", "Split", "Basel", "Malmo")
+
+
+def rows() -> Iterator[dict[str, object]]:
+    """Yield six answers on each place, of which every second invents its last sentence."""
+    for number, place in enumerate(PLACES):
+        year = 1800 + 7 * number
+        context = f"passage 1:The library of {place} was founded in {year} and has two floors."
+        for repeat in range(6):
+            good = f"The library of {place} was founded in {year}."
+            bad = f"Its owner paints {PLACES[(number + repeat + 1) % 10]} every summer."
+            wrong = repeat % 2
+            spans = [{"start": len(good) + 1, "end": len(good) + 1 + len(bad), "type": "Evident"}]
+            yield {
+                "id": f"{place}-{repeat}",
+                "source_id": place,
+                "context": context,
+                "answer": f"{good} {bad}" if wrong else f"{good} It has two floors.",
+                "label": wrong,
+                "spans": spans if wrong else [],
+            }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files that training reads."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("ragtruth_qa", "halueval_qa", "halueval_general"):
+        with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder as MiniLM's, with weights drawn at random and a vocabulary of letters."""
+    safetensors = pytest.importorskip("safetensors.torch")
+    folder = tmp_path_factory.mktemp("minilm")
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.:'"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "library", "of", *letters]
+    vocabulary = {w: n for n, w in enumerate([*words, *(f"##{c}" for c in letters)])}
+    pieces = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+              "max_input_chars_per_word": 100, "vocab": vocabulary}  # fmt: skip
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
+                  "strip_accents": None, "lowercase": True}  # fmt: skip
+    special = [
+        {"id": n, "content": w, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
+        for n, w in enumerate(words[:4])
+    ]  # fmt: skip
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": special,
+                 "normalizer": normalizer, "pre_tokenizer": {"type": "BertPreTokenizer"},
+                 "post_processor": None, "decoder": None, "model": pieces}  # fmt: skip
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    generator = torch.Generator().manual_seed(1)
+
+    def drawn(*shape: int) -> object:
+        return torch.randn(*shape, generator=generator) * 0.05
+
+    found = {
+        "embeddings.word_embeddings.weight": drawn(len(vocabulary), 384),
+        "embeddings.position_embeddings.weight": drawn(512, 384),
+        "embeddings.token_type_embeddings.weight": drawn(2, 384),
+    }
+    norms = ["embeddings.LayerNorm"]
+    for layer in range(4):
+        name = f"encoder.layer.{layer}"
+        squares = ("attention.self.query", "attention.self.key", "attention.self.value",
+                   "attention.output.dense")  # fmt: skip
+        shapes = {**dict.fromkeys(squares, (384, 384)), "intermediate.dense": (1536, 384),
+                  "output.dense": (384, 1536)}  # fmt: skip
+        for part, shape in shapes.items():
+            found[f"{name}.{part}.weight"] = drawn(*shape)
+            found[f"{name}.{part}.bias"] = drawn(shape[0])
+        norms += [f"{name}.attention.output.LayerNorm", f"{name}.output.LayerNorm"]
+    for norm in norms:
+        found |= {f"{norm}.weight": torch.ones(384), f"{norm}.bias": torch.zeros(384)}
+    safetensors.save_file(found, folder / "model.safetensors")
+    return folder
+
+
+def train(data: Path, minilm: Path, out: Path, *more: str) -> None:
+    from evals.evaluators.groundedness_model.train.__main__ import main
+
+    main(["--data", str(data), "--minilm", str(minilm), "--out", str(out), *more])
+
+
+def test_training_learns_ships_and_judges(
+    data, minilm, tmp_path, capsys, generation_of: Callable[..., Generation]
+) -> None:
+    """From labelled answers to an evaluator, measured on the questions that trained nothing."""
+    from evals.evaluators.groundedness.model import shipped
+    from evals.evaluators.groundedness_model import GroundednessModel
+    from evals.evaluators.groundedness_model.network import Network
+    from evals.evaluators.groundedness_model.train import finish
+
+    out, weights = tmp_path / "run", tmp_path / "weights"
+    train(data, minilm, out, "--folds", "0", "--epochs", "6", "--pieces", "400")
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0]["examples"] == 60
+    assert lines[-1]["unseen"] == 12
+    assert lines[-1]["auroc"] > 0.9
+    finish.main(
+        ["--data", str(data), "--minilm", str(minilm), "--out", str(out), "--fold", "0",
+         "--weights", str(weights), "--out-of-fold", str(tmp_path / "kept.npz")]
+    )  # fmt: skip
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["answers"] == 12
+    assert told["auroc"]["network alone"] > 0.9
+    evaluator = GroundednessModel(Network(shipped().rarity, weights))
+    assert told["hash"] in evaluator.version
+    answer = "The library of Bonn was founded in 1800. Its owner paints Ghent every summer."
+    score = evaluator.score(generation_of(answer=answer, context=(str(next(rows())["context"]),)))
+    assert score is not None
+    assert score.spans is not None
+    assert (score.spans[0].support or 0) > (score.spans[1].support or 0)
+
+
+def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
+    """The layers are the same, to the last bit, whether or not the run was broken off."""
+    from evals.evaluators.groundedness_model.train import fit
+
+    short = ("--folds", "1", "--epochs", "2", "--pieces", "400", "--answers", "30")
+    train(data, minilm, tmp_path / "whole", *short)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "_SAVED_EVERY_STEPS", 2)
+        save, saved = fit._save, []
+
+        def stopping(*args: object) -> None:
+            save(*args)
+            saved.append(args)
+            if len(saved) == 1:
+                raise KeyboardInterrupt
+
+        patch.setattr(fit, "_save", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            train(data, minilm, tmp_path / "stopped", *short)
+        train(data, minilm, tmp_path / "stopped", *short)
+    one, other = (
+        torch.load(tmp_path / run / "fold1.upper", weights_only=True)
+        for run in ("whole", "stopped")
+    )
+    assert all(torch.equal(one[name], other[name]) for name in one)
