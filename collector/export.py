@@ -89,7 +89,7 @@ class Exporter:
 
     async def export(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for the event loop."""
-        with self._ingest.room(len(body)):
+        with self._ingest.admission.room(len(body)):
             decoded = await to_thread.run_sync(
                 signal.decode, body, encoding, self._content, limiter=self._decoders
             )
@@ -99,7 +99,7 @@ class Exporter:
 
     def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for a thread that may wait."""
-        with self._ingest.room(len(body)):
+        with self._ingest.admission.room(len(body)):
             decoded = signal.decode(body, encoding, self._content)
             if decoded.stored:
                 self._ingest.submit(decoded.batch).result()

@@ -1,21 +1,21 @@
 """One writer thread: it takes all that is pending, writes one transaction, answers every waiter.
 
-Acknowledged means committed. What waits is bounded in bytes; beyond that senders are told to come
-again. A store that fails fails the requests of that transaction, and the writer goes on.
+Acknowledged means committed. What waits is bounded by its `admission`; beyond that senders are told
+to come again. A store that fails fails the requests of that transaction, and the writer goes on.
 """
 
 import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from time import perf_counter
 from typing import NamedTuple
 
+from collector.admission import Admission
 from collector.counters import Counters
-from collector.errors import QueueFullError, StoreUnavailableError
+from collector.errors import StoreUnavailableError
 from collector.store import Batch, Store, merge
 
 _log = logging.getLogger(__name__)
@@ -32,11 +32,10 @@ class Ingest:
     def __init__(
         self, store: Store, *, max_queue_bytes: int, counters: Counters | None = None
     ) -> None:
+        self.admission = Admission(max_queue_bytes)
         self._store = store
         self._counters = counters if counters is not None else Counters()
         self._failing = False
-        self._max_queue_bytes = max_queue_bytes
-        self._admitted_bytes = 0
         self._pending: deque[_Pending] = deque()
         self._changed = threading.Condition()
         self._stopping = False
@@ -53,32 +52,6 @@ class Ingest:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of the bodies that hold room now."""
-        return self._admitted_bytes
-
-    @contextmanager
-    def room(self, size_bytes: int) -> Iterator[None]:
-        """Hold room in the queue for a body, from before it is decoded until it is answered.
-
-        A body larger than the whole queue is let in when nothing else is. Raises `QueueFullError`
-        where there is no room.
-        """
-        with self._changed:
-            held = self._admitted_bytes
-            if held and held + size_bytes > self._max_queue_bytes:
-                raise QueueFullError(
-                    f"{held} bytes wait to be written, of {self._max_queue_bytes} allowed; "
-                    "send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"
-                )
-            self._admitted_bytes += size_bytes
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._admitted_bytes -= size_bytes
 
     def submit(self, batch: Batch) -> Future[None]:
         """Return what is done once the batch is durable.

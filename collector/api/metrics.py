@@ -25,7 +25,7 @@ class _Metrics(MetricSource):
         yield GaugeMetricFamily(
             "draftgate_ingest_queue_bytes",
             "Bytes of bodies that are decoded or wait for the database.",
-            value=self._state.ingest.held_bytes,
+            value=self._state.ingest.admission.held_bytes,
         )
         yield GaugeMetricFamily(
             "draftgate_store_size_bytes",

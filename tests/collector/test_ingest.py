@@ -8,7 +8,7 @@ import pytest
 from otlp_bodies import received
 
 from collector.contract import Generation, Score, encode
-from collector.errors import QueueFullError, StoreUnavailableError
+from collector.errors import StoreUnavailableError
 from collector.ingest import Ingest
 from collector.store import Batch, Store, prepare, sizes
 
@@ -97,19 +97,3 @@ def test_a_waiter_that_went_away_is_not_written(
     with contextlib.closing(Store.open(database_url)) as store:
         asyncio.run(scenario(Ingest(store, max_queue_bytes=1)))
         assert spans_in(store) == 1
-
-
-def test_room_is_bounded_and_given_back(database_url: str) -> None:
-    """Bytes are counted until they are answered, whether well or not."""
-    with contextlib.closing(Store.open(database_url)) as store:
-        ingest = Ingest(store, max_queue_bytes=100)
-        with (
-            ingest.room(60),
-            ingest.room(40),
-            pytest.raises(QueueFullError, match="100 bytes wait to be written, of 100 allowed"),
-        ):
-            ingest.room(1).__enter__()
-        with contextlib.suppress(ZeroDivisionError), ingest.room(100):
-            raise ZeroDivisionError
-        with ingest.room(1000), pytest.raises(QueueFullError), ingest.room(1):
-            pass

@@ -1,0 +1,78 @@
+"""How much may wait for the store: so many bytes, and not more than a few seconds' work.
+
+A sender gives up by a time limit of its own, ten seconds in OpenTelemetry's exporters, and sends
+again: what waits longer is written for nobody, and an overload outlasts itself by the queue.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from collector.errors import QueueFullError
+
+LONGEST_WAIT_S: Final = 5.0
+_WINDOW_S: Final = 1.0
+_LEAST_SHARE: Final = 4
+"""A quarter of the bytes may always wait: the pace of a moment says little about the next."""
+
+
+class Admission:
+    """Counts the bytes of the bodies that hold room, and the pace at which they give it back."""
+
+    def __init__(self, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held_bytes = 0
+        self._bytes_per_s: float | None = None
+        self._given_back_bytes = 0
+        self._since_s = 0.0
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the bodies that hold room now."""
+        return self._held_bytes
+
+    @contextmanager
+    def room(self, size_bytes: int) -> Iterator[None]:
+        """Hold room for a body, from before it is decoded until it is answered.
+
+        A body larger than all the room is let in when nothing else is. Raises `QueueFullError`
+        where there is no room.
+        """
+        with self._lock:
+            self._admit(size_bytes)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._give_back(size_bytes)
+
+    def _admit(self, size_bytes: int) -> None:
+        held, allowed = self._held_bytes, self._allowed_bytes()
+        if held and held + size_bytes > allowed:
+            bound = (
+                f"{allowed} allowed; send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"
+                if allowed == self._max_bytes
+                else f"{allowed} that are written in {LONGEST_WAIT_S:g} s; send this again later"
+            )
+            raise QueueFullError(f"{held} bytes wait to be written, of {bound}")
+        if not held:  # while nothing waits, nothing says how fast it would be written
+            self._since_s, self._given_back_bytes = self._clock(), 0
+        self._held_bytes += size_bytes
+
+    def _give_back(self, size_bytes: int) -> None:
+        self._held_bytes -= size_bytes
+        self._given_back_bytes += size_bytes
+        now_s = self._clock()
+        if now_s - self._since_s >= _WINDOW_S:
+            self._bytes_per_s = self._given_back_bytes / (now_s - self._since_s)
+            self._since_s, self._given_back_bytes = now_s, 0
+
+    def _allowed_bytes(self) -> int:
+        if self._bytes_per_s is None:
+            return self._max_bytes
+        in_time = max(int(self._bytes_per_s * LONGEST_WAIT_S), self._max_bytes // _LEAST_SHARE)
+        return min(in_time, self._max_bytes)
