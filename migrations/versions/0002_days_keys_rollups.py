@@ -405,7 +405,7 @@ def _copy_up(connection: sa.Connection) -> None:
                 | {
                     "id": row["id"] + offset,
                     "resource_id": resource_id,
-                    "payload": payload.pack(_span(row["attributes"]), b"", DROP),
+                    "payload": payload.pack([(_span(row["attributes"]), b"")], DROP)[0],
                 }
             )
             if row["text"] is not None:
@@ -559,8 +559,8 @@ def _span(blob: bytes) -> bytes:
     return wire.Span(attributes=_key_values(blob)).SerializeToString()  # type: ignore[no-any-return]
 
 
-def _packed(blob: bytes) -> bytes:
-    return payload.pack_attributes(_key_values(blob))
+def _packed(blob: bytes) -> bytes | None:
+    return payload.pack_texts([[_span(blob)]])[0]
 
 
 def _json(attributes: dict[str, Any]) -> bytes:
