@@ -78,8 +78,7 @@ class HttpClient:
         """POST JSON and give the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
         limits = Deadlines(url, self._timeouts)
-        exchange = Exchange()
-        response = await self._request("POST", url, body, limits, exchange, headers)
+        response, exchange = await self._request("POST", url, body, limits, headers)
         try:
             await _require_success(response, limits)
             content_type = response.headers.get("content-type", "")
@@ -99,7 +98,7 @@ class HttpClient:
     async def _whole(self, method: str, route: str, body: Mapping[str, Any] | None) -> Reply:
         url = self._absolute(route)
         limits = Deadlines(url, self._timeouts)
-        response = await self._request(method, url, body, limits, Exchange())
+        response, _ = await self._request(method, url, body, limits)
         try:
             await _require_success(response, limits)
             content = await limits.within(response.content.read())
@@ -113,14 +112,37 @@ class HttpClient:
         url: str,
         body: Mapping[str, Any] | None,
         limits: Deadlines,
-        exchange: Exchange,
         headers: Mapping[str, str] | None = None,
-    ) -> aiohttp.ClientResponse:
+    ) -> tuple[aiohttp.ClientResponse, Exchange]:
+        """Send a request; once more where the connection that was kept for it is cut unanswered.
+
+        llama.cpp closes a connection behind each streamed answer, after it has announced to keep
+        it: the next request may leave before that is seen.
+        """
+        exchange = Exchange()
+        try:
+            return await self._exchanged(exchange, method, url, body, limits, headers)
+        except GenerationError as exc:
+            if exc.error_type != failures.CONNECTION_RESET or not exchange.may_be_repeated:
+                raise
+        exchange = Exchange()
+        return await self._exchanged(exchange, method, url, body, limits, headers)
+
+    async def _exchanged(
+        self,
+        exchange: Exchange,
+        method: str,
+        url: str,
+        body: Mapping[str, Any] | None,
+        limits: Deadlines,
+        headers: Mapping[str, str] | None,
+    ) -> tuple[aiohttp.ClientResponse, Exchange]:
         token = stamped_socket.current.set(exchange)
         try:
-            return await limits.within(
-                self._open().request(method, url, json=body, headers=headers, allow_redirects=False)
+            answering = self._open().request(
+                method, url, json=body, headers=headers, allow_redirects=False
             )
+            return await limits.within(answering), exchange
         finally:
             stamped_socket.current.reset(token)
 

@@ -22,6 +22,7 @@ _BY_STATUS = {
     422: "invalid_request",
     429: "rate_limited",
 }
+CONNECTION_RESET: Final = "connection_reset"
 _ADVICE = {
     "unauthorized": "; put the key into the variable that `api_key_env` names",
     "forbidden": "; the key may not use this model",
@@ -39,7 +40,7 @@ _BY_EXCEPTION: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], 
     (aiohttp.ClientPayloadError, "stream_truncated", "the answer broke off"),
     (
         (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, OSError),
-        "connection_reset",
+        CONNECTION_RESET,
         "the connection was cut",
     ),
     (aiohttp.ClientResponseError, "not_http", "does not answer in HTTP"),

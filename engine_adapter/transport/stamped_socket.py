@@ -44,12 +44,19 @@ class Exchange:
     sent_s: float | None = None
     """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
     socket: "StampedSocket | None" = None
+    reused: bool = False
+    """Whether the connection had carried another request before."""
     _content: aiohttp.StreamReader | None = None
     _noted: list[tuple[int, float]] = field(default_factory=list)
     """Bytes of the body that had come, and when the last of them did."""
     _noted_bytes: int = 0
     _pieces: list[Arrived] = field(default_factory=list)
     _gathered_bytes: int = 0
+
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether nothing was sent, or only on a connection that its server may have left."""
+        return self.socket is None or self.reused
 
     def watch(self, content: aiohttp.StreamReader | None) -> None:
         """Note when the pieces of this body come, from now on; of `None`, nothing."""
@@ -123,7 +130,7 @@ class StampedSocket(socket.socket):
         except OSError:
             self._gather()
             raise
-        self.received_s = _arrival_s(ancillary)
+        self._received(ancillary)
         if not data:
             self._gather()
         return data
@@ -140,10 +147,14 @@ class StampedSocket(socket.socket):
         except OSError:
             self._gather()
             raise
-        self.received_s = _arrival_s(ancillary)
+        self._received(ancillary)
         if not count:
             self._gather()
         return count
+
+    def _received(self, ancillary: _Ancillary) -> None:
+        """Stamp; of two reads of one segment the second could seem a nanosecond earlier."""
+        self.received_s = max(_arrival_s(ancillary), self.received_s or 0.0)
 
     def _note(self) -> None:
         if self._exchange is not None:
@@ -158,6 +169,7 @@ class StampedSocket(socket.socket):
         exchange = current.get()
         if exchange is not None:
             exchange.socket = self
+            exchange.reused |= self._exchange is not None and self._exchange is not exchange
             self._exchange = exchange
             if exchange.sent_s is None:
                 exchange.sent_s = time.perf_counter()

@@ -159,6 +159,41 @@ def test_a_stream_that_is_left_early_is_closed() -> None:
         assert server.log()[0].cut
 
 
+def test_a_kept_connection_that_is_cut_is_replaced() -> None:
+    """llama.cpp closes behind each stream without a word: what was sent meanwhile is sent again."""
+    taken: list[int] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(len(b'{"model": "m"}'))
+        taken.append(len(taken))
+        if len(taken) < 20:
+            body = b"data: [DONE]\n\n"
+            head = (
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked"
+            )
+            writer.write(head + b"\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        writer.close()
+
+    async def scenario() -> str:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        client = HttpClient(f"http://{host}:{port}", timeouts=QUICK)
+        async with server:
+            for _ in range(19):
+                async with client.stream(ROUTE, {"model": "m"}) as opened:
+                    assert [found async for found in opened.events()]
+            await asyncio.sleep(0.1)  # the kept connection is gone by now
+            with pytest.raises(GenerationError) as caught:
+                async with client.stream(ROUTE, {"model": "m"}):
+                    pass
+            await client.close()
+        return caught.value.error_type
+
+    assert asyncio.run(scenario()) == "connection_reset"
+    assert len(taken) == 20  # a new connection's request is not sent twice
+
+
 def test_a_connection_is_used_again() -> None:
     """Requests one after another share a connection: each port of the client is one."""
 

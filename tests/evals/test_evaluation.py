@@ -149,5 +149,5 @@ def test_an_unknown_evaluator_is_told(url, store) -> None:
     _, words = ended.communicate()
     assert ended.returncode == 2
     assert words.startswith(
-        "error: no evaluator 'missing'; there are format-drift, json-schema, judge-"
+        "error: no evaluator 'missing'; there are format-drift, groundedness-model, "
     )
