@@ -181,11 +181,18 @@ def test_the_switch_is_turned_with_a_reason_and_logged(page: Page, site: Site) -
     expect(log).to_contain_text("p99 <b>doubled</b>")
 
 
+_AT_REST = """() => new Promise(settled => {
+    const main = document.querySelector("[data-testid=stMain]"), height = main.scrollHeight
+    setTimeout(() => settled(main.scrollHeight === height), 1500)
+})"""
+
+
 def test_redrawing_keeps_scroll_and_filters(page: Page, site: Site) -> None:
     """While the live part redraws itself, the page stays where its reader is."""
     go(page, f"{site.url}/live?rollout={WATCHED}&refresh=10s&metric=e2e_s")
     as_of = page.get_by_text(re.compile(r"^As of "))
     before = as_of.inner_text()
+    page.wait_for_function(_AT_REST)  # else the browser moves with what grows above
     main = page.get_by_test_id("stMain")
     main.evaluate("element => element.scrollTo(0, 700)")
     expect(as_of).not_to_have_text(before, timeout=60_000)
