@@ -6,11 +6,12 @@ no root is needed. Run this file to make it.
 
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+
+from python_environments import run
 
 ROOT = Path(__file__).parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "arm64"
@@ -58,31 +59,24 @@ def _unpack(packages: Sequence[str], architecture: str | None, target: Path) -> 
     options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
     if architecture:
         options += ["-o", f"APT::Architectures::={architecture}"]
-    _run("apt-get", *options, "update")
+    run("apt-get", *options, "update")
     only = ("-y", "--download-only", "--no-install-recommends")
-    _run("apt-get", *options, "install", *only, *packages)
+    run("apt-get", *options, "install", *only, *packages)
     target.mkdir()
     for deb in sorted((apt / "cache" / "archives").glob("*.deb")):
-        _run("dpkg", "-x", str(deb), str(target))
+        run("dpkg", "-x", str(deb), str(target))
     shutil.rmtree(apt)
 
 
 def _install_wheels() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     asked = "import sys; print('%d.%d' % sys.version_info[:2])"
-    version = _run(*_python(), "-c", asked).strip()
+    version = run(*_python(), "-c", asked).strip()
     platforms = [word for glibc in _GLIBCS for word in ("--platform", f"{glibc}_aarch64")]
     options = ("--quiet", "--only-binary=:all:", "--python-version", version, *platforms)
     target = ("--target", str(CACHE / "wheels"))
     wanted = [name for name in project["dependencies"] if not name.startswith(_UNUSED)]
-    _run(sys.executable, "-m", "pip", "install", *options, *target, *wanted)
-
-
-def _run(*words: str) -> str:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)} failed: {done.stdout}{done.stderr}")
-    return done.stdout
+    run(sys.executable, "-m", "pip", "install", *options, *target, *wanted)
 
 
 if __name__ == "__main__":

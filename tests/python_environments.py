@@ -45,15 +45,15 @@ def with_draftgate(version: str, interpreter: Path) -> Path:
     python, ready = folder / "bin" / "python", folder / ".ready"
     if not ready.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        _run(str(interpreter), "-m", "venv", str(folder))
+        run(str(interpreter), "-m", "venv", str(folder))
     pip = (str(python), "-m", "pip", "install", "--quiet")
     with tempfile.TemporaryDirectory() as source:
         _copy(Path(source))
         if not ready.exists():
-            _run(*pip, source, *(("-r", str(pins)) if pins.exists() else ()))
+            run(*pip, source, *(("-r", str(pins)) if pins.exists() else ()))
             ready.touch()
         else:
-            _run(*pip, "--no-deps", "--force-reinstall", source)
+            run(*pip, "--no-deps", "--force-reinstall", source)
     return python
 
 
@@ -75,10 +75,12 @@ def _version(python: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _run(*command: str) -> None:
+def run(*command: str) -> str:
+    """Return what a command says; raises `RuntimeError` with all that it said where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from grounding_passages import FACTS, PASSAGES
 
 from collector.contract import Generation, Score
 from evals.evaluators import Groundedness
@@ -12,19 +13,6 @@ from evals.evaluators.groundedness.judgement import indexed, judge
 from evals.evaluators.groundedness.tokens import tokens_of
 
 GenerationOf = Callable[..., Generation]
-
-PASSAGES = (
-    "Order #KD-48: Ada Berg bought the Lumen kettle on 12 May for EUR 48.",
-    "Parcel #ZL-17 left Bonn with Arrow on 3 June and is due in Ghent on 9 June.",
-)
-FACTS = (
-    (
-        "The city library was founded in 1882 by Clara Hale and moved to Mill Street in 1954. "
-        "It holds 1,200,000 books and lends about 25% of them each year. Members can borrow "
-        "twelve books at a time, but the library does not lend reference works. The reading "
-        "room opens at 9 and closes at 20 on weekdays, and entry is free for residents."
-    ),
-)
 
 
 def score_of(generation_of: GenerationOf, answer: str, context: tuple[str, ...]) -> Score:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from grounding_passages import FACTS, PASSAGES
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Score
@@ -19,19 +20,6 @@ pytest.importorskip("onnxruntime", reason="an optional extra")
 pytest.importorskip("tokenizers", reason="an optional extra")
 
 GenerationOf = Callable[..., Generation]
-
-PASSAGES = (
-    "Order #KD-48: Ada Berg bought the Lumen kettle on 12 May for EUR 48.",
-    "Parcel #ZL-17 left Bonn with Arrow on 3 June and is due in Ghent on 9 June.",
-)
-FACTS = (
-    (
-        "The city library was founded in 1882 by Clara Hale and moved to Mill Street in 1954. "
-        "It holds 1,200,000 books and lends about 25% of them each year. Members can borrow "
-        "twelve books at a time, but the library does not lend reference works. The reading "
-        "room opens at 9 and closes at 20 on weekdays, and entry is free for residents."
-    ),
-)
 
 
 @pytest.fixture(scope="module")

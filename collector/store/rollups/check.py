@@ -26,28 +26,6 @@ _NS: Final = 1_000_000_000
 _SUMS_WITHIN: Final = 1e-9
 _ROWS_AT_ONCE: Final = 2000
 _STATES_AT_ONCE: Final = 64
-_COLUMNS: Final = (
-    "rollout",
-    "arm",
-    "cohort",
-    "start_unix_ns",
-    "end_unix_ns",
-    "error_type",
-    "quality",
-    "input_tokens",
-    "output_tokens",
-    "counts_usable",
-    "spec_steps",
-    "spec_draft_tokens",
-    "spec_accepted_tokens",
-    "fallback",
-    "retries",
-    "ttft_s",
-    "tpot_s",
-    "server_ttft_s",
-    "queue_s",
-)
-"""What `deltas.of_rows` looks at."""
 
 
 class Difference(NamedTuple):
@@ -138,7 +116,7 @@ def _recomputed(
     last = 0
     while True:
         rows = connection.execute(
-            select(g.c.id, *(g.c[name] for name in _COLUMNS))
+            select(g.c.id, *(g.c[name] for name in deltas.COLUMNS))
             .where(g.c.rollout == rollout, g.c.id > last)
             .order_by(g.c.id)
             .limit(_ROWS_AT_ONCE)

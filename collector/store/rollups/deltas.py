@@ -38,6 +38,8 @@ _INTEGERS: Final = (
 )
 """Of some it matters only that they are there."""
 _NUMBERS: Final = ("ttft_s", "tpot_s", "server_ttft_s", "queue_s")
+COLUMNS: Final = ("rollout", "arm", "cohort", *_INTEGERS, *_NUMBERS)
+"""What `of_rows` looks at."""
 
 
 class Series(NamedTuple):
