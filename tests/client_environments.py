@@ -7,10 +7,11 @@ large one, or with names to make those.
 
 import hashlib
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+
+from commands import run
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
@@ -27,8 +28,8 @@ def python_of(name: str) -> Path:
     python = folder / "bin" / "python"
     if not _ready(folder, pins):
         shutil.rmtree(folder, ignore_errors=True)
-        _run(sys.executable, "-m", "venv", str(folder))
-        _run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(pins))
+        run(sys.executable, "-m", "venv", str(folder))
+        run(str(python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(pins))
         if pins.parent == METRICS:
             _add_draftgate(python)
         _mark(folder, pins)
@@ -79,7 +80,7 @@ def _packages(source: Path, name: str) -> Path:
         folder.mkdir(parents=True)
         for file in ("package.json", "package-lock.json"):
             shutil.copy(source / file, folder)
-        _run("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
+        run("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
         _mark(folder, lock)
     return folder
 
@@ -95,12 +96,6 @@ def _mark(folder: Path, pins: Path) -> None:
 
 def _digest(pins: Path) -> str:
     return hashlib.sha256(pins.read_bytes()).hexdigest()
-
-
-def _run(*command: str, cwd: Path = ROOT) -> None:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":

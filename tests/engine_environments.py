@@ -7,9 +7,10 @@ checkout, made once and made anew where their pins change. Run this file to make
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from commands import run
 
 PINS = Path(__file__).parent / "engine_environments"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "engines"
@@ -35,21 +36,15 @@ def install(engine: str) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
-    _run(sys.executable, "-m", "venv", str(folder))
-    _run(python, "-m", "pip", "install", "--quiet", "uv")
+    run(sys.executable, "-m", "venv", str(folder))
+    run(python, "-m", "pip", "install", "--quiet", "uv")
     command = [str(folder / "bin" / "uv"), "pip", "install", "--quiet", "--python", python]
     for links in os.environ.get("PIP_FIND_LINKS", "").split():
         command += ["--find-links", links]
     overrides = PINS / f"{engine}_overrides.txt"
     command += ["--overrides", str(overrides)] if overrides.exists() else []
-    _run(*command, "-r", str(PINS / f"{engine}.txt"))
+    run(*command, "-r", str(PINS / f"{engine}.txt"))
     (folder / ".ready").touch()
-
-
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from commands import run
+
 ROOT = Path(__file__).parents[1]
 PINS = Path(__file__).parent / "python_environments"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "pythons"
@@ -73,14 +75,6 @@ def _version(python: str) -> str | None:
     words = "import sys; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([python, "-c", words], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
-
-
-def run(*command: str) -> str:
-    """Return what a command says; raises `RuntimeError` with all that it said where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {done.stdout}{done.stderr}")
-    return done.stdout
 
 
 if __name__ == "__main__":
