@@ -8,7 +8,7 @@ from scipy.stats import norm
 from evals.stats.interval import Bound, Insufficient, Interval
 from evals.stats.paired_exact import loss_p
 
-METHOD = "tango-1998/2"
+METHOD = "tango-1998/3"
 _EDGE = 1e-12
 _EXACT_BELOW = 0.25
 """p value below which the exact one is computed: above every level that a policy may set."""
@@ -21,9 +21,9 @@ def paired_difference(
 
     Paired; `gained` counts the pairs in which only the candidate succeeds, `lost` those in which
     only the baseline does. Each limit is one-sided at `confidence`: the Δ₀ at which
-    |z(Δ₀)| = Φ⁻¹(confidence). `p_fail` is the larger of the score's p value and, where that is
-    small, the exact one: with few discordant pairs the normal law fails up to three times too
-    often at the levels of a large family. Counts may be fractional (scaled down to clusters).
+    |z(Δ₀)| = Φ⁻¹(confidence). `p_fail` is the score's p value or, where that is small, an exact
+    one: with few discordant pairs the normal law fails up to three times too often at the levels of
+    a large family. Counts may be fractional (scaled down to clusters).
     n = 0 is `Insufficient`; n = 1 yields limits near ±1, which decide nothing.
 
     Source: T. Tango, Statistics in Medicine 17 (1998) 891–908.
@@ -45,7 +45,7 @@ def _p_fail(gained: float, lost: float, n: float, margin: float, bound: Bound) -
     if bound == "max":  # more is worse: a gain beyond the margin is the swapped arms' loss
         return _p_fail(lost, gained, n, -margin, "min")
     p = float(norm.cdf(score(gained, lost, n, margin)))
-    return p if p > _EXACT_BELOW else max(p, loss_p(gained, lost, n, -margin))
+    return p if p > _EXACT_BELOW else min(_EXACT_BELOW, loss_p(gained, lost, n, -margin))
 
 
 def score(gained: float, lost: float, n: float, difference: float) -> float:

@@ -480,6 +480,6 @@ def test_explains_each_cell_before_any_data(rollout_of, evidence_of) -> None:
         ),
         (
             "prove: candidate − baseline in share of task completion, in `chat` is ≥ −10.0 pp "
-            "(tango-1998/2, at least 29 pairs)"
+            "(tango-1998/3, at least 29 pairs)"
         ),
     ]

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import binom, multinomial, norm
 
 from evals.stats import Insufficient, Interval
-from evals.stats.paired_exact import loss_p
+from evals.stats.paired_exact import _signed_roots, loss_p
 from evals.stats.tango import METHOD, _p_fail, paired_difference, score
 
 
@@ -106,7 +106,10 @@ def test_limit_and_p_value_agree(table, margin) -> None:
     z = score(gained, lost, n, margin)
     if abs(z - norm.ppf(0.95)) > 1e-6:
         assert (found.lower >= margin) == (z >= norm.ppf(0.95))
-    assert found.p_fail >= norm.cdf(z) - 1e-15
+    if norm.cdf(z) > 0.25:
+        assert found.p_fail == norm.cdf(z)
+    else:
+        assert found.p_fail <= 0.25
 
 
 def fail_rate(n: int, loss: float, gain: float, level: float) -> float:
@@ -140,19 +143,57 @@ def test_the_normal_law_alone_would() -> None:
     assert limits(0, lost, 300, margin=-0.02).p_fail > 0.05
 
 
-def test_exact_p_is_the_enumerated_supremum() -> None:
-    """The exact p value is that of a plain double sum over all tables on a fine grid."""
-    n, loss, seen = 40, 0.05, (1, 8)
+def signed_root(gained: int, lost: int, n: int, loss: float) -> float:
+    """Return the likelihood ratio's signed root, its constrained maximum found by search."""
+    counts = (gained, lost, n - gained - lost)
+
+    def log_likelihood(*shares: float) -> float:
+        return sum(k * math.log(max(p, 1e-300)) for k, p in zip(counts, shares, strict=True) if k)
+
+    def at_loss(p: float) -> float:
+        return log_likelihood(p - loss, p, 1 - 2 * p + loss)
+
+    low, high = max(0.0, loss), (1 + loss) / 2
+    options = {"xatol": 1e-12}
+    best = minimize_scalar(
+        lambda p: -at_loss(p), bounds=(low, high), method="bounded", options=options
+    ).x
+    constrained = max(at_loss(p) for p in (low, best, high))
+    free = log_likelihood(*(k / n for k in counts))
+    return math.copysign(math.sqrt(max(0.0, 2 * (free - constrained))), gained - lost + n * loss)
+
+
+@pytest.mark.parametrize(
+    ("seen", "loss"), [((1, 8), 0.05), ((0, 7), 0.05), ((5, 15), 0.02), ((9, 6), -0.2)]
+)
+def test_exact_p_is_the_enumerated_supremum(seen, loss) -> None:
+    """The exact p value is that of a plain double sum over all tables and all of the hypothesis."""
+    n = 40
     tables = [(b, c) for b in range(n + 1) for c in range(n + 1 - b)]
-    z = score(*seen, n, -loss)
-    bad = np.array([t for t in tables if score(*t, n, -loss) <= z + 1e-9])
+    root = signed_root(*seen, n, loss)
+    bad = np.array([t for t in tables if signed_root(*t, n, loss) <= root + 1e-6])
+    counts = np.column_stack([bad, n - bad.sum(axis=1)])
 
-    def chance(gain: float) -> float:
-        law = multinomial(n, [gain, gain + loss, 1 - 2 * gain - loss])
-        return float(law.pmf(np.column_stack([bad, n - bad.sum(axis=1)])).sum())
+    def chance(gain: float, excess: float) -> float:
+        return float(multinomial(n, [gain, gain + excess, 1 - 2 * gain - excess]).pmf(counts).sum())
 
-    wanted = max(chance(g) for g in np.linspace(1e-6, 0.35, 700))
-    assert loss_p(*seen, n, loss) == pytest.approx(wanted, rel=1e-3)
+    least = max(0.0, -loss)
+    boundary = max(chance(g, loss) for g in np.linspace(least + 1e-6, (1 - loss) / 2 - 1e-6, 700))
+    assert loss_p(*seen, n, loss) == pytest.approx(boundary, rel=1e-3, abs=2e-6)
+    for excess in (loss - 0.03, loss - 0.15):
+        gains = np.linspace(max(0.0, -excess) + 1e-6, max(0.0, -excess) + 0.3, 40)
+        assert max(chance(g, excess) for g in gains) <= boundary
+
+
+@given(counts, st.floats(-0.4, 0.4))
+def test_tables_are_ordered_alike_in_both_counts(table, loss) -> None:
+    """One more pair lost never looks better, and one more gained never worse."""
+    gained, lost, rest = table
+    n = gained + lost + rest + 1
+    seen = np.array([[gained, lost], [gained, lost + 1], [gained + 1, lost]])
+    at, worse, better = _signed_roots(seen[:, 0], seen[:, 1], n, loss)
+    assert worse <= at + 1e-6
+    assert better >= at - 1e-6
 
 
 def test_no_pairs_are_insufficient() -> None:
