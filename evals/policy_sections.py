@@ -39,6 +39,8 @@ class ValidityRules:
 
     srm_p_min: float = 0.001
     drift_p_min: float = 0.01
+    drift_min_correlation: float = 0.03
+    """Of ranks with time: a trend below explains less than a thousandth of what varies."""
     client_lag_p99_max_frac: float = 0.01
     aa_control: Control = "optional"
 
@@ -108,16 +110,21 @@ def read_sampling(root: Node) -> Sampling:
 def read_validity(root: Node) -> ValidityRules:
     """Return what must hold before anything is decided."""
     node, plain = root.mapping("validity"), ValidityRules()
-    node.only("srm_p_min", "drift_p_min", "client_lag_p99_max_frac", "aa_control")
+    node.only(
+        "srm_p_min", "drift_p_min", "drift_min_correlation", "client_lag_p99_max_frac", "aa_control"
+    )
 
     def level(key: str, default: float) -> float:
         given = node.get(key)
         return default if given is None else _open_unit(given)
 
-    control = node.get("aa_control")
+    control, correlation = node.get("aa_control"), node.get("drift_min_correlation")
     return ValidityRules(
         srm_p_min=level("srm_p_min", plain.srm_p_min),
         drift_p_min=level("drift_p_min", plain.drift_p_min),
+        drift_min_correlation=(
+            plain.drift_min_correlation if correlation is None else _share(correlation)
+        ),
         client_lag_p99_max_frac=level("client_lag_p99_max_frac", plain.client_lag_p99_max_frac),
         aa_control="optional" if control is None else cast("Control", control.one_of(CONTROLS)),
     )
@@ -235,6 +242,12 @@ def _at_least(node: Node, least: int) -> int:
 def _open_unit(node: Node) -> float:
     if not 0 < (value := node.number()) < 1:
         raise node.error(f"wanted a number between 0 and 1, got {value}")
+    return value
+
+
+def _share(node: Node) -> float:
+    if not 0 <= (value := node.number()) < 1:
+        raise node.error(f"wanted a number from 0 to below 1, got {value}")
     return value
 
 

@@ -27,7 +27,7 @@ from evals.significant import significant
 from evals.stats import Interval
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "4"
+GATE_VERSION = "5"
 
 
 def decide(

@@ -10,7 +10,7 @@ from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn,
 from evals.gate.cells import Cell
 from evals.gate.measured import Obstacle
 from evals.policy import METRICS, Kind, Policy
-from evals.stats.drift import candidate_later, drift_p, interaction_p
+from evals.stats.drift import Trend, candidate_later, paired_trend, unpaired_trend
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
@@ -99,17 +99,28 @@ def _starts(side: Side) -> Counts:
 
 
 def _drift(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
-    """Test each metric's difference of the arms against time, within cohorts; Holm over metrics."""
+    """Test each metric's difference of the arms against time, within cohorts; Holm over metrics.
+
+    Among many pairs the slightest trend is significant: one that explains next to nothing is none.
+    """
     metrics = sorted({rule.metric for rule in policy.rules})
-    test = _paired_drift if policy.paired else _split_drift
-    corrected = adjusted([test(evidence, metric) for metric in metrics])
-    for metric, p in zip(metrics, corrected, strict=True):
-        if p is not None and p < policy.validity.drift_p_min:
-            words = f"the arms' difference changed while the rollout ran (p = {p:.1g})"
-            yield Violation(Obstacle(Reason.DRIFT, words), None, metric, every_scope=True)
+    look = _paired_trend if policy.paired else _split_trend
+    trends = [look(evidence, metric) for metric in metrics]
+    corrected = adjusted([trend and trend.p for trend in trends])
+    limits = policy.validity
+    for metric, trend, p in zip(metrics, trends, corrected, strict=True):
+        if trend is None or p is None or p >= limits.drift_p_min:
+            continue
+        if abs(trend.correlation) < limits.drift_min_correlation:
+            continue
+        words = (
+            "the arms' difference changed while the rollout ran (rank correlation with time "
+            f"{trend.correlation:+.2f}, p = {p:.1g})"
+        )
+        yield Violation(Obstacle(Reason.DRIFT, words), None, metric, every_scope=True)
 
 
-def _paired_drift(evidence: Evidence, metric: str) -> float | None:
+def _paired_trend(evidence: Evidence, metric: str) -> Trend | None:
     candidate, baseline = (
         _outcome(evidence, side, metric) for side in (evidence.candidate, evidence.baseline)
     )
@@ -117,16 +128,16 @@ def _paired_drift(evidence: Evidence, metric: str) -> float | None:
         differences = candidate - baseline
     times = evidence.baseline.start_unix_ns
     rows = ~np.isnan(differences) & (times >= 0)
-    return drift_p(differences[rows], times[rows], evidence.cohort_of[rows])
+    return paired_trend(differences[rows], times[rows], evidence.cohort_of[rows])
 
 
-def _split_drift(evidence: Evidence, metric: str) -> float | None:
+def _split_trend(evidence: Evidence, metric: str) -> Trend | None:
     arms = []
     for side in (evidence.candidate, evidence.baseline):
         outcome = _outcome(evidence, side, metric)
         rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
         arms.append((outcome[rows], side.start_unix_ns[rows], evidence.cohort_of[rows]))
-    return interaction_p(arms[0], arms[1])
+    return unpaired_trend(arms[0], arms[1])
 
 
 def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:

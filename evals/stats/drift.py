@@ -1,81 +1,96 @@
 """Whether the arms' difference changes while the rollout runs."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
 
-def drift_p(
-    differences: NDArray[np.float64], times: NDArray[np.int64], strata: NDArray[np.int64]
-) -> float | None:
-    """Return the two-sided p value of "the differences do not trend in time".
+class Trend(NamedTuple):
+    """How the arms' difference goes with time."""
 
-    Paired. Spearman's correlation within each stratum (cohort), added up: with a, b the centred
-    ranks of time and difference in a stratum of m, z = Σ Σ ab / √(Σ Σa²·Σb²/(m − 1)), normal under
-    every permutation within the strata. Strata that ran one after the other are no drift. Times
-    alone need to be ordered, differences may be infinite. `None` where nothing varies, so at n = 0
-    and n = 1.
+    correlation: float
+    """Spearman's, within strata, in [−1, 1]; unpaired, how much the candidate's exceeds the
+    baseline's, in [−2, 2]."""
+    p: float
+    """Two-sided, of "there is no trend"."""
+
+
+def paired_trend(
+    differences: NDArray[np.float64], times: NDArray[np.int64], strata: NDArray[np.int64]
+) -> Trend | None:
+    """Return the trend of pairs' differences in time.
+
+    Spearman's correlation within each stratum (cohort), added up: with a, b the centred ranks of
+    time and difference in a stratum of m, r = Σ Σ ab / √(Σ Σ a² · Σ Σ b²) and
+    z = Σ Σ ab / √(Σ Σa²·Σb²/(m − 1)), normal under every permutation within the strata. Strata that
+    ran one after the other are no drift. Times alone need to be ordered, differences may be
+    infinite. `None` where nothing varies, so at n = 0 and n = 1.
 
     Source: C. Spearman, American Journal of Psychology 15 (1904) 72–101; added over strata as in
     P. van Elteren, Bulletin of the International Statistical Institute 37 (1960) 351–361.
     """
-    total = variance = 0.0
-    for stratum in np.unique(strata):
-        rows = strata == stratum
-        if rows.sum() < 2:
-            continue
-        a = rankdata(times[rows]) - (rows.sum() + 1) / 2
-        b = rankdata(differences[rows]) - (rows.sum() + 1) / 2
-        total += float(a @ b) / (rows.sum() + 1)
-        variance += float((a @ a) * (b @ b)) / (rows.sum() - 1) / (rows.sum() + 1) ** 2
-    if variance <= 0:
+    found = _correlation(differences, times, strata)
+    if found is None:
         return None
-    return float(2 * norm.sf(abs(total) / math.sqrt(variance)))
+    z = found.products / math.sqrt(found.variance)
+    return Trend(found.r, float(2 * norm.sf(abs(z))))
 
 
 Arm = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def interaction_p(candidate: Arm, baseline: Arm) -> float | None:
-    """Return the two-sided p value of "both arms' outcomes trend alike in time".
+def unpaired_trend(candidate: Arm, baseline: Arm) -> Trend | None:
+    """Return how differently the arms' outcomes go with time.
 
     Unpaired; an arm is (outcomes, times, strata). Spearman's correlation within strata, r, of each
     arm, compared by z = (r_c − r_b)/√(1/d_c + 1/d_b) with d the values less the strata. A trend
     that both share, such as a machine that warms up, is no drift of their difference. `None` where
     an arm does not vary.
 
-    Source: as `drift_p`; a common trend makes the variances smaller than taken, which is
+    Source: as `paired_trend`; a common trend makes the variances smaller than taken, which is
     conservative.
     """
-    parts = [_correlation(*arm) for arm in (candidate, baseline)]
-    if parts[0] is None or parts[1] is None:
+    c, b = _correlation(*candidate), _correlation(*baseline)
+    if c is None or b is None:
         return None
-    (r_c, d_c), (r_b, d_b) = parts[0], parts[1]
-    return float(2 * norm.sf(abs(r_c - r_b) / math.sqrt(1 / d_c + 1 / d_b)))
+    z = (c.r - b.r) / math.sqrt(1 / c.free + 1 / b.free)
+    return Trend(c.r - b.r, float(2 * norm.sf(abs(z))))
+
+
+class _Correlation(NamedTuple):
+    """Of ranks within strata, each stratum's ranks scaled to its size."""
+
+    r: float
+    products: float
+    variance: float
+    """Of `products` under every permutation within the strata."""
+    free: int
+    """Values less strata."""
 
 
 def _correlation(
     outcomes: NDArray[np.float64], times: NDArray[np.int64], strata: NDArray[np.int64]
-) -> tuple[float, int] | None:
-    """Return the correlation of ranks within strata, and its degrees of freedom."""
-    products = squares_a = squares_b = 0.0
+) -> _Correlation | None:
+    products = variance = squares_a = squares_b = 0.0
     free = 0
     for stratum in np.unique(strata):
         rows = strata == stratum
-        if rows.sum() < 2:
+        m = int(rows.sum())
+        if m < 2:
             continue
-        a = rankdata(times[rows]) - (rows.sum() + 1) / 2
-        b = rankdata(outcomes[rows]) - (rows.sum() + 1) / 2
-        scale = (rows.sum() + 1) ** 2
-        products += float(a @ b) / scale
-        squares_a += float(a @ a) / scale
-        squares_b += float(b @ b) / scale
-        free += int(rows.sum()) - 1
-    if min(squares_a, squares_b) <= 0:
+        a = (rankdata(times[rows]) - (m + 1) / 2) / (m + 1)
+        b = (rankdata(outcomes[rows]) - (m + 1) / 2) / (m + 1)
+        products += float(a @ b)
+        squares_a += float(a @ a)
+        squares_b += float(b @ b)
+        variance += float((a @ a) * (b @ b)) / (m - 1)
+        free += m - 1
+    if variance <= 0:
         return None
-    return products / math.sqrt(squares_a * squares_b), free
+    return _Correlation(products / math.sqrt(squares_a * squares_b), products, variance, free)
 
 
 def candidate_later(candidate: NDArray[np.int64], baseline: NDArray[np.int64]) -> float | None:

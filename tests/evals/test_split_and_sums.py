@@ -251,6 +251,10 @@ def test_tokens_that_nobody_counted_are_missing(pairs_of, evidence_of) -> None:
             "validity.srm_pmin: unknown key; did you mean srm_p_min?",
         ),
         ("validity: {drift_p_min: 2}", "drift_p_min: wanted a number between 0 and 1, got 2.0"),
+        (
+            "validity: {drift_min_correlation: 1}",
+            "drift_min_correlation: wanted a number from 0 to below 1, got 1.0",
+        ),
         ("design: paired", "wanted one of paired_replay, mirror, split, got 'paired'"),
         ("sampling: {warmup_drop: -1}", "sampling.warmup_drop: wanted at least 0, got -1"),
         ("sampling: {block: {size: 1, min_blocks: 20}}", "block.size: wanted at least 2, got 1"),

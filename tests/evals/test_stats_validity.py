@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
 from evals.stats.design_effect import block_design_effect
-from evals.stats.drift import candidate_later, drift_p, interaction_p
+from evals.stats.drift import candidate_later, paired_trend, unpaired_trend
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 
@@ -87,7 +87,8 @@ def test_mix() -> None:
 
 def drift(d, t, strata=None):
     strata = np.zeros(len(d), dtype=np.int64) if strata is None else np.asarray(strata)
-    return drift_p(np.asarray(d, dtype=float), np.asarray(t, dtype=np.int64), strata)
+    trend = paired_trend(np.asarray(d, dtype=float), np.asarray(t, dtype=np.int64), strata)
+    return trend and trend.p
 
 
 def test_in_one_stratum_it_is_spearmans() -> None:
@@ -95,7 +96,9 @@ def test_in_one_stratum_it_is_spearmans() -> None:
     rng = np.random.default_rng(2)
     d, t = rng.normal(size=200), np.arange(200)
     rho = spearmanr(d, t).statistic
-    assert drift(d, t) == pytest.approx(2 * norm.sf(abs(rho) * np.sqrt(199)))
+    found = paired_trend(d, t, np.zeros(200, dtype=np.int64))
+    assert found.correlation == pytest.approx(rho)
+    assert found.p == pytest.approx(2 * norm.sf(abs(rho) * np.sqrt(199)))
 
 
 def test_strata_one_after_the_other_are_no_drift() -> None:
@@ -147,10 +150,12 @@ def test_a_trend_that_both_arms_share_is_no_drift() -> None:
     """A machine that slows down for both is fine; one arm alone that does is not."""
     rng = np.random.default_rng(4)
     slow, other = (np.arange(300) / 100 + rng.normal(size=300) for _ in range(2))
-    assert interaction_p(arm(slow), arm(other)) > 0.01
-    assert interaction_p(arm(slow), arm(rng.normal(size=300))) < 1e-6
-    assert interaction_p(arm([]), arm(slow)) is None
-    assert interaction_p(arm([1.0]), arm(slow)) is None
+    assert unpaired_trend(arm(slow), arm(other)).p > 0.01
+    alone = unpaired_trend(arm(slow), arm(rng.normal(size=300)))
+    assert alone.p < 1e-6
+    assert 0.4 < alone.correlation < 0.9
+    assert unpaired_trend(arm([]), arm(slow)) is None
+    assert unpaired_trend(arm([1.0]), arm(slow)) is None
 
 
 def test_interaction_holds_its_level() -> None:
@@ -158,7 +163,7 @@ def test_interaction_holds_its_level() -> None:
     rng = np.random.default_rng(5)
     strata = np.arange(120) % 3
     found = [
-        interaction_p(arm(rng.normal(size=120), strata), arm(rng.exponential(size=120), strata))
+        unpaired_trend(arm(rng.normal(size=120), strata), arm(rng.exponential(size=120), strata)).p
         for _ in range(2_000)
     ]
     assert np.mean(np.array(found) < 0.01) < 0.01 + 3 * np.sqrt(0.01 * 0.99 / 2_000)

@@ -128,6 +128,19 @@ def test_what_is_broken_never_fails_either(rows_of, judge, break_) -> None:
     assert {f.outcome for f in judge(rows).findings if f.metric == "e2e"} == {Outcome.INCONCLUSIVE}
 
 
+@pytest.mark.parametrize(
+    ("slope", "least", "cells"),
+    [(0.012, 0.03, set()), (0.012, 0, {TIMED, CHAT, CODE}), (0.05, 0.03, {TIMED, CHAT, CODE})],
+)
+def test_a_trend_too_slight_to_matter_is_none(rows_of, judge, slope, least, cells) -> None:
+    """One that is significant and explains next to nothing is no drift, unless all are to count."""
+    rows = rows_of(30_000)
+    for i, row in enumerate(rows):
+        row["candidate"]["e2e_s"] *= np.exp(slope * i / len(rows))
+    sections = f"validity: {{drift_min_correlation: {least}}}"
+    assert touched(judge(rows, sections), Reason.DRIFT) == cells
+
+
 def test_lost_answers_still_fail_the_failures_cell(rows_of, judge) -> None:
     """A candidate that loses most of one cohort is a mismatch elsewhere, and a fail there."""
     (lost,) = [f for f in judge(without(rows_of())).findings if f.metric == "failures"]
