@@ -12,7 +12,14 @@ class VerifyStep(NamedTuple):
 
     proposed: int
     accepted: int
-    """Leading draft tokens that the answer kept; at most `proposed`."""
+    """Leading draft tokens that the answer kept; at most `proposed`, or a tree's `levels`."""
+    levels: int | None = None
+    """How many tokens a path of the draft has, where it was a tree; `None`: it was a chain."""
+
+    @property
+    def longest(self) -> int:
+        """Draft tokens that could have been kept."""
+        return self.proposed if self.levels is None else self.levels
 
 
 class SpeculationCounts(NamedTuple):
@@ -21,7 +28,8 @@ class SpeculationCounts(NamedTuple):
     steps: int
     draft_tokens: int
     accepted_tokens: int
-    draft_tokens_per_pos: tuple[int, ...]
+    draft_tokens_per_pos: tuple[int, ...] | None
+    """`None` where a draft was a tree, which has several tokens a position."""
     accepted_tokens_per_pos: tuple[int, ...]
     acceptance_histogram: tuple[int, ...]
 
@@ -44,14 +52,17 @@ def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
     a measurement (prompt lookup found no match), not an absence.
     """
     verified = [step for step in steps if step.proposed > 0]
-    width = max((step.proposed for step in verified), default=0)
+    width = max((step.longest for step in verified), default=0)
+    chains = all(step.levels is None for step in verified)
     return SpeculationCounts(
         steps=len(verified),
         draft_tokens=sum(step.proposed for step in verified),
         accepted_tokens=sum(step.accepted for step in verified),
         draft_tokens_per_pos=tuple(
             sum(step.proposed > position for step in verified) for position in range(width)
-        ),
+        )
+        if chains
+        else None,
         accepted_tokens_per_pos=tuple(
             sum(step.accepted > position for step in verified) for position in range(width)
         ),

@@ -1,4 +1,4 @@
-"""A head as a user would write it: it guesses from the target's last hidden state."""
+"""Heads as a user would write them: a chain and a tree of guesses from the target's states."""
 
 from typing import Any
 
@@ -43,6 +43,72 @@ class HiddenStateHead:
         places = starts[:, None] + torch.arange(seen.hidden.shape[1], device=starts.device)
         at = places[:, :, None].expand_as(seen.hidden)
         self._states.scatter_(1, at, seen.hidden)
+
+
+BRANCHES = (-1, -1, 0, 0, 1, 2, 2, 5)
+"""Two guesses, two behind the first, and so on down the likeliest path: four levels."""
+
+
+class HiddenStateTree(HiddenStateHead):
+    """The same maps, of which each position's likeliest tokens branch, as Medusa's trees do."""
+
+    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+        del sampling
+        at = (texts.lengths - 2).clamp(min=0)[:, None, None].expand(-1, 1, self._states.shape[2])
+        state = self._states.gather(1, at)[:, 0]
+        levels, ranks = places_of(BRANCHES[:k])
+        likeliest = torch.einsum("bw,kvw->bkv", state, self._maps).topk(max(ranks) + 1).indices
+        guesses = likeliest[:, [level - 1 for level in levels], ranks]
+        return Draft(guesses, torch.full_like(texts.lengths, max(levels)), parents=BRANCHES[:k])
+
+
+class DraftModelTree:
+    """A tree of a draft model's likeliest tokens; it reads the whole text for each of them."""
+
+    method = "head"
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def attach(self, target: CachedModel) -> Held:
+        del target
+        return Held(0, 0)
+
+    def begin(self, prompts: Tensor, window: int) -> None:
+        pass
+
+    def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
+        del sampling
+        parents = BRANCHES[:k]
+        levels, ranks = places_of(parents)
+        guesses = torch.zeros((texts.batch, k), dtype=torch.long)
+        for text, length in enumerate(texts.lengths.tolist()):
+            for i, parent in enumerate(parents):
+                path: list[int] = []
+                at = parent
+                while at >= 0:
+                    path.insert(0, int(guesses[text, at]))
+                    at = parents[at]
+                read = torch.tensor([[*texts.tokens[text, :length].tolist(), *path]])
+                ranked = self._model(read).logits[0, -1].topk(ranks[i] + 1).indices
+                guesses[text, i] = ranked[ranks[i]]
+        return Draft(guesses, torch.full_like(texts.lengths, max(levels)), parents=parents)
+
+    def observe(self, starts: Tensor, seen: Pass) -> None:
+        pass
+
+
+def places_of(parents: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return each token's level, from 1 on, and how many before it follow the same one."""
+    levels: list[int] = []
+    for parent in parents:
+        levels.append(levels[parent] + 1 if parent >= 0 else 1)
+    return levels, [parents[:i].count(parent) for i, parent in enumerate(parents)]
+
+
+def branching(model: Any) -> HiddenStateTree:
+    """Return the tree of what the target nearly said last."""
+    return HiddenStateTree(model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone())
 
 
 def last_token_again(model: Any) -> HiddenStateHead:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from tiny_heads import DraftModelTree
 from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
@@ -79,6 +80,7 @@ METHODS: dict[str, Making] = {
     "draft_model": lambda pair: ModelDrafter(pair.draft),
     "prompt_lookup": lambda pair: PromptLookup(torch.tensor([END])),  # noqa: ARG005
     "early_exit": lambda pair: EarlyExitDrafter(1),  # noqa: ARG005
+    "tree": lambda pair: DraftModelTree(pair.draft),
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.kv_cache import KeyValueCache, check_supported
 
 _PREFILL_TOKENS = 512
@@ -19,6 +20,11 @@ class Pass(NamedTuple):
     """(batch, tokens, vocabulary); of the last token alone while a prompt is read."""
     hidden: Tensor
     """(batch, tokens, width): what the language model's head was given."""
+
+    def of(self, rows: Tensor) -> "Pass":
+        """Return some of its tokens, (batch, n), in this order."""
+        found = (x.gather(1, rows[:, :, None].expand(-1, -1, x.shape[2])) for x in self)
+        return Pass(*found)
 
 
 class CachedModel:
@@ -40,14 +46,28 @@ class CachedModel:
         """The memory of its weights; tied ones count once."""
         return sum(p.nbytes for p in self.model.parameters())
 
-    def __call__(self, tokens: Tensor, starts: Tensor, window: int, *, keep: int = 0) -> Pass:
+    def __call__(
+        self,
+        tokens: Tensor,
+        starts: Tensor,
+        window: int,
+        *,
+        keep: int = 0,
+        tree: DraftTree | None = None,
+    ) -> Pass:
         """Read tokens, (batch, n), from each sequence's start on; all lie within the window.
 
-        `keep` is the number of last tokens whose logits are wanted; 0 wants all.
+        `keep` is the number of last tokens whose logits are wanted; 0 wants all. Of a tree each
+        token sees the text and those that it follows, and stands at its level's position.
         """
-        positions = starts[:, None] + self._slots[: tokens.shape[1]]
-        seen = self._slots[:window] <= positions[:, :, None]
-        self.cache.at(positions, window)
+        slots = starts[:, None] + self._slots[: tokens.shape[1]]
+        if tree is None:
+            positions = slots
+            seen = self._slots[:window] <= positions[:, :, None]
+        else:
+            positions = starts[:, None] + tree.levels
+            seen = tree.seen(self._slots[:window] - starts[:, None])
+        self.cache.at(slots, window)
         hidden: list[Tensor] = []
         hook = self.model.base_model.register_forward_hook(
             lambda _module, _args, output: hidden.append(output.last_hidden_state)

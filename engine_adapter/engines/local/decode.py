@@ -6,7 +6,7 @@ it, and ends with one token more than it accepted, so that the next step finds t
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine_adapter.engines.local.cached_model import CachedModel
 from engine_adapter.engines.local.draft_length import DraftLength, Fixed
+from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.drafters import Drafter, NoDraft
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.graphs import runner_for
@@ -55,6 +56,7 @@ class DraftVerify:
         held = self._drafter.attach(self._target)
         self._texts = Texts(batch, capacity + k_max + 1, k_max, self._device)
         self._ends = torch.tensor(end_tokens, dtype=torch.long, device=self._device)
+        self._trees: dict[tuple[int, ...], DraftTree] = {}
         self._runner = runner_for(self._device)
         self.memory = Memory(
             self._target.weight_bytes,
@@ -80,19 +82,37 @@ class DraftVerify:
         """Propose, and cut what lies behind an end token or does not fit beside the bonus token."""
         texts = self._texts
         draft = (self._drafter if k else self._none).propose(texts, k, sampling)
+        room = (texts.limits - texts.lengths - 1).clamp(min=0)
+        if draft.parents is not None:
+            return draft._replace(lengths=draft.lengths.minimum(room))
         ends = among(draft.tokens, self._ends).long()
         ended_before = ends.cumsum(1) - ends > 0
         to_the_end = (~ended_before).long().cumprod(1).sum(1)
-        room = (texts.limits - texts.lengths - 1).clamp(min=0)
         return draft._replace(lengths=draft.lengths.minimum(to_the_end).minimum(room))
 
     def _verify(self, draft: Draft, sampling: Sampling) -> Verdict:
         """Read the last token and the draft; say what stands."""
         texts, starts = self._texts, self._texts.lengths - 1
-        fed = torch.cat([texts.last, draft.tokens], 1)
-        seen = self._target(fed, starts, texts.window)
+        fed, tree = torch.cat([texts.last, draft.tokens], 1), self._tree_of(draft)
+        seen = self._target(fed, starts, texts.window, tree=tree)
+        if tree is None:
+            verdict = sampling.judge(seen.logits, draft, texts.noise)
+        else:
+            verdict = tree.judge(sampling, seen.logits, draft, texts.noise)
+        if verdict.rows is not None:  # what was kept moves to where a text's tokens stand
+            to = starts[:, None] + texts.places[: verdict.rows.shape[1]]
+            self._target.cache.move(starts[:, None] + verdict.rows, to)
+            seen = seen.of(verdict.rows)
         self._drafter.observe(starts, seen)
-        return sampling.judge(seen.logits, draft, texts.noise)
+        return verdict
+
+    def _tree_of(self, draft: Draft) -> DraftTree | None:
+        """Return the draft's tree; made before a graph is captured, for that runs it once."""
+        if draft.parents is None:
+            return None
+        if draft.parents not in self._trees:
+            self._trees[draft.parents] = DraftTree(draft.parents, self._device)
+        return self._trees[draft.parents]
 
     def steps(
         self, jobs: Sequence[Job], sampling: Sampling, *, keep_laws: bool = False
@@ -111,10 +131,10 @@ class DraftVerify:
             if not sampling.greedy:
                 texts.noise[: len(jobs)] = noise[:, number]
             draft, verdict, marks = self.step(k, sampling)
-            read = _read_back(draft, verdict)
+            read, tree = _read_back(draft, verdict), self._tree_of(draft)
             at_s = time.perf_counter()
             done = tuple(
-                _text_step(text, job.ending, k, read[text])
+                _text_step(text, job.ending, tree, read[text], draft.tokens.shape[1])
                 for text, job in enumerate(jobs)
                 if job.ending.reason is None
             )
@@ -186,27 +206,30 @@ def _read_back(draft: Draft, verdict: Verdict) -> list[list[int]]:
     return rows
 
 
-def _text_step(text: int, ending: Ending, k: int, row: list[int]) -> TextStep:
+def _text_step(
+    text: int, ending: Ending, tree: DraftTree | None, row: list[int], width: int
+) -> TextStep:
     proposed, accepted, *rest = row
-    draft_ids, tokens = rest[:k], rest[k:]
+    draft_ids, tokens = rest[:width], rest[width:]
     kept = ending.keep(tokens[: accepted + 1])
+    if tree is None:
+        drafted, levels = draft_ids[:proposed], None
+    else:
+        levels = min(proposed, tree.depth)
+        drafted = [
+            i for i, level in zip(draft_ids, tree.level_of, strict=True) if level <= proposed
+        ]
     return TextStep(
         text=text,
-        draft_ids=tuple(draft_ids[:proposed]),
+        draft_ids=tuple(drafted),
         accepted=min(accepted, len(kept)),
         token_ids=kept,
+        levels=levels,
     )
 
 
 def _with_laws(step: TextStep, draft: Draft, p: Tensor) -> TextStep:
     """Return the step with its distributions, copied: the next step overwrites them."""
-    n = len(step.draft_ids)
+    n = len(step.draft_ids) if step.levels is None else step.accepted
     q = None if draft.laws is None else draft.laws[step.text, :n].cpu().clone()
-    laws = Laws(p[step.text, : n + 1].cpu().clone(), q)
-    return TextStep(
-        text=step.text,
-        draft_ids=step.draft_ids,
-        accepted=step.accepted,
-        token_ids=step.token_ids,
-        laws=laws,
-    )
+    return replace(step, laws=Laws(p[step.text, : n + 1].cpu().clone(), q))

@@ -101,7 +101,9 @@ class Adaptive:
         return best
 
     def after(self, steps: Sequence[VerifyStep]) -> None:
-        """Add what was reached and kept."""
+        """Add what was reached and kept; raises `ValueError` for trees, which are no chain of k."""
+        if any(step.levels is not None for step in steps):
+            raise ValueError("adaptive: wanted drafts that are chains, got trees of a fixed size")
         tried = sum(min(step.accepted + 1, step.proposed) for step in steps)
         self._tried = self._tried * _DECAY + tried
         self._kept = self._kept * _DECAY + sum(step.accepted for step in steps)

@@ -29,7 +29,7 @@ class KeyValueCache:
         self.batch, self.capacity = batch, capacity
         self.tensor = torch.zeros(shape, dtype=model.dtype, device=model.device)
         self._rows = torch.arange(batch, device=model.device)[:, None]
-        self._positions = self._rows
+        self._slots = self._rows
         self._window = capacity
 
     @property
@@ -37,9 +37,13 @@ class KeyValueCache:
         """The memory that it holds."""
         return self.tensor.nbytes
 
-    def at(self, positions: Tensor, window: int) -> None:
-        """Have the next pass write at these positions, (batch, tokens), and read `window` slots."""
-        self._positions, self._window = positions, window
+    def at(self, slots: Tensor, window: int) -> None:
+        """Have the next pass write in these slots, (batch, tokens), and read the first `window`."""
+        self._slots, self._window = slots, window
+
+    def move(self, taken: Tensor, to: Tensor) -> None:
+        """Copy what stands in some slots, (batch, tokens), to others; all are read first."""
+        self.tensor[:, :, self._rows, to] = self.tensor[:, :, self._rows, taken]
 
     def update(
         self, key: Tensor, value: Tensor, layer_idx: int, *_: Any, **__: Any
@@ -47,7 +51,7 @@ class KeyValueCache:
         """Write a layer's new keys and values; return those of all slots in the window."""
         found = []
         for slots, new in zip(self.tensor[:, layer_idx], (key, value), strict=True):
-            slots[self._rows, self._positions] = new.transpose(1, 2)
+            slots[self._rows, self._slots] = new.transpose(1, 2)
             found.append(slots[:, : self._window].transpose(1, 2))
         return found[0], found[1]
 

@@ -13,7 +13,8 @@ class Laws(NamedTuple):
     """The distributions of one text's step, as they were used."""
 
     p: Tensor
-    """(proposed + 1, vocabulary): the target's, at each draft token and behind the last."""
+    """(proposed + 1, vocabulary): the target's, at each draft token and behind the last; of a tree
+    (accepted + 1, vocabulary), along the path that was kept."""
     q: Tensor | None
     """(proposed, vocabulary): what each draft token was drawn from; `None`: each was certain."""
 
@@ -25,16 +26,18 @@ class TextStep:
     text: int
     draft_ids: tuple[int, ...]
     accepted: int
-    """Leading draft tokens that the text kept."""
+    """Leading draft tokens that the text kept; of a tree, those of one path."""
     token_ids: tuple[int, ...]
     """What it grew by."""
+    levels: int | None = None
+    """How deep the draft was, if it was a tree."""
     laws: Laws | None = None
     """Where asked for, and not greedy."""
 
     @property
     def verify_step(self) -> VerifyStep:
         """Its counts."""
-        return VerifyStep(len(self.draft_ids), self.accepted)
+        return VerifyStep(len(self.draft_ids), self.accepted, self.levels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,9 @@ class Draft(NamedTuple):
     """(batch,): how many of the k are proposed; the rest is of no account."""
     laws: Tensor | None = None
     """(batch, k, vocabulary): what each token was drawn from; `None` where each was certain."""
+    parents: tuple[int, ...] | None = None
+    """Of a tree: the place of the token that each follows, −1 for the text's last; `lengths` are
+    then levels. `None`: each follows the one before it."""
 
 
 class Verdict(NamedTuple):
@@ -33,6 +36,9 @@ class Verdict(NamedTuple):
     """(batch,)"""
     laws: Tensor | None = None
     """(batch, k + 1, vocabulary): p at each position; `None` where greedy."""
+    rows: Tensor | None = None
+    """Of a tree, (batch, levels + 1): the rows of the pass that the kept tokens were judged in, the
+    text's last first; behind them any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Sampling:
         return torch.where(left.sum(-1, keepdim=True) > 0, left, p)
 
     def judge(self, logits: Tensor, draft: Draft, noise: Tensor) -> Verdict:
-        """Return what is kept of a draft, given the target's logits, (batch, k + 1, vocabulary)."""
+        """Return what is kept of a chain, given the target's logits, (batch, k + 1, vocabulary)."""
         k = draft.tokens.shape[1]
         places = torch.arange(k + 1, device=logits.device)
         proposed = places[:k] < draft.lengths[:, None]

@@ -35,6 +35,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "adaptive": {"method": "draft_model", "adaptive": True},
     "by batch": {"method": "draft_model", "k_by_batch": {1: 3, 2: 1}},
     "head": {"method": "head", "head": "tiny_heads:last_token_again"},
+    "tree": {"method": "head", "head": "tiny_heads:branching", "num_speculative_tokens": 8},
 }
 
 
@@ -116,6 +117,19 @@ def test_a_draft_models_counts_are_those_of_assisted_generation(
     ours = completions(route(random_pair, "draft_model", num_speculative_tokens=k))
     assert [untimed(one) for one in ours] == [one.speculation for one in theirs]
     assert any((one.speculation and one.speculation.accepted_tokens) for one in ours)
+
+
+def test_a_trees_counts_say_what_is_known_of_it(random_pair: dict[str, Path]) -> None:
+    """All its tokens are drafted, one path of them accepted; by position the accepted alone."""
+    for one in completions(route(random_pair, "tree")):
+        said = one.speculation
+        assert said is not None
+        assert said.num_speculative_tokens == 8
+        assert said.steps * 4 < said.draft_tokens <= said.steps * 8
+        assert said.draft_tokens_per_pos is None
+        assert len(said.accepted_tokens_per_pos) == 4
+        assert sum(said.accepted_tokens_per_pos) == said.accepted_tokens
+        assert len(said.acceptance_histogram) == 5
 
 
 def untimed(completion: Completion) -> Speculation | None:

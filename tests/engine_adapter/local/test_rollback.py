@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tiny_models import END, PROMPTS, Pair, job, random_model
+from tiny_models import END, METHODS, PROMPTS, Pair, job, random_model
 from torch import Tensor
 
-from engine_adapter.engines.local import DraftVerify, EarlyExitDrafter, Fixed, ModelDrafter
+from engine_adapter.engines.local import DraftVerify, Fixed
 from engine_adapter.engines.local.cached_model import CachedModel
 from engine_adapter.engines.local.sampling import Sampling
 from engine_adapter.errors import EngineSetupError
@@ -23,14 +23,14 @@ def afresh(model: object, tokens: list[int]) -> Tensor:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-@pytest.mark.parametrize("shares_its_cache", [False, True])
+@pytest.mark.parametrize("method", ["draft_model", "early_exit", "tree"])
 def test_caches_after_each_step_are_those_of_the_text_read_afresh(
-    pair: Pair, temperature: float, *, shares_its_cache: bool
+    pair: Pair, temperature: float, method: str
 ) -> None:
     """After every step of every text, of target and draft; up to the last token, not yet read."""
-    drafter = EarlyExitDrafter(1) if shares_its_cache else ModelDrafter(pair.draft)
+    drafter = METHODS[method](pair)
     loop = DraftVerify(
-        pair.target, drafter, Fixed(4), batch=len(PROMPTS), capacity=ROOM, end_tokens=(END,)
+        pair.target, drafter, Fixed(6), batch=len(PROMPTS), capacity=ROOM, end_tokens=(END,)
     )
     jobs = [job(prompt, TOKENS, seed=i) for i, prompt in enumerate(PROMPTS)]
     rejected = 0
@@ -43,7 +43,9 @@ def test_caches_after_each_step_are_those_of_the_text_read_afresh(
                     continue
                 held = loop._target.cache.tensor[:, :, one.text]
                 assert_equal(held, afresh(pair.target, text[:-1]))
-                if not shares_its_cache:  # it may lack the last accepted token, and reads it next
+                if (
+                    method == "draft_model"
+                ):  # it may lack the last accepted token, and reads it next
                     held = drafter._model.cache.tensor[:, :, one.text]
                     assert_equal(
                         held, afresh(pair.draft, text[:-2]) if text[2:] else held[:, :, :0]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny_models import END, PROMPTS, Pair, job
+from tiny_heads import branching
+from tiny_models import END, METHODS, PROMPTS, Pair, job
 from torch import Tensor
 
-from engine_adapter.engines.local import Drafter, DraftVerify, Fixed, ModelDrafter, PromptLookup
+from engine_adapter.engines.local import Drafter, DraftVerify, Fixed, ModelDrafter
 from engine_adapter.engines.local.records import TextStep
 from engine_adapter.engines.local.sampling import Sampling
 from evals.lossless.sampling_audit import Drafts, SamplingAudit, observe
@@ -95,7 +96,8 @@ def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> D
     laws, tokens, accepted = q.copy(), [], []
     for step in steps:
         for place in range(len(step.token_ids)):
-            known = place < len(step.draft_ids)
+            # of a tree every token is the target's own draw, beside the drafts and not by them
+            known = step.levels is None and place < len(step.draft_ids)
             tokens.append(step.draft_ids[place] if known else 0)
             accepted.append(place < step.accepted)
             if not known:
@@ -111,16 +113,14 @@ def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> D
     [Sampling(1.0), Sampling(0.7, top_p=0.8), Sampling(1.3, top_k=5)],
     ids=["temperature 1", "top-p .8", "top-k 5"],
 )
-@pytest.mark.parametrize("method", ["draft_model", "prompt_lookup"])
+@pytest.mark.parametrize("method", ["draft_model", "prompt_lookup", "tree"])
 def test_the_audit_is_quiet_on_lossless_sampling(
     llama_pair: Pair, asked: Sampling, method: str
 ) -> None:
     """Some 5,800 tokens a case, each judged against the target's own law for it."""
-    drafter = (
-        ModelDrafter(llama_pair.draft)
-        if method == "draft_model"
-        else PromptLookup(torch.tensor([END]))
-    )
+    drafter = METHODS[method](llama_pair)
+    if method == "tree":
+        drafter = branching(llama_pair.target)
     assert not audited(llama_pair, asked, drafter, asked).alarmed
 
 
