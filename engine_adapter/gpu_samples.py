@@ -104,9 +104,12 @@ class GpuReader:
 
     def read(self) -> list[Reading]:
         """Return what each GPU says now."""
+        return [reading for gpu in self.gpus for reading in self.of(gpu)]
+
+    def of(self, gpu: Gpu) -> list[Reading]:
+        """Return what one GPU says now."""
         return [
             Reading(gpu, metric, float(value))
-            for gpu in self.gpus
             for metric in METRICS
             if (value := self._said(metric.read, gpu.handle)) is not None
         ]

@@ -85,6 +85,7 @@ def _completed(generation: Generation, completion: Completion) -> Generation:
         prefill_s=completion.prefill_s,
         decode_s=completion.decode_s,
         speculation=completion.speculation,
+        device=completion.device,
     )
 
 

@@ -61,6 +61,15 @@ DRAFTGATE_MIRRORED: Final = "draftgate.mirrored"
 DRAFTGATE_CONCURRENCY: Final = "draftgate.concurrency"
 DRAFTGATE_CLIENT_LAG: Final = "draftgate.client.lag"
 
+# The device of an engine in this process
+DRAFTGATE_MEMORY_WEIGHTS: Final = "draftgate.memory.weights"
+DRAFTGATE_MEMORY_DRAFT_WEIGHTS: Final = "draftgate.memory.draft_weights"
+DRAFTGATE_MEMORY_CACHE: Final = "draftgate.memory.cache"
+DRAFTGATE_MEMORY_DRAFT_CACHE: Final = "draftgate.memory.draft_cache"
+DRAFTGATE_GPU_UTILIZATION: Final = "draftgate.gpu.utilization"
+DRAFTGATE_GPU_POWER: Final = "draftgate.gpu.power"
+DRAFTGATE_GPU_CLOCK: Final = "draftgate.gpu.clock"
+
 # Speculation
 SPEC_DECODE_METHOD: Final = "spec_decode.method"
 SPEC_DECODE_DRAFT_MODEL: Final = "spec_decode.draft_model"

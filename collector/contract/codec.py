@@ -94,7 +94,16 @@ _STEP_TIMES: dict[str, tuple[str, Form]] = {
     "verify_s": (a.SPEC_DECODE_TIME_IN_VERIFY, Form.NUMBER),
     "overhead_s": (a.SPEC_DECODE_TIME_IN_OVERHEAD, Form.NUMBER),
 }
-"""Written and not read."""
+"""Written and not read; so are those of the device."""
+_DEVICE: dict[str, tuple[str, Form]] = {
+    "weight_bytes": (a.DRAFTGATE_MEMORY_WEIGHTS, Form.INTEGER),
+    "draft_weight_bytes": (a.DRAFTGATE_MEMORY_DRAFT_WEIGHTS, Form.INTEGER),
+    "cache_bytes": (a.DRAFTGATE_MEMORY_CACHE, Form.INTEGER),
+    "draft_cache_bytes": (a.DRAFTGATE_MEMORY_DRAFT_CACHE, Form.INTEGER),
+    "gpu_utilization_pct": (a.DRAFTGATE_GPU_UTILIZATION, Form.NUMBER),
+    "gpu_power_w": (a.DRAFTGATE_GPU_POWER, Form.NUMBER),
+    "gpu_clock_mhz": (a.DRAFTGATE_GPU_CLOCK, Form.NUMBER),
+}
 _CONTENT: dict[str, tuple[str, Form]] = {
     "input_messages": (a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES),
     "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES),
@@ -167,6 +176,8 @@ def encode(generation: Generation) -> Span:
         attributes |= _attributes_of(generation.speculation, _SPECULATION)
         if generation.speculation.step_times is not None:
             attributes |= _attributes_of(generation.speculation.step_times, _STEP_TIMES)
+    if generation.device is not None:
+        attributes |= _attributes_of(generation.device, _DEVICE)
     if generation.content is not None:
         attributes |= _attributes_of(generation.content, _CONTENT)
         if generation.content.context is not None:

@@ -18,7 +18,9 @@ _SPECULATION: Final = tuple(
     field.name for field in fields_of(Speculation) if field.metadata != SPAN_ONLY
 )
 _GENERATION: Final = tuple(
-    field.name for field in fields_of(Generation) if field.name not in ("speculation", "content")
+    field.name
+    for field in fields_of(Generation)
+    if field.name not in ("speculation", "content") and field.metadata != SPAN_ONLY
 )
 NAMES: Final = (*_GENERATION, *(SPEC_PREFIX + name for name in _SPECULATION))
 """Every flat field."""

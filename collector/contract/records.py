@@ -134,6 +134,21 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUse:
+    """What an engine in this process held of its device, and a GPU's state as the answer ended."""
+
+    weight_bytes: int | None = None
+    draft_weight_bytes: int | None = None
+    cache_bytes: int | None = None
+    draft_cache_bytes: int | None = None
+    gpu_utilization_pct: float | None = None
+    """Of the driver's last sample period, a second at most."""
+    gpu_power_w: float | None = None
+    gpu_clock_mhz: float | None = None
+    """Of the multiprocessors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
     """How a generation speculated: configuration, and counts over its verify steps.
 
@@ -233,6 +248,7 @@ class Generation:
     client_lag_s: float | None = None
     """How late the load generator sent the request; its start is then when it was due."""
     speculation: Speculation | None = None
+    device: DeviceUse | None = field(default=None, metadata=SPAN_ONLY)
     content: Content | None = None
     service_name: str | None = None
     service_version: str | None = None

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
-from collector.contract import Speculation
+from collector.contract import DeviceUse, Speculation
 from engine_adapter.workload import Message
 
 
@@ -67,6 +67,8 @@ class Completion:
     server_ttft_s: float | None = None
     prefill_s: float | None = None
     decode_s: float | None = None
+    device: DeviceUse | None = None
+    """Of an engine in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from collector.contract import (
     Arm,
     Content,
+    DeviceUse,
     DocumentError,
     Generation,
     Score,
@@ -74,7 +75,7 @@ generations = st.builds(
 def test_the_property_below_varies_every_field() -> None:
     """No optional field of the record escapes the round-trip property."""
     optional = {f.name for f in dataclasses.fields(Generation) if f.default is None}
-    assert optional - set(optional_fields(Generation)) == {"speculation", "content"}
+    assert optional - set(optional_fields(Generation)) == {"speculation", "content", "device"}
 
 
 @given(generations)
@@ -105,6 +106,20 @@ def test_what_steps_took_stands_on_the_span_alone() -> None:
     }
     assert decode(written) == decode(without)
     assert decode(written).generation.speculation == bare
+
+
+def test_what_a_device_did_stands_on_the_span_alone() -> None:
+    """Memory and the GPU's state are attributes where known; what is read lacks them."""
+    plain = Generation(trace_id="a" * 32, span_id="b" * 16, start_unix_ns=0, end_unix_ns=1)
+    use = DeviceUse(weight_bytes=7, draft_weight_bytes=0, gpu_power_w=312.5)
+    written = encode(dataclasses.replace(plain, device=use))
+    assert dict(written.attributes.items() - encode(plain).attributes.items()) == {
+        "draftgate.memory.weights": 7,
+        "draftgate.memory.draft_weights": 0,
+        "draftgate.gpu.power": 312.5,
+    }
+    assert decode(written) == decode(encode(plain))
+    assert to_document(dataclasses.replace(plain, device=use)) == to_document(plain)
 
 
 def span(**attributes: object) -> Span:

@@ -18,6 +18,8 @@ from collector.client import Client
 from collector.engine_metrics import is_engine_metric
 from demo.collector_process import running
 from engine_adapter.engine_samples import EngineSampler, Tally
+from engine_adapter.engines.local.device_use import DeviceMeter
+from engine_adapter.engines.local.records import Memory
 from engine_adapter.gpu_samples import METRICS, GpuReader, installed_nvml
 
 MIB = 2**20
@@ -115,6 +117,32 @@ def sampled(reader: GpuReader, collector_url: str, *, rounds: int) -> Tally:
         return sampler.tally
 
     return asyncio.run(sample())
+
+
+@pytest.mark.parametrize(("uuid", "power_w"), [("0", 312.5), ("GPU-0", 312.5), ("1", None)])
+def test_an_answer_tells_of_its_own_gpu(uuid: str, power_w: float | None) -> None:
+    """By its UUID, whichever number it has; a partitioned one says less, and no zero for it."""
+    nvml = TwoGpus()
+    meter = DeviceMeter(uuid, GpuReader(lambda: nvml))
+    assert nvml.opened == 0
+    use = meter.use(Memory(10, 2, 30, 4))
+    assert (use.gpu_power_w, use.gpu_clock_mhz) == (power_w, power_w and 1980)
+    assert use.gpu_utilization_pct == (None if power_w is None else 0)
+    assert (use.weight_bytes, use.draft_weight_bytes) == (10, 2)
+    assert (use.cache_bytes, use.draft_cache_bytes) == (30, 4)
+    meter.close()
+    meter.close()
+    assert nvml.opened == 0
+
+
+@pytest.mark.parametrize("uuid", [None, "another machine's"])
+def test_without_its_gpu_an_answer_tells_of_memory_alone(uuid: str | None) -> None:
+    """On a CPU, and where NVML does not show the GPU that torch uses."""
+    meter = DeviceMeter(uuid, GpuReader(TwoGpus))
+    use = meter.use(Memory(10, 0, 30, 0))
+    assert (use.gpu_utilization_pct, use.gpu_power_w, use.gpu_clock_mhz) == (None, None, None)
+    assert use.weight_bytes == 10
+    meter.close()
 
 
 @pytest.mark.parametrize("make", [TwoGpus, installed_nvml], ids=["fake", "real"])

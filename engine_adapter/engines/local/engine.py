@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 import torch
 import transformers
 
-from collector.contract import CountSource, Speculation, StepTimes
+from collector.contract import CountSource, DeviceUse, Speculation, StepTimes
 from engine_adapter import acceptance_counts
 from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job
+from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.records import TextStep
 from engine_adapter.engines.local.sampling import Sampling
@@ -41,6 +42,8 @@ class _Asked:
     steps: list[tuple[float, TextStep]] = field(default_factory=list)
     step_times: StepTimes | None = None
     """Of these steps; `None` until its batch is done."""
+    device: DeviceUse | None = None
+    """Once its batch is done; `None` until then."""
     given_up: threading.Event = field(default_factory=threading.Event)
     answered: Future[None] = field(default_factory=Future)
 
@@ -55,6 +58,7 @@ class LocalEngine:
         self._target = self._assembly.target
         self._waiting: list[_Asked] = []
         self._lock = threading.Lock()
+        self._meter = DeviceMeter.of(self._target.model.device)
         self._info = EngineInfo(
             provider="local",
             model=self._target.model.config.name_or_path.rsplit("/", 1)[-1] or route.model,
@@ -106,7 +110,8 @@ class LocalEngine:
         yield self._completion(asked)
 
     async def close(self) -> None:
-        """Do nothing: the models belong to the shelf."""
+        """Let go of the GPU's driver; the models belong to the shelf."""
+        self._meter.close()
 
     def _asked(self, request: Request) -> _Asked:
         prompt = tuple(encode_chat(self._target, request)[0].tolist())
@@ -161,9 +166,9 @@ class LocalEngine:
                         one.job.ending.reason = "given_up"
                 if all(job.ending.reason is not None for job in jobs):
                     break
-        totals = running_totals(marks)
+        totals, device = running_totals(marks), self._meter.use(loop.memory)
         for one in together:  # a text grows in every step until its last
-            one.step_times = totals[len(one.steps) - 1]
+            one.step_times, one.device = totals[len(one.steps) - 1], device
 
     def _completion(self, asked: _Asked) -> Completion:
         ending = asked.job.ending
@@ -182,6 +187,7 @@ class LocalEngine:
             queue_s=asked.begun_s - asked.arrived_s,
             prefill_s=first_s - asked.begun_s,
             decode_s=last_s - first_s,
+            device=asked.device,
         )
 
     def _configured(self) -> Speculation | None:

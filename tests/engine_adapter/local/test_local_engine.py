@@ -351,6 +351,11 @@ def test_check_and_run_take_the_route(random_pair: dict[str, Path], tmp_path: Pa
         times = [
             said.get(f"spec_decode.time_in_{part}") for part in ("draft", "verify", "overhead")
         ]
+        held = [said[f"draftgate.memory.{part}"] for part in ("weights", "cache")]
+        assert min(held) > 0
+        drafts = said["draftgate.memory.draft_weights"]
+        assert (drafts > 0) is (one.arm is Arm.CANDIDATE)
+        assert "draftgate.gpu.power" not in said  # a CPU's is unknown, and no zero
         if one.arm is Arm.BASELINE:
             assert times == [None] * 3
         else:

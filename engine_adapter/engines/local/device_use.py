@@ -1,0 +1,56 @@
+"""What a loop holds of its device, and what its GPU says of itself once an answer is done."""
+
+import torch
+
+from collector.contract import DeviceUse
+from engine_adapter.engines.local.records import Memory
+from engine_adapter.gpu_samples import Gpu, GpuReader
+
+
+class DeviceMeter:
+    """Reads one device; a GPU by NVML, where it can be found there. For one thread."""
+
+    def __init__(self, uuid: str | None, reader: GpuReader | None = None) -> None:
+        """`uuid` is the GPU's, with or without `GPU-`; `None` where the device is none."""
+        self._uuid = uuid
+        self._reader = reader or GpuReader()
+        self._gpu: Gpu | None = None
+        self._opened = False
+
+    @classmethod
+    def of(cls, device: torch.device) -> "DeviceMeter":
+        """Return the meter of a device of torch; nothing is opened before the first reading."""
+        if device.type != "cuda":
+            return cls(None)
+        return cls(str(torch.cuda.get_device_properties(device).uuid))
+
+    def use(self, memory: Memory) -> DeviceUse:
+        """Return the memory held, and the GPU's state now; what it does not say is absent."""
+        found = self._gpu_now()
+        return DeviceUse(
+            weight_bytes=memory.weight_bytes,
+            draft_weight_bytes=memory.draft_weight_bytes,
+            cache_bytes=memory.cache_bytes,
+            draft_cache_bytes=memory.draft_cache_bytes,
+            gpu_utilization_pct=found.get("DCGM_FI_DEV_GPU_UTIL"),
+            gpu_power_w=found.get("DCGM_FI_DEV_POWER_USAGE"),
+            gpu_clock_mhz=found.get("DCGM_FI_DEV_SM_CLOCK"),
+        )
+
+    def close(self) -> None:
+        """Let go of the driver; safe to call twice."""
+        self._reader.close()
+        self._gpu = None
+
+    def _gpu_now(self) -> dict[str, float]:
+        if self._uuid is None:
+            return {}
+        if not self._opened:
+            self._opened = True
+            self._reader.open()
+            name = self._uuid.removeprefix("GPU-")
+            known = {gpu.instance.removeprefix("GPU-"): gpu for gpu in self._reader.gpus}
+            self._gpu = known.get(name)
+        if self._gpu is None:
+            return {}
+        return {one.metric.name: one.value for one in self._reader.of(self._gpu)}
