@@ -139,7 +139,7 @@ class ClickHouse:
     def query(self, sql: str, settings: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the answer's columns."""
         with self._client() as client:
-            # Not by `query_arrow`, which sets what is set already, and so as `_clause` says.
+            # Not `query_arrow`, which has settings of its own, at the price that `_clause` tells.
             answer = client.raw_query(sql + _clause(settings), fmt="Arrow")
         return pa.ipc.open_file(answer).read_all()
 
