@@ -12,12 +12,13 @@ import clickhouse_server
 import httpx
 import pytest
 from clickhouse_server import Fault
+from sqlalchemy import insert
 
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
-from collector.store import Store, progress, scores
+from collector.store import Store, progress, rollouts, scores, tables
 from collector.store.clickhouse import analytics_of, marks
-from collector.store.rollups import check
+from collector.store.rollups import check, read
 
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
@@ -270,8 +271,45 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
                 page = scores.page(connection, "scored", metric="m", limit=10, after=position)
             shown += [score.value for score in page.scores]
             position = page.next
-    read = [one.read_rows for one in server.log() if "`score`.`value`" in one.statement]
+    reads = [one.read_rows for one in server.log() if "`score`.`value`" in one.statement]
     assert shown == [4 * n / count for n in range(30)]
     # Whole, both tables are twice the count.
-    assert len(read) == 3
-    assert max(read) < count / 3, read
+    assert len(reads) == 3
+    assert max(reads) < count / 3, reads
+
+
+def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: str) -> None:
+    """Of a day's rollups the hours inside and the minutes near the ends, in one statement."""
+    series, minutes = 40, 24 * 60
+    key = f"number % {series}, intDiv(number, {series})"
+    state = "first_start_unix_ns, last_end_unix_ns, counts_low"
+    fill = (
+        (f"{key} * 60, 1, 0, 1, map(0, 1)", "rollup_minute", series * minutes),
+        (f"{key} * 3600, 1, 0, 1, map(0, 60)", "rollup_hour", series * 24),
+    )
+    url = server.url("summaries")
+    with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
+        with store.transaction() as connection:
+            analytics = analytics_of(connection)
+            assert analytics is not None
+            for values, table, rows in fill:
+                analytics.clickhouse.command(
+                    f"INSERT INTO {table} (series_id, start_unix_s, up_to, {state}) "  # noqa: S608  # names are ours
+                    f"SELECT {values} FROM numbers({rows})"
+                )
+            for mark in (marks.COMMITTED, marks.FOLDED, marks.HOURS):
+                progress.reach(connection, mark, 1)
+            named = [
+                {"id": id_, "rollout": "r", "arm": "baseline", "cohort": f"c{id_:02}"}
+                for id_ in range(0, series, 5)
+            ]
+            connection.execute(insert(tables.series), named)
+        server.log()
+        with store.read() as connection:
+            found = rollouts.summary(connection, "r", read.Window(1500, 1500 + 20 * 3600))
+    assert [(one.cohort, one.generations) for one in found] == [
+        (one["cohort"], 20 * 60) for one in named
+    ]
+    (asked,) = (one for one in server.log() if "rollup_" in one.statement)
+    assert "rollup_delta" not in asked.statement.partition("SETTINGS")[0]
+    assert asked.read_rows < series * minutes / 4

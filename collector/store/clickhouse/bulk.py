@@ -24,7 +24,7 @@ class ClickHouseBulk:
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows of which each names its columns; the others are NULL."""
-        used = {name for row in rows for name in row}
+        used: set[str] = set().union(*rows)
         self._insert(table, {name: [row.get(name) for row in rows] for name in sorted(used)})
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:

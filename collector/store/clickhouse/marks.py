@@ -22,6 +22,8 @@ _HOLE: Final = "clickhouse_hole_"
 
 BY_ID: Final = ("span", "span_key", "content", "generation", "rollup_delta")
 """The tables whose rows have an id."""
+FIRST_WRITTEN: Final = ("span_key", "rollup_delta")
+"""Of those: one of them has whatever id any has, for a writer writes nothing else before."""
 
 
 class Hole(NamedTuple):

@@ -96,13 +96,23 @@ def merged(
 def _sources(
     at: marks.Marks, hours: Sequence[Range], minutes: Sequence[Range]
 ) -> Iterator[tuple[str, str]]:
-    for range_ in (*hours, *minutes):
-        yield "rollup_delta", f"{_unfolded(at)} AND {range_.sql}"
-    for range_ in hours:
-        yield "rollup_hour", f"up_to <= {at.hours} AND {range_.sql}"
-        yield "rollup_minute", f"up_to > {at.hours} AND up_to <= {at.folded} AND {range_.sql}"
-    for range_ in minutes:
-        yield "rollup_minute", f"up_to <= {at.folded} AND {range_.sql}"
+    """Yield each table that may hold any of it, and the condition: once, for each takes its time.
+
+    No two of the ranges overlap.
+    """
+    if at.folded < at.committed:
+        yield "rollup_delta", f"{_unfolded(at)} AND {_any(*hours, *minutes)}"
+    if hours:
+        yield "rollup_hour", f"up_to <= {at.hours} AND {_any(*hours)}"
+    of_minutes = [_any(*minutes)] if minutes else []
+    if hours and at.hours < at.folded:
+        of_minutes.append(f"(up_to > {at.hours} AND {_any(*hours)})")
+    if of_minutes:
+        yield "rollup_minute", f"up_to <= {at.folded} AND ({' OR '.join(of_minutes)})"
+
+
+def _any(*ranges: Range) -> str:
+    return f"({' OR '.join(f'({one.sql})' for one in ranges)})"
 
 
 def _unfolded(at: marks.Marks) -> str:

@@ -58,6 +58,10 @@ _SETTINGS: Final = "allow_nullable_key = 1, fsync_after_insert = 1"
 # A batch, or a page, asks for many traces, each somewhere else.
 _BY_TRACE: Final = f"{_SETTINGS}, index_granularity = 1024"
 
+# A summary reads a few hundred rows of a kilobyte, some here and some there: of small granules, and
+# with all columns in one file.
+_ROLLED_UP: Final = f"{_SETTINGS}, index_granularity = 256, min_bytes_for_wide_part = {2**30}"
+
 
 class Shape(NamedTuple):
     """How one table lies on disk."""
@@ -169,6 +173,7 @@ def _rollups() -> Iterator[Shape]:
             partition_by=None,
             sharded_by="series_id",
             engine="AggregatingMergeTree",
+            settings=_ROLLED_UP,
         )
 
 

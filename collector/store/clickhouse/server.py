@@ -139,12 +139,14 @@ class ClickHouse:
     def query(self, sql: str, settings: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the answer's columns."""
         with self._client() as client:
-            return client.query_arrow(sql, settings=dict(settings or {}), use_strings=False)
+            # Not `query_arrow`, which has settings of its own, at the price that `_clause` tells.
+            answer = client.raw_query(sql + _clause(settings), fmt="Arrow")
+        return pa.ipc.open_file(answer).read_all()
 
     def command(self, sql: str, settings: Mapping[str, Any] | None = None) -> None:
-        """Carry out a statement that answers nothing."""
+        """Carry out a statement that answers nothing; one with settings is a SELECT's INSERT."""
         with self._client() as client:
-            client.command(sql, settings=dict(settings or {}))
+            client.command(sql + _clause(settings))
 
     def insert(self, table_name: str, rows: pa.Table) -> None:
         """Insert rows; on return they are stored, seen by all, and counted once."""
@@ -153,11 +155,12 @@ class ClickHouse:
 
     def alter(self, table_name: str, change: str) -> None:
         """Change a table's parts, and wait until that is done."""
-        # `mutations_sync`: 2 waits for every replica.
-        self.command(
-            f"ALTER TABLE {self._own(table_name)} {change}",
-            {"mutations_sync": 2, "alter_sync": 2},
-        )
+        with self._client() as client:
+            client.command(
+                f"ALTER TABLE {self._own(table_name)} {change}",
+                # `mutations_sync`: 2 waits for every replica.
+                settings={"mutations_sync": 2, "alter_sync": 2},
+            )
 
     def days(self, table_name: str) -> list[int]:
         """Return the days that the table has a partition of, in order."""
@@ -173,7 +176,7 @@ class ClickHouse:
         # Beyond an id no part is read that ends before it: without, every row would be.
         each = " UNION ALL ".join(
             f"SELECT max(id) AS last FROM {name} WHERE id > {after}"  # noqa: S608  # names are ours
-            for name in marks.BY_ID
+            for name in marks.FIRST_WRITTEN
         )
         found: int | None = self.query(f"SELECT max(last) FROM ({each})").column(0)[0].as_py()  # noqa: S608
         return found
@@ -220,6 +223,25 @@ class ClickHouse:
                     self._idle.append(client)
                     return
             client.close()
+
+
+def _clause(settings: Mapping[str, Any] | None) -> str:
+    """Return the settings as the end of a statement.
+
+    Given to the driver it would, with chdb, look up, set and set back each in statements of their
+    own, which take several times as long as most queries.
+    """
+    if not settings:
+        return ""
+    each = (f"{name} = {_literal(value)}" for name, value in settings.items())
+    return f" SETTINGS {', '.join(each)}"
+
+
+def _literal(value: int | str) -> str:
+    if isinstance(value, int):
+        return str(int(value))
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _connect(
