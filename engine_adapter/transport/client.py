@@ -13,6 +13,7 @@ import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures, stamped_socket
+from engine_adapter.transport.arrivals import Arrivals
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
@@ -59,6 +60,7 @@ class HttpClient:
         self._timeouts = timeouts or Timeouts()
         self._max_event_bytes = max_event_bytes
         self._session: aiohttp.ClientSession | None = None
+        self._arrivals: Arrivals | None = None
 
     async def get(self, route: str) -> Reply:
         """Return the answer to a GET; a route that begins with http:// is taken whole.
@@ -85,12 +87,15 @@ class HttpClient:
             if not content_type.startswith("text/event-stream"):
                 beginning = await limits.within(response.content.read(_MAX_ERROR_BYTES))
                 raise failures.of_content_type(content_type, beginning, url)
-            yield EventStream(response, exchange, limits, self._max_event_bytes)
+            yield EventStream(response, exchange, limits, self._max_event_bytes, self._arrivals)
         finally:
             response.release()  # a stream that was not read to its end closes its connection
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
+        if self._arrivals is not None:
+            self._arrivals.close()
+            self._arrivals = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -151,6 +156,7 @@ class HttpClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
+            self._arrivals = Arrivals.start()
             connector = aiohttp.TCPConnector(
                 limit=0,  # the schedule alone decides how many requests are in flight
                 socket_factory=stamped_socket.make,

@@ -2,7 +2,8 @@
 
 Nobody needs a piece before some more are there, since the kernel has stamped it: the body is looked
 at every `_LOOK_S` and at its end. To wake a task for each piece would take half of what reading a
-stream costs, and a client that cannot keep up gets two pieces with one stamp.
+stream costs, and a client that cannot keep up gets two pieces with one stamp, where no thread reads
+for it.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from contextlib import suppress
 import aiohttp
 
 from engine_adapter.transport import failures
+from engine_adapter.transport.arrivals import Arrivals, Takeover
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
 from engine_adapter.transport.stamped_socket import Arrived, Exchange
 
@@ -23,19 +25,26 @@ class StampedBody:
     """Reads one answer's body under its request's deadlines."""
 
     def __init__(
-        self, content: aiohttp.StreamReader, exchange: Exchange, deadlines: Deadlines
+        self,
+        response: aiohttp.ClientResponse,
+        exchange: Exchange,
+        deadlines: Deadlines,
+        arrivals: Arrivals | None,
     ) -> None:
-        self._content = content
+        content = self._content = response.content
         self._exchange = exchange
         self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()
         self._begun = False
         self._due_s = deadlines.first_byte_s
         self._unstamped: TimedBody | None = None
+        self._takeover: Takeover | None = None
         if exchange.socket is None:  # a loop that reads past Python's sockets
             self._unstamped = TimedBody(content, deadlines)
         else:
             exchange.watch(content)
+            if arrivals is not None:
+                self._takeover = arrivals.take_over(response, exchange)
 
     async def read(self) -> Sequence[Arrived]:
         """Return the pieces that have come since the last call, once there are some.
@@ -45,7 +54,7 @@ class StampedBody:
         if self._unstamped is not None:
             data = await self._unstamped.read()
             return [Arrived(data, time.perf_counter())] if data else []
-        while not (pieces := self._exchange.gathered()):
+        while not (pieces := self._gathered()):
             failure = self._content.exception()
             if failure is not None:
                 raise failures.of_body(failure, self._deadlines.url)
@@ -59,16 +68,29 @@ class StampedBody:
 
     def close(self) -> None:
         """Watch it no more, and forget the deadlines; safe to call twice."""
+        if self._takeover is not None:
+            self._takeover.hand_back()
         self._exchange.watch(None)
         if self._unstamped is not None:
             self._unstamped.close()
+
+    def _gathered(self) -> Sequence[Arrived]:
+        if self._takeover is not None:
+            self._takeover.gather()
+            if self._takeover.is_over:
+                self._takeover = None
+        return self._exchange.gathered()
 
     async def _wait(self) -> None:
         """Wait for the next look, or for the end if that is sooner."""
         now_s, latest_s = self._loop.time(), min(self._due_s, self._deadlines.end_s)
         if now_s >= latest_s:
             raise self._deadlines.passed(begun=self._begun)
+        look_s = min(now_s + _LOOK_S, latest_s)
+        if self._takeover is not None:
+            await self._takeover.wait(look_s)
+            return
         # What breaks the body off stands in its `exception`, behind the pieces that came before.
         with suppress(aiohttp.ClientError, OSError):  # its own timeout is an OSError
-            async with asyncio.timeout_at(min(now_s + _LOOK_S, latest_s)):
+            async with asyncio.timeout_at(look_s):
                 await self._content.wait_eof()

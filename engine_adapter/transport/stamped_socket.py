@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -58,6 +59,17 @@ class Exchange:
         """Whether nothing was sent, or only on a connection that its server may have left."""
         return self.socket is None or self.reused
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the body has come to its end, or broken off."""
+        content = self._content
+        return content is None or content.is_eof() or content.exception() is not None
+
+    @property
+    def unread_bytes(self) -> int:
+        """What came of the body since it was last gathered."""
+        return self._noted_bytes - self._gathered_bytes
+
     def watch(self, content: aiohttp.StreamReader | None) -> None:
         """Note when the pieces of this body come, from now on; of `None`, nothing."""
         self._content = content
@@ -97,15 +109,30 @@ class StampedSocket(socket.socket):
 
     received_s: float | None = None
     """When the latest bytes arrived."""
+    has_kernel_stamps = False
+    """Whether that is by the kernel, and not by the time of reading."""
+    before_close: Callable[[], None] | None = None
+    """Called before the file descriptor is given up."""
+    failure: OSError | None = None
+    """What the next read raises: another reader was told of it, and the kernel tells it once."""
     _exchange: Exchange | None = None
-    _kernel_stamps = False
 
     def ask_for_stamps(self) -> None:
         """Ask the kernel to stamp what arrives; without effect where it cannot."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 self.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
-                self._kernel_stamps = True
+                self.has_kernel_stamps = True
+
+    def close(self) -> None:
+        """Close, once nobody else reads."""
+        if self.before_close is not None:
+            self.before_close()
+        super().close()
+
+    def stamp(self, at_s: float) -> None:
+        """Note when bytes arrived; of two reads of one segment the second could seem earlier."""
+        self.received_s = max(at_s, self.received_s or 0.0)
 
     def send(self, data: Any, flags: int = 0) -> int:  # Any: a buffer
         """Send, and tell the request that is being written."""
@@ -122,7 +149,8 @@ class StampedSocket(socket.socket):
         ancillary: _Ancillary = []
         self._note()
         try:
-            if self._kernel_stamps:
+            self._fail()
+            if self.has_kernel_stamps:
                 bufsize = min(bufsize, _MOST_RECEIVED_BYTES)
                 data, ancillary, _, _ = self.recvmsg(bufsize, _ANCILLARY_BYTES, flags)
             else:
@@ -130,7 +158,7 @@ class StampedSocket(socket.socket):
         except OSError:
             self._gather()
             raise
-        self._received(ancillary)
+        self.stamp(_arrival_s(ancillary))
         if not data:
             self._gather()
         return data
@@ -140,21 +168,22 @@ class StampedSocket(socket.socket):
         ancillary: _Ancillary = []
         self._note()
         try:
-            if self._kernel_stamps and not nbytes:
+            self._fail()
+            if self.has_kernel_stamps and not nbytes:
                 count, ancillary, _, _ = self.recvmsg_into([buffer], _ANCILLARY_BYTES, flags)
             else:
                 count = super().recv_into(buffer, nbytes, flags)
         except OSError:
             self._gather()
             raise
-        self._received(ancillary)
+        self.stamp(_arrival_s(ancillary))
         if not count:
             self._gather()
         return count
 
-    def _received(self, ancillary: _Ancillary) -> None:
-        """Stamp; of two reads of one segment the second could seem a nanosecond earlier."""
-        self.received_s = max(_arrival_s(ancillary), self.received_s or 0.0)
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     def _note(self) -> None:
         if self._exchange is not None:
