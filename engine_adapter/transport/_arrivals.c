@@ -173,6 +173,7 @@ static Stream *find(State *state, uint64_t key) {
 static void *run(void *given) {
     State *state = given;
     struct epoll_event events[EVENTS];
+    pthread_setname_np(pthread_self(), "dg-arrivals");
     char buffer[MOST_READ];
     for (;;) {
         int count = epoll_wait(state->epoll, events, EVENTS, -1);

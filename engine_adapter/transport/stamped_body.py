@@ -32,6 +32,7 @@ class StampedBody:
         arrivals: Arrivals | None,
     ) -> None:
         content = self._content = response.content
+        self._connection = response.connection
         self._exchange = exchange
         self._deadlines = deadlines
         self._loop = asyncio.get_running_loop()
@@ -60,6 +61,8 @@ class StampedBody:
                 raise failures.of_body(failure, self._deadlines.url)
             if self._content.is_eof():
                 return ()
+            if self._connection is None or self._connection.transport is None:
+                raise failures.of_cut_body(self._deadlines.url)
             await self._wait()
         self._begun = True
         since_s = time.perf_counter() - pieces[-1].at_s
