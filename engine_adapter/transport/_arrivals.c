@@ -46,7 +46,7 @@ typedef struct {
     bool used, watched, wanted; /* wanted: Python shall look */
     int fd;
     int error;             /* NO_ERROR while it can be read; 0 at its end */
-    int64_t until_end;     /* bytes until the answer ends; negative where that is not known */
+    int64_t until_end;     /* bytes until the answer ends; negative: look for the last chunk */
     int64_t latest_ns;
     size_t held;
     char tail[sizeof LAST_CHUNK];
@@ -118,20 +118,22 @@ static void end(State *state, Stream *stream, int error) {
     wake(state, stream);
 }
 
-/* Whether the answer seems to end here. A wrong guess costs a look. */
-static bool seems_last(Stream *stream, const char *data, size_t size) {
-    size_t keep = sizeof stream->tail;
-    if (stream->until_end >= 0) {
-        stream->until_end -= (int64_t)size;
-        return stream->until_end <= 0;
-    }
-    if (size < keep) {
-        memmove(stream->tail, stream->tail + size, keep - size);
-        memcpy(stream->tail + keep - size, data, size);
+/* Whether the answer seems to end behind what was read. A wrong guess costs a look. */
+static bool seems_over(const Stream *stream) {
+    if (stream->until_end >= 0) return stream->until_end == 0;
+    return memcmp(stream->tail, LAST_CHUNK, sizeof LAST_CHUNK) == 0;
+}
+
+static void count(Stream *stream, const char *data, size_t size) {
+    size_t most = sizeof stream->tail;
+    if (stream->until_end >= 0)
+        stream->until_end = stream->until_end > (int64_t)size ? stream->until_end - (int64_t)size : 0;
+    if (size < most) {
+        memmove(stream->tail, stream->tail + size, most - size);
+        memcpy(stream->tail + most - size, data, size);
     } else {
-        memcpy(stream->tail, data + size - keep, keep);
+        memcpy(stream->tail, data + size - most, most);
     }
-    return memcmp(stream->tail, LAST_CHUNK, keep) == 0;
 }
 
 static void keep(State *state, Stream *stream, const char *data, size_t size, int64_t at_ns) {
@@ -148,7 +150,8 @@ static void keep(State *state, Stream *stream, const char *data, size_t size, in
     else stream->last->next = piece;
     stream->last = piece;
     stream->held += size;
-    if (seems_last(stream, data, size) || stream->held >= MANY_HELD) wake(state, stream);
+    count(stream, data, size);
+    if (seems_over(stream) || stream->held >= MANY_HELD) wake(state, stream);
     if (stream->held >= MOST_HELD) unwatch(state, stream);
 }
 
@@ -307,17 +310,17 @@ static Stream *place(State *state) {
     return found;
 }
 
-static PyObject *reader_add(PyObject *self, PyObject *args) {
-    int fd, error = ENOMEM;
-    long long until_end;
+static PyObject *reader_add(PyObject *self, PyObject *fd_object) {
+    int error = ENOMEM;
     State *state = running(self);
-    if (state == NULL || !PyArg_ParseTuple(args, "iL", &fd, &until_end)) return NULL;
+    int fd = state == NULL ? -1 : PyObject_AsFileDescriptor(fd_object);
+    if (fd < 0) return NULL;
     uint64_t key = 0;
     pthread_mutex_lock(&state->mutex);
     Stream *stream = place(state);
     if (stream != NULL) {
         *stream = (Stream){.generation = (stream->generation + 1) & INT32_MAX, .used = true, .fd = fd,
-                           .error = NO_ERROR, .until_end = until_end};
+                           .error = NO_ERROR};
         key = (uint64_t)stream->generation << 32 | (uint64_t)(stream - state->streams);
         error = watch(state, stream);
         stream->used = error == 0;
@@ -326,6 +329,22 @@ static PyObject *reader_add(PyObject *self, PyObject *args) {
     if (error == 0) return PyLong_FromUnsignedLongLong(key);
     errno = error;
     return PyErr_SetFromErrno(PyExc_OSError);
+}
+
+static PyObject *reader_expect(PyObject *self, PyObject *args) {
+    unsigned long long key;
+    long long until_end;
+    State *state = running(self);
+    if (state == NULL || !PyArg_ParseTuple(args, "KL", &key, &until_end)) return NULL;
+    pthread_mutex_lock(&state->mutex);
+    Stream *stream = find(state, key);
+    if (stream != NULL) {
+        int64_t held = (int64_t)stream->held;
+        stream->until_end = until_end < 0 ? -1 : until_end > held ? until_end - held : 0;
+        if (held > 0 && seems_over(stream)) wake(state, stream);
+    }
+    pthread_mutex_unlock(&state->mutex);
+    Py_RETURN_NONE;
 }
 
 /* Returns the pieces as a list of tuples, and frees them. */
@@ -408,7 +427,9 @@ static PyObject *reader_close(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 static PyMethodDef methods[] = {
     {"fileno", reader_fileno, METH_NOARGS, "Return what can be read once `ready` has something."},
-    {"add", reader_add, METH_VARARGS, "Read a socket from now on; return its key."},
+    {"add", reader_add, METH_O, "Read a socket from now on, with a wake a piece; return its key."},
+    {"expect", reader_expect, METH_VARARGS,
+     "Wake for a socket where so many more bytes have come; if negative, at a last chunk."},
     {"take", reader_take, METH_O, "Return a socket's pieces, and its end or error if it came."},
     {"remove", reader_remove, METH_O, "Read a socket no more; return what `take` would have."},
     {"ready", reader_ready, METH_NOARGS, "Return the keys of the sockets to look at soon."},

@@ -1,18 +1,24 @@
 """Connections that a thread of its own reads while an answer streams: each piece keeps its time.
 
-The thread (`_arrivals.c`) needs no Python, and therefore reads in time. The head and the end of an
-answer are asyncio's; between them asyncio's transport is paused, and what the thread has read is
-fed to aiohttp's protocol as the transport would have fed it.
+The thread (`_arrivals.c`) needs no Python, and therefore reads in time. It has a connection from a
+request's sending to its answer's end; asyncio's transport is paused meanwhile, and what the thread
+has read is fed to aiohttp's protocol as the transport would have fed it.
 """
 
 import asyncio
 import os
+import sys
+from collections import deque
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Self
 
 import aiohttp
+from aiohttp.connector import Connection
 
-from engine_adapter.transport.stamped_socket import Exchange, StampedSocket
+from engine_adapter.transport import exchanges
+from engine_adapter.transport.exchanges import Exchange
+from engine_adapter.transport.stamped_socket import StampedSocket
 
 try:
     from engine_adapter.transport import _arrivals
@@ -44,24 +50,27 @@ class Arrivals:
             return None
         return cls()
 
-    def take_over(self, response: aiohttp.ClientResponse, exchange: Exchange) -> "Takeover | None":
-        """Read the rest of an answer; `None` where asyncio has to: under TLS, or at its end."""
-        connection, sock = response.connection, exchange.socket
-        if connection is None or sock is None or not sock.has_kernel_stamps:
-            return None
+    def take_over(
+        self, connection: Connection, exchange: Exchange, sock: StampedSocket
+    ) -> "Takeover | None":
+        """Read a connection; `None` where asyncio has to, as under TLS."""
         transport, protocol = connection.transport, connection.protocol
-        if transport is None or protocol is None or transport.is_closing():
+        if transport is None or protocol is None or not sock.has_kernel_stamps:
             return None
-        if transport.get_extra_info("sslcontext") is not None:
+        if transport.get_extra_info("sslcontext") is not None or transport.is_closing():
             return None
-        exchange.gather()
-        length = response.content_length
-        until_end = -1 if length is None else length - response.content.total_bytes
-        key = self._reader.add(sock.fileno(), until_end)
+        key = self._reader.add(sock.fileno())
         transport.pause_reading()
         takeover = Takeover(self, key, sock, exchange, (transport, protocol))
         self._takeovers[key] = takeover
         return takeover
+
+    def expect(self, key: int, until_end: int) -> None:
+        """Wake for a connection no more at each piece, but where so many more bytes have come.
+
+        Where that is negative, at what looks like a chunked body's end.
+        """
+        self._reader.expect(key, until_end)
 
     def take(self, key: int) -> tuple[Sequence[tuple[bytes, float]], int | None]:
         """Return a connection's pieces; behind them its error, or 0 at its end."""
@@ -82,11 +91,12 @@ class Arrivals:
 
     def _wake(self) -> None:
         for key in self._reader.ready():
-            self._takeovers[key].wake()
+            if key in self._takeovers:
+                self._takeovers[key].wake()
 
 
 class Takeover:
-    """One answer's connection in the thread's hands."""
+    """One request's connection in the thread's hands."""
 
     def __init__(
         self,
@@ -101,17 +111,34 @@ class Takeover:
         self._sock = sock
         self._exchange = exchange
         self._transport, self._protocol = connection
+        self._loop = asyncio.get_running_loop()
+        self._in_body = False
+        self._will_feed_head = False
+        self._pieces: deque[tuple[bytes, float]] = deque()
+        """Taken from the thread, and not yet fed."""
         self._waiter: asyncio.Future[None] | None = None
         self.is_over = False
         """Whether asyncio has the connection again, or closes it."""
         sock.before_close = self._abandon
 
+    def begin_body(self, response: aiohttp.ClientResponse) -> None:
+        """Feed a stream's body only when it is gathered, from the piece with the head's end on."""
+        self._in_body = True
+        content, length = response.content, response.content_length
+        self._exchange.watch(content)
+        self._exchange.note()
+        if self._exchange.is_whole:
+            self.hand_back()
+        elif not self.is_over:
+            come = content.total_bytes + sum(len(data) for data, _ in self._pieces)
+            self._thread.expect(self._key, -1 if length is None else max(0, length - come))
+
     def gather(self) -> None:
         """Feed what has come; where that was the end, hand the connection back."""
         if self.is_over:
             return
-        pieces, error = self._thread.take(self._key)
-        self._feed(pieces)
+        error = self._take()
+        self._feed()
         if error is not None or self._exchange.is_whole:
             self.hand_back()
         else:
@@ -125,16 +152,15 @@ class Takeover:
         """
         if self.is_over:
             return
-        pieces, error = self._end()
-        self._feed(pieces)
+        error = self._end()
+        self._feed()
         self._sock.failure = OSError(error, os.strerror(error)) if error else None
         self._transport.resume_reading()
 
     async def wait(self, until_s: float) -> None:
         """Wait until a time of the loop's clock, or less where the thread asks for a look."""
-        loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
-        timer = loop.call_at(until_s, self.wake)
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_at(until_s, self.wake)
         try:
             await self._waiter
         finally:
@@ -142,24 +168,53 @@ class Takeover:
             self._waiter = None
 
     def wake(self) -> None:
-        """End the waiting."""
-        if self._waiter is not None and not self._waiter.done():
+        """End the waiting, or go on with the head."""
+        if not self._in_body:
+            if not self._will_feed_head:
+                self._feed_head()
+        elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def _feed_head(self) -> None:
+        """Feed one piece: the next one's time may be that of the body, if this ends the head.
+
+        Whether it does is seen by the request's task, which runs before the next call.
+        """
+        self._will_feed_head = False
+        if self._in_body or self.is_over:
+            return
+        error = self._take() if not self._pieces else None
+        if self._pieces:
+            self._feed(most=1)
+            self._will_feed_head = True
+            self._loop.call_soon(self._feed_head)
+        elif error is not None:
+            self.hand_back()
 
     def _abandon(self) -> None:
         """Leave a connection that is being closed, before its file descriptor is another's."""
         if not self.is_over:
             self._end()
 
-    def _end(self) -> tuple[Sequence[tuple[bytes, float]], int | None]:
-        self.is_over = True
-        self._sock.before_close = None
-        self.wake()
-        return self._thread.remove(self._key)
+    def _take(self) -> int | None:
+        """Take the thread's pieces; return the error behind them, 0 at the connection's end."""
+        pieces, error = self._thread.take(self._key)
+        self._pieces.extend(pieces)
+        return error
 
-    def _feed(self, pieces: Sequence[tuple[bytes, float]]) -> None:
+    def _end(self) -> int | None:
+        self.is_over = True
+        self._exchange.takeover = None
+        self._sock.before_close = None
+        pieces, error = self._thread.remove(self._key)
+        self._pieces.extend(pieces)
+        self.wake()
+        return error
+
+    def _feed(self, most: int = sys.maxsize) -> None:
         sock, exchange, receive = self._sock, self._exchange, self._protocol.data_received
-        for data, at_s in pieces:
+        for _ in range(min(most, len(self._pieces))):
+            data, at_s = self._pieces.popleft()
             if self._transport.is_closing():  # aiohttp refused what came before
                 break
             sock.stamp(at_s)
@@ -168,3 +223,28 @@ class Takeover:
             if exchange.unread_bytes > _MOST_UNREAD_BYTES:
                 exchange.gather()
         exchange.gather()
+
+
+class TakenResponse(aiohttp.ClientResponse):
+    """A response whose connection the thread reads, where its exchange asks for that."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """Wait for the head, as aiohttp has it, and keep no other answer than a stream."""
+        exchange = exchanges.current.get()
+        if exchange is None or exchange.arrivals is None:
+            return await super().start(connection)
+        exchange.take(connection)
+        await super().start(connection)
+        takeover = exchange.takeover
+        if takeover is not None and is_stream(self):
+            takeover.begin_body(self)
+        elif takeover is not None:
+            takeover.hand_back()
+        return self
+
+
+def is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Say whether an answer is server-sent events, and no failure."""
+    content_type = response.headers.get("content-type", "")
+    is_success = HTTPStatus(200) <= response.status < HTTPStatus(300)
+    return is_success and content_type.startswith("text/event-stream")

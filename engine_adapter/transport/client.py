@@ -12,12 +12,12 @@ from urllib.request import getproxies
 import aiohttp
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.transport import failures, stamped_socket
-from engine_adapter.transport.arrivals import Arrivals
+from engine_adapter.transport import exchanges, failures, stamped_socket
+from engine_adapter.transport.arrivals import Arrivals, TakenResponse, is_stream
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
-from engine_adapter.transport.stamped_socket import Exchange
+from engine_adapter.transport.exchanges import Exchange
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
@@ -80,14 +80,14 @@ class HttpClient:
         """POST JSON and give the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
         limits = Deadlines(url, self._timeouts)
-        response, exchange = await self._request("POST", url, body, limits, headers)
+        response, exchange = await self._request("POST", url, body, limits, headers, streams=True)
         try:
             await _require_success(response, limits)
-            content_type = response.headers.get("content-type", "")
-            if not content_type.startswith("text/event-stream"):
+            if not is_stream(response):
+                content_type = response.headers.get("content-type", "")
                 beginning = await limits.within(response.content.read(_MAX_ERROR_BYTES))
                 raise failures.of_content_type(content_type, beginning, url)
-            yield EventStream(response, exchange, limits, self._max_event_bytes, self._arrivals)
+            yield EventStream(response, exchange, limits, self._max_event_bytes)
         finally:
             response.release()  # a stream that was not read to its end closes its connection
 
@@ -118,19 +118,23 @@ class HttpClient:
         body: Mapping[str, Any] | None,
         limits: Deadlines,
         headers: Mapping[str, str] | None = None,
+        *,
+        streams: bool = False,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
         """Send a request; once more where the connection that was kept for it is cut unanswered.
 
         llama.cpp closes a connection behind each streamed answer, after it has announced to keep
         it: the next request may leave before that is seen.
         """
-        exchange = Exchange()
+        self._open()
+        arrivals = self._arrivals if streams else None
+        exchange = Exchange(arrivals=arrivals)
         try:
             return await self._exchanged(exchange, method, url, body, limits, headers)
         except GenerationError as exc:
             if exc.error_type != failures.CONNECTION_RESET or not exchange.may_be_repeated:
                 raise
-        exchange = Exchange()
+        exchange = Exchange(arrivals=arrivals)
         return await self._exchanged(exchange, method, url, body, limits, headers)
 
     async def _exchanged(
@@ -142,14 +146,14 @@ class HttpClient:
         limits: Deadlines,
         headers: Mapping[str, str] | None,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
-        token = stamped_socket.current.set(exchange)
+        token = exchanges.current.set(exchange)
         try:
             answering = self._open().request(
                 method, url, json=body, headers=headers, allow_redirects=False
             )
             return await limits.within(answering), exchange
         finally:
-            stamped_socket.current.reset(token)
+            exchanges.current.reset(token)
 
     def _absolute(self, route: str) -> str:
         return route if route.startswith(("http://", "https://")) else self.url + route
@@ -164,6 +168,7 @@ class HttpClient:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
+                response_class=TakenResponse,
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
                 cookie_jar=aiohttp.DummyCookieJar(),

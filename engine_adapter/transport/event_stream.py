@@ -9,11 +9,10 @@ import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures
-from engine_adapter.transport.arrivals import Arrivals
 from engine_adapter.transport.deadlines import Deadlines
 from engine_adapter.transport.events import Event, EventDecoder
+from engine_adapter.transport.exchanges import Exchange
 from engine_adapter.transport.stamped_body import StampedBody
-from engine_adapter.transport.stamped_socket import Exchange
 
 
 class JsonEvent(NamedTuple):
@@ -48,7 +47,6 @@ class EventStream:
         exchange: Exchange,
         limits: Deadlines,
         max_event_bytes: int,
-        arrivals: Arrivals | None = None,
     ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -58,7 +56,6 @@ class EventStream:
         self._exchange = exchange
         self._limits = limits
         self._max_event_bytes = max_event_bytes
-        self._arrivals = arrivals
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """Yield the events, some at once; raises `GenerationError`."""
@@ -94,7 +91,7 @@ class EventStream:
 
     async def _decoded(self, recognise: Recognise) -> AsyncGenerator[Event | Words, None]:
         decoder = EventDecoder(self._max_event_bytes)
-        body = StampedBody(self._response, self._exchange, self._limits, self._arrivals)
+        body = StampedBody(self._response, self._exchange, self._limits)
         with closing(body):
             while pieces := await body.read():
                 for data, at_s in pieces:

@@ -14,22 +14,18 @@ from contextlib import suppress
 import aiohttp
 
 from engine_adapter.transport import failures
-from engine_adapter.transport.arrivals import Arrivals, Takeover
+from engine_adapter.transport.arrivals import Takeover
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
-from engine_adapter.transport.stamped_socket import Arrived, Exchange
+from engine_adapter.transport.exchanges import Arrived, Exchange
 
-_LOOK_S = 0.25
+_LOOK_S = 0.5
 
 
 class StampedBody:
     """Reads one answer's body under its request's deadlines."""
 
     def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        exchange: Exchange,
-        deadlines: Deadlines,
-        arrivals: Arrivals | None,
+        self, response: aiohttp.ClientResponse, exchange: Exchange, deadlines: Deadlines
     ) -> None:
         content = self._content = response.content
         self._connection = response.connection
@@ -39,13 +35,11 @@ class StampedBody:
         self._begun = False
         self._due_s = deadlines.first_byte_s
         self._unstamped: TimedBody | None = None
-        self._takeover: Takeover | None = None
+        self._takeover: Takeover | None = exchange.takeover
         if exchange.socket is None:  # a loop that reads past Python's sockets
             self._unstamped = TimedBody(content, deadlines)
         else:
             exchange.watch(content)
-            if arrivals is not None:
-                self._takeover = arrivals.take_over(response, exchange)
 
     async def read(self) -> Sequence[Arrived]:
         """Return the pieces that have come since the last call, once there are some.

@@ -11,11 +11,10 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-import aiohttp
+from engine_adapter.transport import exchanges
+from engine_adapter.transport.exchanges import Exchange
 
 _SO_TIMESTAMPING = 37  # Linux, and absent from Python's socket module
 _RX_SOFTWARE = 1 << 3
@@ -28,80 +27,6 @@ _MOST_RECEIVED_BYTES = 1 << 14
 """At once: asyncio asks for a quarter of a megabyte, which Python then allocates, in 25 µs."""
 
 _Ancillary = list[tuple[int, int, bytes]]
-
-
-class Arrived(NamedTuple):
-    """Bytes of a body that arrived together."""
-
-    data: bytes
-    at_s: float
-    """Reading of `time.perf_counter` when they reached this machine."""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way and its answer's body, told of by the socket that carries them."""
-
-    sent_s: float | None = None
-    """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
-    socket: "StampedSocket | None" = None
-    reused: bool = False
-    """Whether the connection had carried another request before."""
-    _content: aiohttp.StreamReader | None = None
-    _noted: list[tuple[int, float]] = field(default_factory=list)
-    """Bytes of the body that had come, and when the last of them did."""
-    _noted_bytes: int = 0
-    _pieces: list[Arrived] = field(default_factory=list)
-    _gathered_bytes: int = 0
-
-    @property
-    def may_be_repeated(self) -> bool:
-        """Whether nothing was sent, or only on a connection that its server may have left."""
-        return self.socket is None or self.reused
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the body has come to its end, or broken off."""
-        content = self._content
-        return content is None or content.is_eof() or content.exception() is not None
-
-    @property
-    def unread_bytes(self) -> int:
-        """What came of the body since it was last gathered."""
-        return self._noted_bytes - self._gathered_bytes
-
-    def watch(self, content: aiohttp.StreamReader | None) -> None:
-        """Note when the pieces of this body come, from now on; of `None`, nothing."""
-        self._content = content
-
-    def note(self) -> None:
-        """Note when what has been read of the body came; before the socket reads more."""
-        if self._content is not None and self._content.total_bytes > self._noted_bytes:
-            self._noted_bytes = self._content.total_bytes
-            received_s = self.socket.received_s if self.socket is not None else None
-            self._noted.append((self._noted_bytes, received_s or time.perf_counter()))
-
-    def gather(self) -> None:
-        """Take what there is of the body: where it has broken off, nobody can."""
-        self.note()
-        if self._content is None or self._content.exception() is not None:
-            return
-        data, begin = self._content.read_nowait(), self._gathered_bytes
-        for noted_bytes, at_s in self._noted:
-            piece = data[self._gathered_bytes - begin : noted_bytes - begin]
-            self._gathered_bytes = noted_bytes
-            self._pieces.append(Arrived(piece, at_s))
-        self._noted.clear()
-
-    def gathered(self) -> list[Arrived]:
-        """Return the pieces that were not yet returned."""
-        self.gather()
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-
-current: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
-"""Set while a request is written: what a socket sends belongs to it."""
 
 
 class StampedSocket(socket.socket):
@@ -195,13 +120,11 @@ class StampedSocket(socket.socket):
             self._exchange.gather()
 
     def _tell(self) -> None:
-        exchange = current.get()
+        exchange = exchanges.current.get()
         if exchange is not None:
-            exchange.socket = self
             exchange.reused |= self._exchange is not None and self._exchange is not exchange
             self._exchange = exchange
-            if exchange.sent_s is None:
-                exchange.sent_s = time.perf_counter()
+            exchange.send_on(self)
 
 
 def make(address: tuple[Any, ...]) -> socket.socket:  # Any: as `socket.getaddrinfo` gives it

@@ -18,7 +18,7 @@ def test_it_stops_at_a_bound_until_somebody_takes() -> None:
     ours.setblocking(False)  # the socket module's own
     thread = threading.Thread(target=theirs.sendall, args=(sent,))
     reader = _arrivals.Reader()
-    key = reader.add(ours.fileno(), -1)
+    key = reader.add(ours.fileno())
     thread.start()
     found, most = b"", 0
     while len(found) < len(sent):
@@ -40,10 +40,9 @@ def test_it_says_where_to_look() -> None:
     """The end of an answer, of a connection, and of the bytes it was told of."""
     reader = _arrivals.Reader()
     pairs = [socket.socketpair() for _ in range(4)]
-    keys = [
-        reader.add(ours.fileno(), end)
-        for (ours, _), end in zip(pairs, (-1, -1, 10, -1), strict=True)
-    ]
+    keys = [reader.add(ours.fileno()) for ours, _ in pairs]
+    for key, until_end in zip(keys, (-1, -1, 10, -1), strict=True):
+        reader.expect(key, until_end)
     assert reader.ready() == []
     for data in (b"5\r\nwords\r\n", b"0\r", b"\n\r\n"):
         pairs[0][1].sendall(data)
@@ -72,21 +71,21 @@ def test_it_refuses_what_is_no_socket_and_keys_of_the_past(tmp_path: Path) -> No
     """A file cannot be waited for; a key is for one socket, though its place is reused."""
     reader = _arrivals.Reader()
     with (tmp_path / "file").open("w") as file, pytest.raises(OSError, match="not permitted"):
-        reader.add(file.fileno(), -1)
+        reader.add(file.fileno())
     ours, theirs = socket.socketpair()
-    first = reader.add(ours.fileno(), -1)
+    first = reader.add(ours.fileno())
     reader.remove(first)
-    second = reader.add(ours.fileno(), -1)
+    second = reader.add(ours.fileno())
     assert first != second
     with pytest.raises(KeyError):
         reader.take(first)
     with pytest.raises(OSError, match="exists"):
-        reader.add(ours.fileno(), -1)
+        reader.add(ours.fileno())
     reader.close()
     reader.close()
     assert reader.remove(second) == ([], None)
     with pytest.raises(RuntimeError, match="closed"):
-        reader.add(ours.fileno(), -1)
+        reader.add(ours.fileno())
     ours.close()
     theirs.close()
 
@@ -98,7 +97,7 @@ def test_many_come_and_go_while_it_reads() -> None:
         for number in range(300):
             ours, theirs = socket.socketpair()
             ours.setblocking(False)  # the socket module's own
-            key = reader.add(ours.fileno(), -1)
+            key = reader.add(ours.fileno())
             sent = bytes([seed]) * (number * 37 % 20_000 + 1)
             theirs.sendall(sent)
             found = b"".join(data for data, _ in reader.remove(key)[0])
