@@ -1,6 +1,7 @@
 """A server whose every write is the test's: each connection is served by a thread."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ class Serving:
     """What answers each request of a connection, in a thread a connection."""
 
     answer: Callable[[socket.socket], None]
-    url: str = ""
+    url: str
+    tls: ssl.SSLContext | None = None
     connections: list[socket.socket] = field(default_factory=list)
 
     def accept(self, listener: socket.socket) -> None:
@@ -37,6 +39,8 @@ class Serving:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection: socket.socket) -> None:
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(connection, server_side=True)
         try:
             while received := connection.recv(65536):
                 while not received.endswith(b"}"):
@@ -49,9 +53,12 @@ class Serving:
 
 
 @contextmanager
-def serving(answer: Callable[[socket.socket], None]) -> Iterator[Serving]:
+def serving(
+    answer: Callable[[socket.socket], None], tls: ssl.SSLContext | None = None
+) -> Iterator[Serving]:
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        server = Serving(answer, f"http://127.0.0.1:{listener.getsockname()[1]}")
+        scheme = "http" if tls is None else "https"
+        server = Serving(answer, f"{scheme}://127.0.0.1:{listener.getsockname()[1]}", tls)
         thread = threading.Thread(target=server.accept, args=(listener,), daemon=True)
         thread.start()
         yield server
