@@ -37,6 +37,7 @@ class Arrivals:
         self._reader = _arrivals.Reader()
         self._takeovers: dict[int, Takeover] = {}
         self._ready = self._reader.fileno()
+        self._is_closed = False
         self._loop.add_reader(self._ready, self._wake)
 
     @classmethod
@@ -55,7 +56,7 @@ class Arrivals:
     ) -> "Takeover | None":
         """Read a connection; `None` where asyncio has to, as under TLS."""
         transport, protocol = connection.transport, connection.protocol
-        if transport is None or protocol is None or not sock.has_kernel_stamps:
+        if self._is_closed or not sock.has_kernel_stamps or transport is None or protocol is None:
             return None
         if transport.get_extra_info("sslcontext") is not None or transport.is_closing():
             return None
@@ -83,6 +84,7 @@ class Arrivals:
 
     def close(self) -> None:
         """Hand all connections back, and end the thread; safe to call twice."""
+        self._is_closed = True
         for takeover in list(self._takeovers.values()):
             takeover.hand_back()
         if not self._loop.is_closed():

@@ -65,13 +65,13 @@ class Exchange:
             self.send_on(self.socket)
 
     def send_on(self, sock: "StampedSocket") -> None:
-        """Note which socket sends the request, and when it begins to."""
+        """Note which socket sends the request and, last of all, when it begins to."""
         self.socket = sock
-        if self.sent_s is None:
-            self.sent_s = time.perf_counter()
         if self._connection is not None and self.arrivals is not None and self.takeover is None:
             self.takeover = self.arrivals.take_over(self._connection, self, sock)
             self._connection = None
+        if self.sent_s is None:
+            self.sent_s = time.perf_counter()
 
     def watch(self, content: aiohttp.StreamReader | None) -> None:
         """Note when the pieces of this body come, from now on; of `None`, nothing."""
