@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*.c collector/*/*/*.c)
+$(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*.c collector/*/*/*.c engine_adapter/*/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,dev]' -c constraints.txt

@@ -66,6 +66,12 @@ class ChunkShape(NamedTuple):
 
     def words_of_all(self, data: bytes) -> Sequence[str] | None:
         """Return the words of each event, where the bytes are whole events of this shape alone."""
+        words = data[len(self.begin) : -len(self.end)]
+        if _PLAIN.fullmatch(words) and data.startswith(self.begin) and data.endswith(self.end):
+            try:
+                return (words.decode(),)
+            except UnicodeDecodeError:
+                return None
         found, end = self.leading_words(data, 0)
         return found if found and end == len(data) else None
 

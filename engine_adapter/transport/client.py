@@ -12,11 +12,12 @@ from urllib.request import getproxies
 import aiohttp
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.transport import failures, stamped_socket
+from engine_adapter.transport import exchanges, failures, stamped_socket
+from engine_adapter.transport.arrivals import Arrivals, TakenResponse, is_stream
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
-from engine_adapter.transport.stamped_socket import Exchange
+from engine_adapter.transport.exchanges import Exchange
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
@@ -59,6 +60,7 @@ class HttpClient:
         self._timeouts = timeouts or Timeouts()
         self._max_event_bytes = max_event_bytes
         self._session: aiohttp.ClientSession | None = None
+        self._arrivals: Arrivals | None = None
 
     async def get(self, route: str) -> Reply:
         """Return the answer to a GET; a route that begins with http:// is taken whole.
@@ -78,11 +80,11 @@ class HttpClient:
         """POST JSON and give the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
         limits = Deadlines(url, self._timeouts)
-        response, exchange = await self._request("POST", url, body, limits, headers)
+        response, exchange = await self._request("POST", url, body, limits, headers, streams=True)
         try:
             await _require_success(response, limits)
-            content_type = response.headers.get("content-type", "")
-            if not content_type.startswith("text/event-stream"):
+            if not is_stream(response):
+                content_type = response.headers.get("content-type", "")
                 beginning = await limits.within(response.content.read(_MAX_ERROR_BYTES))
                 raise failures.of_content_type(content_type, beginning, url)
             yield EventStream(response, exchange, limits, self._max_event_bytes)
@@ -91,6 +93,9 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
+        if self._arrivals is not None:
+            self._arrivals.close()
+            self._arrivals = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -113,19 +118,23 @@ class HttpClient:
         body: Mapping[str, Any] | None,
         limits: Deadlines,
         headers: Mapping[str, str] | None = None,
+        *,
+        streams: bool = False,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
         """Send a request; once more where the connection that was kept for it is cut unanswered.
 
         llama.cpp closes a connection behind each streamed answer, after it has announced to keep
         it: the next request may leave before that is seen.
         """
-        exchange = Exchange()
+        self._open()
+        arrivals = self._arrivals if streams else None
+        exchange = Exchange(arrivals=arrivals)
         try:
             return await self._exchanged(exchange, method, url, body, limits, headers)
         except GenerationError as exc:
             if exc.error_type != failures.CONNECTION_RESET or not exchange.may_be_repeated:
                 raise
-        exchange = Exchange()
+        exchange = Exchange(arrivals=arrivals)
         return await self._exchanged(exchange, method, url, body, limits, headers)
 
     async def _exchanged(
@@ -137,20 +146,21 @@ class HttpClient:
         limits: Deadlines,
         headers: Mapping[str, str] | None,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
-        token = stamped_socket.current.set(exchange)
+        token = exchanges.current.set(exchange)
         try:
             answering = self._open().request(
                 method, url, json=body, headers=headers, allow_redirects=False
             )
             return await limits.within(answering), exchange
         finally:
-            stamped_socket.current.reset(token)
+            exchanges.current.reset(token)
 
     def _absolute(self, route: str) -> str:
         return route if route.startswith(("http://", "https://")) else self.url + route
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
+            self._arrivals = Arrivals.start()
             connector = aiohttp.TCPConnector(
                 limit=0,  # the schedule alone decides how many requests are in flight
                 socket_factory=stamped_socket.make,
@@ -158,6 +168,7 @@ class HttpClient:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
+                response_class=TakenResponse,
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -11,8 +11,8 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.transport import failures
 from engine_adapter.transport.deadlines import Deadlines
 from engine_adapter.transport.events import Event, EventDecoder
+from engine_adapter.transport.exchanges import Exchange
 from engine_adapter.transport.stamped_body import StampedBody
-from engine_adapter.transport.stamped_socket import Exchange
 
 
 class JsonEvent(NamedTuple):
@@ -91,7 +91,7 @@ class EventStream:
 
     async def _decoded(self, recognise: Recognise) -> AsyncGenerator[Event | Words, None]:
         decoder = EventDecoder(self._max_event_bytes)
-        body = StampedBody(self._response.content, self._exchange, self._limits)
+        body = StampedBody(self._response, self._exchange, self._limits)
         with closing(body):
             while pieces := await body.read():
                 for data, at_s in pieces:

@@ -67,6 +67,14 @@ def of_body(exc: BaseException, url: str) -> GenerationError:
     return GenerationError("http_failure", f"{url}: the answer broke off ({exc!r:.200})")
 
 
+def of_cut_body(url: str) -> GenerationError:
+    """Return the failure of an answer whose connection was closed without a word on the body.
+
+    aiohttp does so where a chunk is none, and where the client itself is closed.
+    """
+    return GenerationError("stream_truncated", f"{url}: the connection was closed in the answer")
+
+
 def _refused(error: OSError) -> bool:
     """Say whether nobody listens; where a name has several addresses, at none of them."""
     return isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED

@@ -10,11 +10,11 @@ import socket
 import struct
 import sys
 import time
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import aiohttp
+from engine_adapter.transport import exchanges
+from engine_adapter.transport.exchanges import Exchange
 
 _SO_TIMESTAMPING = 37  # Linux, and absent from Python's socket module
 _RX_SOFTWARE = 1 << 3
@@ -29,83 +29,35 @@ _MOST_RECEIVED_BYTES = 1 << 14
 _Ancillary = list[tuple[int, int, bytes]]
 
 
-class Arrived(NamedTuple):
-    """Bytes of a body that arrived together."""
-
-    data: bytes
-    at_s: float
-    """Reading of `time.perf_counter` when they reached this machine."""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way and its answer's body, told of by the socket that carries them."""
-
-    sent_s: float | None = None
-    """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
-    socket: "StampedSocket | None" = None
-    reused: bool = False
-    """Whether the connection had carried another request before."""
-    _content: aiohttp.StreamReader | None = None
-    _noted: list[tuple[int, float]] = field(default_factory=list)
-    """Bytes of the body that had come, and when the last of them did."""
-    _noted_bytes: int = 0
-    _pieces: list[Arrived] = field(default_factory=list)
-    _gathered_bytes: int = 0
-
-    @property
-    def may_be_repeated(self) -> bool:
-        """Whether nothing was sent, or only on a connection that its server may have left."""
-        return self.socket is None or self.reused
-
-    def watch(self, content: aiohttp.StreamReader | None) -> None:
-        """Note when the pieces of this body come, from now on; of `None`, nothing."""
-        self._content = content
-
-    def note(self) -> None:
-        """Note when what has been read of the body came; before the socket reads more."""
-        if self._content is not None and self._content.total_bytes > self._noted_bytes:
-            self._noted_bytes = self._content.total_bytes
-            received_s = self.socket.received_s if self.socket is not None else None
-            self._noted.append((self._noted_bytes, received_s or time.perf_counter()))
-
-    def gather(self) -> None:
-        """Take what there is of the body: where it has broken off, nobody can."""
-        self.note()
-        if self._content is None or self._content.exception() is not None:
-            return
-        data, begin = self._content.read_nowait(), self._gathered_bytes
-        for noted_bytes, at_s in self._noted:
-            piece = data[self._gathered_bytes - begin : noted_bytes - begin]
-            self._gathered_bytes = noted_bytes
-            self._pieces.append(Arrived(piece, at_s))
-        self._noted.clear()
-
-    def gathered(self) -> list[Arrived]:
-        """Return the pieces that were not yet returned."""
-        self.gather()
-        pieces, self._pieces = self._pieces, []
-        return pieces
-
-
-current: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
-"""Set while a request is written: what a socket sends belongs to it."""
-
-
 class StampedSocket(socket.socket):
     """A TCP socket that stamps what it sends and receives."""
 
     received_s: float | None = None
     """When the latest bytes arrived."""
+    has_kernel_stamps = False
+    """Whether that is by the kernel, and not by the time of reading."""
+    before_close: Callable[[], None] | None = None
+    """Called before the file descriptor is given up."""
+    failure: OSError | None = None
+    """What the next read raises: another reader was told of it, and the kernel tells it once."""
     _exchange: Exchange | None = None
-    _kernel_stamps = False
 
     def ask_for_stamps(self) -> None:
         """Ask the kernel to stamp what arrives; without effect where it cannot."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 self.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
-                self._kernel_stamps = True
+                self.has_kernel_stamps = True
+
+    def close(self) -> None:
+        """Close, once nobody else reads."""
+        if self.before_close is not None:
+            self.before_close()
+        super().close()
+
+    def stamp(self, at_s: float) -> None:
+        """Note when bytes arrived; of two reads of one segment the second could seem earlier."""
+        self.received_s = max(at_s, self.received_s or 0.0)
 
     def send(self, data: Any, flags: int = 0) -> int:  # Any: a buffer
         """Send, and tell the request that is being written."""
@@ -122,7 +74,8 @@ class StampedSocket(socket.socket):
         ancillary: _Ancillary = []
         self._note()
         try:
-            if self._kernel_stamps:
+            self._fail()
+            if self.has_kernel_stamps:
                 bufsize = min(bufsize, _MOST_RECEIVED_BYTES)
                 data, ancillary, _, _ = self.recvmsg(bufsize, _ANCILLARY_BYTES, flags)
             else:
@@ -130,7 +83,7 @@ class StampedSocket(socket.socket):
         except OSError:
             self._gather()
             raise
-        self._received(ancillary)
+        self.stamp(_arrival_s(ancillary))
         if not data:
             self._gather()
         return data
@@ -140,21 +93,22 @@ class StampedSocket(socket.socket):
         ancillary: _Ancillary = []
         self._note()
         try:
-            if self._kernel_stamps and not nbytes:
+            self._fail()
+            if self.has_kernel_stamps and not nbytes:
                 count, ancillary, _, _ = self.recvmsg_into([buffer], _ANCILLARY_BYTES, flags)
             else:
                 count = super().recv_into(buffer, nbytes, flags)
         except OSError:
             self._gather()
             raise
-        self._received(ancillary)
+        self.stamp(_arrival_s(ancillary))
         if not count:
             self._gather()
         return count
 
-    def _received(self, ancillary: _Ancillary) -> None:
-        """Stamp; of two reads of one segment the second could seem a nanosecond earlier."""
-        self.received_s = max(_arrival_s(ancillary), self.received_s or 0.0)
+    def _fail(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     def _note(self) -> None:
         if self._exchange is not None:
@@ -166,13 +120,11 @@ class StampedSocket(socket.socket):
             self._exchange.gather()
 
     def _tell(self) -> None:
-        exchange = current.get()
+        exchange = exchanges.current.get()
         if exchange is not None:
-            exchange.socket = self
             exchange.reused |= self._exchange is not None and self._exchange is not exchange
             self._exchange = exchange
-            if exchange.sent_s is None:
-                exchange.sent_s = time.perf_counter()
+            exchange.send_on(self)
 
 
 def make(address: tuple[Any, ...]) -> socket.socket:  # Any: as `socket.getaddrinfo` gives it

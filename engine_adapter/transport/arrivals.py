@@ -1,0 +1,252 @@
+"""Connections that a thread of its own reads while an answer streams: each piece keeps its time.
+
+The thread (`_arrivals.c`) needs no Python, and therefore reads in time. It has a connection from a
+request's sending to its answer's end; asyncio's transport is paused meanwhile, and what the thread
+has read is fed to aiohttp's protocol as the transport would have fed it.
+"""
+
+import asyncio
+import os
+import sys
+from collections import deque
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Self
+
+import aiohttp
+from aiohttp.connector import Connection
+
+from engine_adapter.transport import exchanges
+from engine_adapter.transport.exchanges import Exchange
+from engine_adapter.transport.stamped_socket import StampedSocket
+
+try:
+    from engine_adapter.transport import _arrivals
+except ImportError:  # no compiler when this was installed, or no Linux
+    _arrivals = None  # type: ignore[assignment]  # it is asked for below
+
+_MOST_UNREAD_BYTES = 1 << 16
+"""Beyond twice as much aiohttp pauses its parser."""
+
+
+class Arrivals:
+    """One client's thread, seen from its event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._reader = _arrivals.Reader()
+        self._takeovers: dict[int, Takeover] = {}
+        self._ready = self._reader.fileno()
+        self._is_closed = False
+        self._loop.add_reader(self._ready, self._wake)
+
+    @classmethod
+    def start(cls) -> Self | None:
+        """Start a thread beside the running loop; `None` where that cannot have one.
+
+        It may not be compiled; and uvloop reads past Python's sockets.
+        """
+        loop = asyncio.get_running_loop()
+        if _arrivals is None or not isinstance(loop, asyncio.SelectorEventLoop):
+            return None
+        return cls()
+
+    def take_over(
+        self, connection: Connection, exchange: Exchange, sock: StampedSocket
+    ) -> "Takeover | None":
+        """Read a connection; `None` where asyncio has to, as under TLS."""
+        transport, protocol = connection.transport, connection.protocol
+        if self._is_closed or not sock.has_kernel_stamps or transport is None or protocol is None:
+            return None
+        if transport.get_extra_info("sslcontext") is not None or transport.is_closing():
+            return None
+        key = self._reader.add(sock.fileno())
+        transport.pause_reading()
+        takeover = Takeover(self, key, sock, exchange, (transport, protocol))
+        self._takeovers[key] = takeover
+        return takeover
+
+    def expect(self, key: int, until_end: int) -> None:
+        """Wake for a connection no more at each piece, but where so many more bytes have come.
+
+        Where that is negative, at what looks like a chunked body's end.
+        """
+        self._reader.expect(key, until_end)
+
+    def take(self, key: int) -> tuple[Sequence[tuple[bytes, float]], int | None]:
+        """Return a connection's pieces; behind them its error, or 0 at its end."""
+        return self._reader.take(key)
+
+    def remove(self, key: int) -> tuple[Sequence[tuple[bytes, float]], int | None]:
+        """Return the same, of a connection that the thread reads no more from now on."""
+        del self._takeovers[key]
+        return self._reader.remove(key)
+
+    def close(self) -> None:
+        """Hand all connections back, and end the thread; safe to call twice."""
+        self._is_closed = True
+        for takeover in list(self._takeovers.values()):
+            takeover.hand_back()
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._ready)
+        self._reader.close()
+
+    def _wake(self) -> None:
+        for key in self._reader.ready():
+            if key in self._takeovers:
+                self._takeovers[key].wake()
+
+
+class Takeover:
+    """One request's connection in the thread's hands."""
+
+    def __init__(
+        self,
+        thread: Arrivals,
+        key: int,
+        sock: StampedSocket,
+        exchange: Exchange,
+        connection: tuple[asyncio.Transport, asyncio.Protocol],
+    ) -> None:
+        self._thread = thread
+        self._key = key
+        self._sock = sock
+        self._exchange = exchange
+        self._transport, self._protocol = connection
+        self._loop = asyncio.get_running_loop()
+        self._in_body = False
+        self._will_feed_head = False
+        self._pieces: deque[tuple[bytes, float]] = deque()
+        """Taken from the thread, and not yet fed."""
+        self._waiter: asyncio.Future[None] | None = None
+        self.is_over = False
+        """Whether asyncio has the connection again, or closes it."""
+        sock.before_close = self._abandon
+
+    def begin_body(self, response: aiohttp.ClientResponse) -> None:
+        """Feed a stream's body only when it is gathered, from the piece with the head's end on."""
+        self._in_body = True
+        content, length = response.content, response.content_length
+        self._exchange.watch(content)
+        self._exchange.note()
+        if self._exchange.is_whole:
+            self.hand_back()
+        elif not self.is_over:
+            come = content.total_bytes + sum(len(data) for data, _ in self._pieces)
+            self._thread.expect(self._key, -1 if length is None else max(0, length - come))
+
+    def gather(self) -> None:
+        """Feed what has come; where that was the end, hand the connection back."""
+        if self.is_over:
+            return
+        error = self._take()
+        self._feed()
+        if error is not None or self._exchange.is_whole:
+            self.hand_back()
+        else:
+            self._transport.pause_reading()  # aiohttp resumes it whenever a body is read from
+
+    def hand_back(self) -> None:
+        """Let asyncio read again, behind what the thread has read; safe to call twice.
+
+        The end of a connection is there for asyncio to see, but an error is told once: the socket
+        keeps it.
+        """
+        if self.is_over:
+            return
+        error = self._end()
+        self._feed()
+        self._sock.failure = OSError(error, os.strerror(error)) if error else None
+        self._transport.resume_reading()
+
+    async def wait(self, until_s: float) -> None:
+        """Wait until a time of the loop's clock, or less where the thread asks for a look."""
+        self._waiter = self._loop.create_future()
+        timer = self._loop.call_at(until_s, self.wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def wake(self) -> None:
+        """End the waiting, or go on with the head."""
+        if not self._in_body:
+            if not self._will_feed_head:
+                self._feed_head()
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _feed_head(self) -> None:
+        """Feed one piece: the next one's time may be that of the body, if this ends the head.
+
+        Whether it does is seen by the request's task, which runs before the next call.
+        """
+        self._will_feed_head = False
+        if self._in_body or self.is_over:
+            return
+        error = self._take() if not self._pieces else None
+        if self._pieces:
+            self._feed(most=1)
+            self._will_feed_head = True
+            self._loop.call_soon(self._feed_head)
+        elif error is not None:
+            self.hand_back()
+
+    def _abandon(self) -> None:
+        """Leave a connection that is being closed, before its file descriptor is another's."""
+        if not self.is_over:
+            self._end()
+
+    def _take(self) -> int | None:
+        """Take the thread's pieces; return the error behind them, 0 at the connection's end."""
+        pieces, error = self._thread.take(self._key)
+        self._pieces.extend(pieces)
+        return error
+
+    def _end(self) -> int | None:
+        self.is_over = True
+        self._exchange.takeover = None
+        self._sock.before_close = None
+        pieces, error = self._thread.remove(self._key)
+        self._pieces.extend(pieces)
+        self.wake()
+        return error
+
+    def _feed(self, most: int = sys.maxsize) -> None:
+        sock, exchange, receive = self._sock, self._exchange, self._protocol.data_received
+        for _ in range(min(most, len(self._pieces))):
+            data, at_s = self._pieces.popleft()
+            if self._transport.is_closing():  # aiohttp refused what came before
+                break
+            sock.stamp(at_s)
+            receive(data)
+            exchange.note()
+            if exchange.unread_bytes > _MOST_UNREAD_BYTES:
+                exchange.gather()
+        exchange.gather()
+
+
+class TakenResponse(aiohttp.ClientResponse):
+    """A response whose connection the thread reads, where its exchange asks for that."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        """Wait for the head, as aiohttp has it, and keep no other answer than a stream."""
+        exchange = exchanges.current.get()
+        if exchange is None or exchange.arrivals is None:
+            return await super().start(connection)
+        exchange.take(connection)
+        await super().start(connection)
+        takeover = exchange.takeover
+        if takeover is not None and is_stream(self):
+            takeover.begin_body(self)
+        elif takeover is not None:
+            takeover.hand_back()
+        return self
+
+
+def is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Say whether an answer is server-sent events, and no failure."""
+    content_type = response.headers.get("content-type", "")
+    is_success = HTTPStatus(200) <= response.status < HTTPStatus(300)
+    return is_success and content_type.startswith("text/event-stream")
