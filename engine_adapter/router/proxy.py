@@ -118,7 +118,7 @@ class Proxy:
         return Outgoing(
             method=request.method,
             target=raw_path.removeprefix(BASE) + (f"?{query}" if query else ""),
-            headers=self._headers.passed(request.headers),
+            headers=self._headers.passed(request.raw_headers),
             body=await self._body(request),
         )
 
