@@ -11,6 +11,18 @@ from dataclasses import dataclass, field
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 CHUNKED = SSE_HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
+EVENTS = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n',
+    b"data: [DONE]\n\n",
+)
+WHOLE = b"".join(EVENTS)
+BODY = b'{"stream":true,"stream_options":{"include_usage":true}}'
+ASKED = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(BODY),
+    BODY,
+)
+LAST = b"0\r\n\r\n"
+
 Answer = Callable[["Peer", bytes], None]
 """Answers a request, given with its body; more requests are read once it returns."""
 
@@ -18,6 +30,17 @@ Answer = Callable[["Peer", bytes], None]
 def chunk(data: bytes) -> bytes:
     """Return data as a chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+CHUNKS = b"".join(map(chunk, EVENTS))
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return all that comes until the other end closes."""
+    parts = []
+    while data := connection.recv(1 << 20):
+        parts.append(data)
+    return b"".join(parts)
 
 
 class Peer:

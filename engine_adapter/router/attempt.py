@@ -54,6 +54,7 @@ class Attempt:
         self._observed_bytes = observed_bytes
         self._record = record
         self._answer: Answer | None = None
+        self._let_go = False
         self._finished = False
 
     @property
@@ -139,18 +140,25 @@ class Attempt:
             self.observer.feed(self.first, self._first_at_s)
             self._first_at_s = None
 
+    def let_go(self) -> None:
+        """Let go of the connection; safe to call twice."""
+        if self._let_go:
+            return
+        self._let_go = True
+        if self._answer is not None:
+            self._answer.close()
+        if not self.is_whole:
+            self.seen.ended_s = time.perf_counter()
+
     def finish(self, error: GenerationError | None = None) -> None:
         """Let go of the connection and record what was seen; only the first call counts."""
         if self._finished:
             return
         self._finished = True
+        self.let_go()
         self.observe_first()
         self.observer.catch_up()
-        if self._answer is not None:
-            self._answer.close()
         seen = self.seen
-        if not self.is_whole:
-            seen.ended_s = time.perf_counter()
         if error is not None and seen.error is None:
             seen.error = error
         if seen.error is None and seen.chunk_times_s:

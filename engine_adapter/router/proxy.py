@@ -64,6 +64,7 @@ class Proxy:
     async def close(self) -> None:
         """Cut the mirrored requests and close the connections."""
         await self._generations.mirrors.close()
+        self._generations.afterwards.close()
         for upstream in self._arms.values():
             await upstream.close()
 

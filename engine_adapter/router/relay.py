@@ -7,6 +7,7 @@ from aiohttp import HttpVersion11, web
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.router import headers
+from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.engine_answer import Answer
 from engine_adapter.router.engine_connection import Take
@@ -17,11 +18,14 @@ _UNSENT_BYTES = 1 << 16
 protocol that it is full, which `drain` waits for."""
 
 
-async def relay(attempt: Attempt, request: web.BaseRequest) -> web.StreamResponse:
+async def relay(
+    attempt: Attempt, request: web.BaseRequest, afterwards: Afterwards
+) -> web.StreamResponse:
     """Answer the client with what an opened attempt says, and finish the attempt.
 
-    Where the engine breaks off, so does the answer: the client must not take it for whole. Where
-    the client goes away, the engine's connection is cut, which ends its work.
+    What of that no user waits for is done `afterwards`, where the answer came to its end. Where the
+    engine breaks off, so does the answer: the client must not take it for whole. Where the client
+    goes away, the engine's connection is cut, which ends its work.
     """
     response = response_to(attempt.answer)
     try:
@@ -30,7 +34,8 @@ async def relay(attempt: Attempt, request: web.BaseRequest) -> web.StreamRespons
         else:
             await _document(attempt, response, request)
         await response.write_eof()
-        attempt.finish(_unended(attempt))
+        attempt.let_go()
+        afterwards.add(lambda: attempt.finish(_unended(attempt)))
     except GenerationError as exc:
         attempt.finish(exc)
         if rest := attempt.edit.rest():
