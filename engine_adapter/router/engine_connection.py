@@ -87,7 +87,7 @@ class EngineConnection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether another request may follow the last one's answer."""
-        return self.ended and self._keeps_alive and self.is_open
+        return self.ended and self._keeps_alive and not self.paused and self.is_open
 
     async def wait(self) -> None:
         """Wait for the head, for pieces that nobody takes, for the end, or to be told to pause."""
