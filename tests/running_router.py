@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import socket
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -45,6 +48,14 @@ class FixedControl:
         return {"candidate_allowed": self.allowed}
 
 
+def patiently(what: Callable[[], bool]) -> None:
+    """Wait until it is so, and fail where it never is."""
+    until_s = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
 @dataclass(frozen=True)
 class Router:
     """A running router."""
@@ -54,6 +65,10 @@ class Router:
     @property
     def url(self) -> str:
         return f"{self.root}/v1"
+
+    def connected(self) -> socket.socket:
+        """Return a connection for what no HTTP library would send."""
+        return socket.create_connection(("127.0.0.1", urlsplit(self.root).port or 0), timeout=30)
 
     def state(self) -> dict[str, Any]:
         with urlopen(f"{self.root}/router/state") as answer:  # noqa: S310

@@ -29,6 +29,8 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "sglang": _Field("return_spec_tokens_details", "sglext", streamed_only=False),
 }
 _WITHOUT_USAGE: Final = frozenset(("llamacpp",))
+_USAGE: Final = b',"stream_options":{"include_usage":true}'
+"""What most requests are added, as it stands behind their other members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,10 @@ def ask(
         field = None
     if field is not None:
         added[field.name] = True
-    if added:
+    if usage and len(added) == 1 and "stream_options" not in document:
+        end = body.rindex(b"}")  # a stream's body has members
+        body = body[:end] + _USAGE + body[end:]
+    elif added:
         body = _with(body.decode(), document, added).encode()
     return Asked(body=body, usage=usage, member=field.brings if field is not None else None)
 

@@ -8,9 +8,10 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.observation import Observed
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.asking import ask
+from engine_adapter.router.engine_answer import Answer
 from engine_adapter.router.generation_spans import Circumstances
 from engine_adapter.router.observer import AnswerObserver
-from engine_adapter.router.upstream import Answer, Outgoing, UpstreamClient
+from engine_adapter.router.upstream import Outgoing, UpstreamClient
 from engine_adapter.transport import failures
 
 Record = Callable[["Attempt"], None]
@@ -45,14 +46,15 @@ class Attempt:
         asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
         self.edit = AnswerEdit(asked, observed_bytes)
         self.observer = AnswerObserver(upstream.reader(settings.setup), self.seen, observed_bytes)
-        headers = outgoing.headers.copy()
-        headers["traceparent"] = around.place.traceparent
+        headers = [one for one in outgoing.headers if one[0].lower() != b"traceparent"]
+        headers.append((b"traceparent", around.place.traceparent.encode()))
         self._outgoing = Outgoing(
             method=outgoing.method, target=outgoing.target, headers=headers, body=asked.body
         )
         self._observed_bytes = observed_bytes
         self._record = record
         self._answer: Answer | None = None
+        self._let_go = False
         self._finished = False
 
     @property
@@ -138,23 +140,25 @@ class Attempt:
             self.observer.feed(self.first, self._first_at_s)
             self._first_at_s = None
 
-    def observe(self, data: bytes, at_s: float) -> None:
-        """Take bytes of the answer that arrived at a reading of `time.perf_counter`."""
-        if self.answer.is_stream:
-            self.observer.feed(data, at_s)
+    def let_go(self) -> None:
+        """Let go of the connection; safe to call twice."""
+        if self._let_go:
+            return
+        self._let_go = True
+        if self._answer is not None:
+            self._answer.close()
+        if not self.is_whole:
+            self.seen.ended_s = time.perf_counter()
 
     def finish(self, error: GenerationError | None = None) -> None:
         """Let go of the connection and record what was seen; only the first call counts."""
         if self._finished:
             return
         self._finished = True
+        self.let_go()
         self.observe_first()
         self.observer.catch_up()
-        if self._answer is not None:
-            self._answer.close()
         seen = self.seen
-        if not self.is_whole:
-            seen.ended_s = time.perf_counter()
         if error is not None and seen.error is None:
             seen.error = error
         if seen.error is None and seen.chunk_times_s:

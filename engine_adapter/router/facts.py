@@ -21,7 +21,8 @@ _JSON_KEYS: Final = (
     "json_schema",
     "grammar",
 )
-_USERS: Final = ("safety_identifier", "user")
+_OBJECT: Final = (dict, Mapping)
+"""What decoded JSON has comes first: to ask an abstract class takes ten times as long."""
 _LOOKED_AT: Final = 16_000
 """Characters, the last ones: enough to tell code or passages, whatever the prompt's length."""
 
@@ -31,11 +32,14 @@ _CODE: Final = re.compile(
     r"function \w|public \w|private \w|const \w|SELECT |package \w)",
     re.MULTILINE,
 )
-_PASSAGES: Final = re.compile(
-    r"<(?:context|documents?|passages?|sources?|search_results?)\b|"
-    r"^[ \t]{0,16}[#*]{0,4}[ \t]?(?:context|documents?|passages?|sources?|excerpts?|"
+# Both begin with a letter of their own, which is found far sooner than a line's start.
+_PASSAGE_TAG: Final = re.compile(
+    r"<(?:context|documents?|passages?|sources?|search_results?)\b", re.IGNORECASE
+)
+_PASSAGE_TITLE: Final = re.compile(
+    r"\n[ \t]{0,16}[#*]{0,4}[ \t]?(?:context|documents?|passages?|sources?|excerpts?|"
     r"search results)[ \t]?\d{0,4}[ \t]?\*{0,2}:",
-    re.MULTILINE | re.IGNORECASE,
+    re.IGNORECASE,
 )
 
 
@@ -44,18 +48,19 @@ def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: i
     document = _document(body)
     texts = list(_texts(document))
     seen = _last(texts)
+    get = document.get
     return RequestFacts(
         path=path,
-        model=_text(document.get("model")),
-        stream=document.get("stream") is True,
+        model=_text(get("model")),
+        stream=get("stream") is True,
         max_tokens=_max_tokens(document),
         input_characters=sum(map(len, texts)) if texts else None,
-        temperature=_number(document.get("temperature")),
-        tools=bool(document.get("tools")) or bool(document.get("functions")),
+        temperature=_number(get("temperature")),
+        tools=bool(get("tools")) or bool(get("functions")),
         json_mode=_wants_json(document),
         code=_CODE.search(seen) is not None,
-        passages=_PASSAGES.search(seen) is not None,
-        user=next((name for key in _USERS if (name := _text(document.get(key)))), None),
+        passages=_shows_passages(seen),
+        user=_text(get("safety_identifier")) or _text(get("user")),
         headers={name.lower(): value for name, value in headers.items()},
         concurrency=concurrency,
     )
@@ -67,17 +72,19 @@ def _document(body: object) -> Mapping[str, Any]:  # Any: foreign JSON
             body = json.loads(body)
         except (ValueError, RecursionError):
             return {}
-    return body if isinstance(body, Mapping) else {}
+    return body if isinstance(body, _OBJECT) else {}
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield every text of the request, in order; images and token ids are none."""
     for key in _TEXTS:
         given = document.get(key)
+        if given is None:
+            continue
         for part in given if isinstance(given, list) else (given,):
             if isinstance(part, str):
                 yield part
-            elif isinstance(part, Mapping):
+            elif isinstance(part, _OBJECT):
                 yield from _texts_of_message(part)
 
 
@@ -87,7 +94,7 @@ def _texts_of_message(message: Mapping[str, Any]) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         for part in content:
-            if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+            if isinstance(part, _OBJECT) and isinstance(part.get("text"), str):
                 yield part["text"]
 
 
@@ -103,21 +110,30 @@ def _last(texts: list[str]) -> str:
     return "\n".join(reversed(kept))
 
 
+def _shows_passages(text: str) -> bool:
+    found = _PASSAGE_TAG.search(text) or _PASSAGE_TITLE.search(f"\n{text}")
+    return found is not None
+
+
 def _wants_json(document: Mapping[str, Any]) -> bool:
     text = document.get("text")
-    asked = (
-        document.get("response_format"),
-        text.get("format") if isinstance(text, Mapping) else None,
+    return (
+        _is_json(document.get("response_format"))
+        or (isinstance(text, _OBJECT) and _is_json(text.get("format")))
+        or any(map(document.get, _JSON_KEYS))
     )
-    kinds = [form.get("type") for form in asked if isinstance(form, Mapping)]
-    return any(kind in ("json_object", "json_schema") for kind in kinds) or any(
-        document.get(key) for key in _JSON_KEYS
-    )
+
+
+def _is_json(form: object) -> bool:
+    return isinstance(form, _OBJECT) and form.get("type") in ("json_object", "json_schema")
 
 
 def _max_tokens(document: Mapping[str, Any]) -> int | None:
-    found = (_count(document.get(key)) for key in _MAX_TOKENS)
-    return next((count for count in found if count is not None), None)
+    for key in _MAX_TOKENS:
+        found = _count(document.get(key))
+        if found is not None:
+            return found
+    return None
 
 
 def _text(given: object) -> str | None:

@@ -35,6 +35,8 @@ _OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_complet
 GENERATION_PATHS: Final = frozenset(_OPERATIONS)
 """The routes whose requests a rollout is about; every other is the baseline's."""
 
+_COUNTS: Final = ("max_completion_tokens", "max_tokens", "top_k", "seed")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
@@ -66,6 +68,7 @@ def generation_of(
     """Return the record; what nobody said or measured stays absent."""
     start_unix_ns = seen.start_unix_ns
     asked, decision = around.document, around.decision
+    said = {name: count(asked, name) for name in _COUNTS if name in asked}
     return Generation(
         trace_id=around.place.trace_id,
         span_id=around.place.span_id,
@@ -75,11 +78,11 @@ def generation_of(
         provider=provider,
         request_model=text(asked, "model"),
         response_model=answer.model,
-        max_tokens=count(asked, "max_completion_tokens") or count(asked, "max_tokens"),
-        temperature=number(asked, "temperature"),
-        top_p=number(asked, "top_p"),
-        top_k=count(asked, "top_k"),
-        seed=count(asked, "seed"),
+        max_tokens=said.get("max_completion_tokens") or said.get("max_tokens"),
+        temperature=number(asked, "temperature") if "temperature" in asked else None,
+        top_p=number(asked, "top_p") if "top_p" in asked else None,
+        top_k=said.get("top_k"),
+        seed=said.get("seed"),
         response_id=answer.response_id,
         finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,
         error_type=seen.error.error_type if seen.error is not None else None,

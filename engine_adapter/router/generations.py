@@ -10,6 +10,7 @@ from aiohttp import web
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
+from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
@@ -47,6 +48,7 @@ class Generations:
         self._queue = queue
         self._counts = counts
         self.mirrors = Mirrors(settings.limits.mirrors, counts)
+        self.afterwards = Afterwards()
 
     async def answer(
         self,
@@ -62,13 +64,13 @@ class Generations:
         if around.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
             candidate = await self._candidate(make, around)
             if candidate is not None and candidate.failure is None:
-                return await relay(candidate, request)
+                return await relay(candidate, request, self.afterwards)
             around = self._fallen_back(around, candidate)
         self._require_baseline()
         attempt = make(around)
         await _open(attempt)
         if attempt.has_answer:
-            return await relay(attempt, request)
+            return await relay(attempt, request, self.afterwards)
         attempt.finish()
         return upstream_failure(attempt.failure or CLIENT_LEFT)
 

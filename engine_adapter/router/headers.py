@@ -5,27 +5,32 @@ settings name: a client's key, its cookies and its address stay here. Of an answ
 those that belong to one connection.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from multidict import CIMultiDict
 
+Header = tuple[bytes, bytes]
+"""A header's name and value, as they stand on the wire."""
+
 _PASSED: Final = frozenset(
     (
-        "accept",
-        "accept-language",
-        "content-encoding",
-        "content-type",
-        "idempotency-key",
-        "openai-beta",
-        "openai-organization",
-        "openai-project",
-        "tracestate",
-        "user-agent",
-        "x-request-id",
+        b"accept",
+        b"accept-language",
+        b"content-encoding",
+        b"content-type",
+        b"idempotency-key",
+        b"openai-beta",
+        b"openai-organization",
+        b"openai-project",
+        b"tracestate",
+        b"user-agent",
+        b"x-request-id",
     )
 )
-_PASSED_PREFIX: Final = "x-stainless-"
+_PASSED_PREFIX: Final = b"x-stainless-"
+_OWN: Final = frozenset((b"accept-encoding", b"host"))
+"""Said by the router itself."""
 _OF_ONE_CONNECTION: Final = frozenset(
     (
         "connection",
@@ -49,31 +54,33 @@ class RequestHeaders:
 
     def __init__(self, besides: Iterable[str] = ()) -> None:
         """Pass some headers besides the usual ones; none that belongs to one connection."""
-        named = {name.lower() for name in besides}
-        self._passed = (_PASSED | named) - _OF_ONE_CONNECTION - {"host"}
+        named = {name.lower().encode() for name in besides}
+        of_one_connection = {name.encode() for name in _OF_ONE_CONNECTION}
+        self._passed = (_PASSED | named) - of_one_connection - _OWN
 
-    def passed(self, headers: Mapping[str, str]) -> CIMultiDict[str]:
+    def passed(self, headers: Sequence[Header]) -> list[Header]:
         """Return those headers of a request that pass."""
-        dropped = _connection_options(headers)
-        kept = CIMultiDict(
-            (name, value)
-            for name, value in headers.items()
-            if ((low := name.lower()) in self._passed or low.startswith(_PASSED_PREFIX))
-            and low not in dropped
-        )
-        kept["Accept-Encoding"] = "identity"
+        kept = [
+            header
+            for header in headers
+            if (low := header[0].lower()) in self._passed or low.startswith(_PASSED_PREFIX)
+        ]
+        options = [value for name, value in headers if name.lower() == b"connection"]
+        if options:
+            dropped = _connection_options(b",".join(options).decode("latin-1"))
+            kept = [one for one in kept if one[0].decode("latin-1").lower() not in dropped]
         return kept
 
 
 def of_answer(headers: Mapping[str, str]) -> CIMultiDict[str]:
     """Return those headers of an answer that pass."""
-    dropped = _OF_ONE_CONNECTION | _connection_options(headers)
+    named = headers.get("Connection")
+    dropped = _OF_ONE_CONNECTION | _connection_options(named) if named else _OF_ONE_CONNECTION
     return CIMultiDict(
         (name, value) for name, value in headers.items() if name.lower() not in dropped
     )
 
 
-def _connection_options(headers: Mapping[str, str]) -> frozenset[str]:
+def _connection_options(named: str) -> frozenset[str]:
     """Return the headers that `Connection` names, which end at the next hop."""
-    named = headers.get("Connection", "")
-    return frozenset(name.strip().lower() for name in named.split(",")) if named else frozenset()
+    return frozenset(name.strip().lower() for name in named.split(","))

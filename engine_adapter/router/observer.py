@@ -1,7 +1,7 @@
 """Read an answer beside its bytes' way to the client: when its chunks came, and what it says."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine_adapter.engines.answer import AnswerReader, Piece
@@ -49,8 +49,26 @@ class AnswerObserver:
     def catch_up(self) -> None:
         """Read what was taken so far."""
         behind, self._behind, self._behind_bytes = self._behind, [], 0
+        if len(behind) > 1 and self._take_all_ordinary(behind):
+            return
         for data, at_s in behind:
             self._read(data, at_s)
+
+    def _take_all_ordinary(self, behind: Sequence[tuple[bytes, float]]) -> bool:
+        """Take pieces at once that are whole ordinary chunks together; say whether they are.
+
+        A chunk came with the piece that holds its end, which no piece may cut in two.
+        """
+        if self.unread or self.seen.error is not None or self._decoder.is_within_event:
+            return False
+        found = self._ordinary.words_of_all(b"".join([data for data, _ in behind]))
+        ends = [data.count(b"\n\n") for data, _ in behind]
+        if found is None or sum(ends) != len(found):
+            return False
+        self.reader.add("".join(found))
+        for (_, at_s), number in zip(behind, ends, strict=True):
+            self.seen.chunk_times_s += [at_s] * number
+        return True
 
     def _read(self, data: bytes, at_s: float) -> None:
         if self.unread or self.seen.error is not None:

@@ -64,6 +64,7 @@ class Proxy:
     async def close(self) -> None:
         """Cut the mirrored requests and close the connections."""
         await self._generations.mirrors.close()
+        self._generations.afterwards.close()
         for upstream in self._arms.values():
             await upstream.close()
 
@@ -118,7 +119,7 @@ class Proxy:
         return Outgoing(
             method=request.method,
             target=raw_path.removeprefix(BASE) + (f"?{query}" if query else ""),
-            headers=self._headers.passed(request.headers),
+            headers=self._headers.passed(request.raw_headers),
             body=await self._body(request),
         )
 

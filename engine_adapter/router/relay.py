@@ -3,32 +3,39 @@
 import asyncio
 import time
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.router import headers
-from engine_adapter.router.answer_edit import AnswerEdit
+from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.attempt import Attempt
-from engine_adapter.router.upstream import Answer
+from engine_adapter.router.engine_answer import Answer
+from engine_adapter.router.engine_connection import Take
 
 CLIENT_LEFT = GenerationError("client_disconnected", "the client went away")
+_UNSENT_BYTES = 1 << 16
+"""What may wait for a slow client before the engine has to; with as much the transport tells its
+protocol that it is full, which `drain` waits for."""
 
 
-async def relay(attempt: Attempt, request: web.BaseRequest) -> web.StreamResponse:
+async def relay(
+    attempt: Attempt, request: web.BaseRequest, afterwards: Afterwards
+) -> web.StreamResponse:
     """Answer the client with what an opened attempt says, and finish the attempt.
 
-    Where the engine breaks off, so does the answer: the client must not take it for whole. Where
-    the client goes away, the engine's connection is cut, which ends its work.
+    What of that no user waits for is done `afterwards`, where the answer came to its end. Where the
+    engine breaks off, so does the answer: the client must not take it for whole. Where the client
+    goes away, the engine's connection is cut, which ends its work.
     """
     response = response_to(attempt.answer)
     try:
         if attempt.answer.is_stream:
-            await response.prepare(request)
-            await _events(attempt, response)
+            await _events(attempt, response, request)
         else:
             await _document(attempt, response, request)
         await response.write_eof()
-        attempt.finish(_unended(attempt))
+        attempt.let_go()
+        afterwards.add(lambda: attempt.finish(_unended(attempt)))
     except GenerationError as exc:
         attempt.finish(exc)
         if rest := attempt.edit.rest():
@@ -60,25 +67,43 @@ async def _document(
         await response.write(data)
 
 
-async def _events(attempt: Attempt, response: web.StreamResponse) -> None:
+async def _events(attempt: Attempt, response: web.StreamResponse, request: web.BaseRequest) -> None:
+    """Send a stream: its head and first bytes by way of aiohttp, what follows at the transport."""
     answer, edit = attempt.answer, attempt.edit
-    await _send(edit, response, attempt.first, last=answer.is_read)
+    writer = await response.prepare(request)
+    first = edit.feed(attempt.first)
     attempt.observe_first()
-    while data := await answer.read():
-        at_s = time.perf_counter()
-        await _send(edit, response, data, last=answer.is_read)
-        attempt.observer.feed(data, at_s)
-    if rest := edit.rest():
-        await response.write(rest)
+    while not first and not answer.is_read:  # the head waits for bytes to go with
+        data = await answer.read()
+        first = edit.feed(data)
+        attempt.observer.feed(data, time.perf_counter())
+    if answer.is_read:
+        await response.write_eof(first + edit.rest())
+        return
+    await response.write(first)
+    if writer is None or request.transport is None:
+        raise ConnectionResetError("the client went away")
+    chunked = request.version >= HttpVersion11
+    last = await answer.hand_on(_taking(attempt, request.transport, chunked=chunked), writer.drain)
+    await response.write_eof(edit.feed(last) + edit.rest())
+    attempt.observer.feed(last, time.perf_counter())
 
 
-async def _send(edit: AnswerEdit, response: web.StreamResponse, data: bytes, *, last: bool) -> None:
-    """Send what is to be sent on of a stream's bytes; with the last of them, the answer's end."""
-    out = edit.feed(data)
-    if last:
-        await response.write_eof(out + edit.rest())
-    elif out:
-        await response.write(out)
+def _taking(attempt: Attempt, transport: asyncio.Transport, *, chunked: bool) -> Take:
+    """Return what writes pieces of a stream to the client, framed as aiohttp frames them."""
+    edit, observe = attempt.edit.feed, attempt.observer.feed
+    write, unsent_bytes = transport.write, transport.get_write_buffer_size
+
+    def take(data: bytes, at_s: float) -> bool:
+        if transport.is_closing():
+            return False
+        out = edit(data)
+        if out:
+            write(b"%x\r\n%b\r\n" % (len(out), out) if chunked else out)
+        observe(data, at_s)
+        return unsent_bytes() <= _UNSENT_BYTES
+
+    return take
 
 
 async def pass_through(answer: Answer, request: web.BaseRequest) -> web.StreamResponse:

@@ -1,23 +1,27 @@
 """One arm's engine over HTTP: requests go out as they came in, answers come back as bytes."""
 
+import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 from collector.contract import Arm
 from engine_adapter.engines import reader_of
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.breaker import CircuitBreaker
-from engine_adapter.router.prompt_request import PromptRequest
+from engine_adapter.router.connections import Connections
+from engine_adapter.router.engine_answer import Answer
+from engine_adapter.router.headers import Header
 from engine_adapter.router.settings import Breaker, Upstream
-from engine_adapter.transport import Deadlines, TimedBody
+from engine_adapter.transport import Deadlines
+from engine_adapter.transport.failures import CONNECTION_RESET
 
-_KEEP_ALIVE_S = 2.0
-"""Shorter than any engine's, so that few requests meet a connection that is just being closed."""
-_READ_BYTES = 1 << 16
+_IN_ONE_WRITE_BYTES: Final = 1 << 16
+_WITHOUT_BODY: Final = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,35 +31,9 @@ class Outgoing:
     method: str
     target: str
     """Path below the base, and query, as the client wrote them."""
-    headers: CIMultiDict[str]
+    headers: Sequence[Header]
+    """Those that are sent on, `Host`, `Content-Length` and the upstream's key left out."""
     body: bytes
-
-
-class Answer:
-    """An engine's answer that has begun; its body is read piece by piece."""
-
-    def __init__(
-        self, response: aiohttp.ClientResponse, deadlines: Deadlines, *, retries: int
-    ) -> None:
-        self.status = response.status
-        self.headers = response.headers
-        self.retries = retries
-        """How often the request had to be sent again."""
-        self.is_stream = response.content_type == "text/event-stream"
-        self._response = response
-        self._body = TimedBody(response.content, deadlines)
-        self.read = self._body.read
-        """Returns the next piece, empty at the end; raises `GenerationError`."""
-
-    @property
-    def is_read(self) -> bool:
-        """Whether nothing of the body is left to be read."""
-        return self._response.content.at_eof()
-
-    def close(self) -> None:
-        """Let go of the connection; one whose answer was not read to its end is cut."""
-        self._body.close()
-        self._response.release()
 
 
 class UpstreamClient:
@@ -71,60 +49,67 @@ class UpstreamClient:
         self.begun = 0
         """Requests sent, mirrored ones and second attempts included."""
         self.last_begun_unix_ns: int | None = None
-        self._base = settings.url.rstrip("/")
-        self._session: aiohttp.ClientSession | None = None
+        url = URL(settings.url.rstrip("/"))
+        self._base_path = "" if url.raw_path == "/" else url.raw_path
+        self._connections = Connections(url.with_user(None), settings.timeouts.connect_s)
+        self._own_headers, self._has_key = _own_headers(url, settings.api_key)
 
     async def send(self, outgoing: Outgoing) -> Answer:
         """Return the answer once its head is there; raises `GenerationError`.
 
-        A request whose connection is cut before anything came back is sent once more: it met a
-        connection that the engine was just closing, or an engine that was just restarted.
+        A request whose connection is cut before anything came back is sent once more, over a
+        connection of its own: it met one that the engine was just closing, or an engine that was
+        just restarted.
         """
-        url = self._base + outgoing.target
-        deadlines = Deadlines(url, self.settings.timeouts)
+        parts = self._parts(outgoing)
+        deadlines = Deadlines(self.settings.url, self.settings.timeouts)
+        answer = Answer(self._connections, deadlines)
         try:
-            return Answer(await self._request(outgoing, url, deadlines), deadlines, retries=0)
+            await self._begin(answer, outgoing, parts)
         except GenerationError as exc:
-            if exc.error_type != "connection_reset":
+            if exc.error_type != CONNECTION_RESET:
                 raise
-        return Answer(await self._request(outgoing, url, deadlines), deadlines, retries=1)
+            answer = Answer(self._connections, deadlines, retries=1)
+            await self._begin(answer, outgoing, parts)
+        return answer
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self._connections.close()
+        await asyncio.sleep(0)  # the loop closes their sockets in its next round
 
-    async def _request(
-        self, outgoing: Outgoing, url: str, deadlines: Deadlines
-    ) -> aiohttp.ClientResponse:
-        headers = outgoing.headers
-        if self.settings.api_key is not None:
-            headers = headers.copy()
-            headers["Authorization"] = f"Bearer {self.settings.api_key}"
+    async def _begin(self, answer: Answer, outgoing: Outgoing, parts: Sequence[bytes]) -> None:
         self.begun += 1
         self.last_begun_unix_ns = time.time_ns()
-        return await deadlines.within(
-            self._open().request(
-                outgoing.method,
-                URL(url, encoded=True),
-                data=outgoing.body or None,
-                headers=headers,
-                allow_redirects=False,
-            )
-        )
+        await answer.begin(parts, bodyless=outgoing.method == "HEAD")
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S),
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=self.settings.timeouts.connect_s
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                request_class=PromptRequest,
-                skip_auto_headers=("User-Agent", "Content-Type", "Accept"),
-                auto_decompress=False,
-                read_bufsize=_READ_BYTES,
-            )
-        return self._session
+    def _parts(self, outgoing: Outgoing) -> Sequence[bytes]:
+        """Return the request as it stands on the wire: in one piece, unless it is large."""
+        body, named = outgoing.body, outgoing.headers
+        target = f"{outgoing.method} {self._base_path}{outgoing.target} HTTP/1.1\r\n"
+        lines = [target.encode("utf-8", "surrogateescape"), self._own_headers]
+        lines += [
+            b"%b: %b\r\n" % (name, value)
+            for name, value in named
+            if not self._has_key or name.lower() != b"authorization"
+        ]
+        if body or outgoing.method not in _WITHOUT_BODY:
+            lines.append(b"Content-Length: %d\r\n" % len(body))
+        lines.append(b"\r\n")
+        if len(body) > _IN_ONE_WRITE_BYTES:
+            return (b"".join(lines), body)
+        lines.append(body)
+        return (b"".join(lines),)
+
+
+def _own_headers(url: URL, key: str | None) -> tuple[bytes, bool]:
+    """Return the lines that each request has, and whether a key is among them."""
+    said = None if key is None else f"Bearer {key}"
+    if said is None and url.user is not None:
+        said = aiohttp.BasicAuth(url.user, url.password or "").encode()
+    if said is not None and not said.isprintable():
+        raise ValueError("a key of an upstream holds a line end or another control character")
+    lines = f"Host: {url.host_port_subcomponent}\r\nAccept-Encoding: identity\r\n"
+    if said is not None:
+        lines += f"Authorization: {said}\r\n"
+    return lines.encode(), said is not None

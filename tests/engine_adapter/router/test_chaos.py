@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import scripted_server as server
-from running_router import QUESTION, FixedControl, Router, collecting, routing
+from running_router import QUESTION, FixedControl, Router, collecting, patiently, routing
 from scripted_server import Reply, Route, Step
 
 from collector.contract import Arm
@@ -26,14 +26,6 @@ NOBODY = "http://127.0.0.1:9/v1"
 SSE = {"content-type": "text/event-stream"}
 WORD = server.event(server.delta({"content": "half"}))
 EVENT = b"data: " + b"x" * (10 << 20) + b"\n\n"
-
-
-def patiently(what: Callable[[], bool]) -> None:
-    """Wait until it is so, and fail where it never is."""
-    until_s = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
 
 
 BROKEN = {

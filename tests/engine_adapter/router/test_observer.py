@@ -109,6 +109,18 @@ def test_any_cut_gives_the_same_answer(size: int, newline: str) -> None:
     assert answer.finish_reason == "stop"
 
 
+@pytest.mark.parametrize("size", [1, 7, 102, 103, 104, 206, 1000])
+def test_a_chunk_came_with_the_piece_that_holds_its_end(size: int) -> None:
+    """Whether pieces are read one by one or together, and wherever they are cut."""
+    events = [event(chunk(f"word {number:03}")) for number in range(60)]
+    assert {len(one) for one in events} == {103}
+    data = b"".join(events)
+    end = event(chunk("").replace("null", '"stop"'))
+    _, times_s = observed(data + end, "openai", size=size)
+    last = [len(one) * number - 1 for number, one in enumerate(events, 1)]
+    assert times_s == [float(at - at % size) for at in last]
+
+
 def test_the_ordinary_chunks_at_the_beginning_are_told_from_what_follows() -> None:
     """Up to a chunk of another shape, one that is cut off, or the end."""
     shape = ChunkShape.of(chunk("one"), "one")

@@ -1,0 +1,133 @@
+"""The connections to one engine: made, kept for the next request, and closed when they are old."""
+
+import asyncio
+import errno
+import socket
+import ssl
+from typing import Final
+
+from aiohappyeyeballs import start_connection
+from yarl import URL
+
+from engine_adapter.errors import GenerationError
+from engine_adapter.router.engine_connection import EngineConnection
+
+_KEEP_S: Final = 2.0
+"""Shorter than any engine's, so that few requests meet a connection that is just being closed."""
+_NEXT_ADDRESS_S: Final = 0.25
+"""How long one of a name's addresses is waited for alone."""
+_RESOLVED_S: Final = 10.0
+"""How long a name's addresses are taken for true."""
+
+_Address = tuple[
+    int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+]
+
+
+class Connections:
+    """Connections to one place, from one event loop."""
+
+    def __init__(self, url: URL, connect_s: float) -> None:
+        """Nothing is connected yet."""
+        self._url = url
+        self._connect_s = connect_s
+        self._tls: ssl.SSLContext | None = None
+        self._idle: list[tuple[EngineConnection, float]] = []
+        """With when they became idle, the latest last."""
+        self._sweep: asyncio.TimerHandle | None = None
+        self._addresses: list[_Address] = []
+        self._resolved_s = 0.0
+
+    def kept(self) -> EngineConnection | None:
+        """Return a connection that another request has used, if there is one."""
+        oldest_s = asyncio.get_running_loop().time() - _KEEP_S
+        while self._idle:
+            connection, since_s = self._idle.pop()
+            if connection.is_reusable and since_s > oldest_s:
+                return connection
+            connection.close()
+        return None
+
+    def give_back(self, connection: EngineConnection) -> None:
+        """Keep a connection whose answer was read to its end, or cut it."""
+        if not connection.is_reusable:
+            connection.close()
+            return
+        loop = asyncio.get_running_loop()
+        self._idle.append((connection, loop.time()))
+        if self._sweep is None:
+            self._sweep = loop.call_later(_KEEP_S, self._close_old)
+
+    def close(self) -> None:
+        """Close what is kept; safe to call twice."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        for connection, _ in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    def _close_old(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweep = None
+        oldest_s = loop.time() - _KEEP_S
+        young = [kept for kept in self._idle if kept[1] > oldest_s and kept[0].is_reusable]
+        for connection, since_s in self._idle:
+            if (connection, since_s) not in young:
+                connection.close()
+        self._idle = young
+        if young:
+            self._sweep = loop.call_at(young[0][1] + _KEEP_S, self._close_old)
+
+    async def made(self) -> EngineConnection:
+        """Return a new connection; raises `GenerationError` where there is none to be had."""
+        try:
+            async with asyncio.timeout(self._connect_s):
+                return await self._connect()
+        except ssl.SSLError as exc:  # before OSError, which it is
+            raise self._failure("tls_failure", "TLS failed", exc) from exc
+        except TimeoutError as exc:
+            raise self._failure("connect_timeout", "no connection within the timeout", exc) from exc
+        except OSError as exc:
+            if exc.errno == errno.ECONNREFUSED:
+                raise GenerationError(
+                    "connection_refused",
+                    f"{self._url}: connection refused; is the engine running there?",
+                ) from exc
+            raise self._failure("connection_failed", "no connection", exc) from exc
+
+    async def _connect(self) -> EngineConnection:
+        loop = asyncio.get_running_loop()
+        connected = await start_connection(
+            await self._resolved(), happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1
+        )
+        is_tls = self._url.scheme == "https"
+        _, connection = await loop.create_connection(
+            lambda: EngineConnection(str(self._url)),
+            sock=connected,
+            ssl=self._context() if is_tls else None,
+            server_hostname=self._url.raw_host if is_tls else None,
+        )
+        return connection
+
+    async def _resolved(self) -> list[_Address]:
+        loop = asyncio.get_running_loop()
+        if not self._addresses or loop.time() - self._resolved_s > _RESOLVED_S:
+            try:
+                found = await loop.getaddrinfo(
+                    self._url.raw_host, self._url.port, type=socket.SOCK_STREAM
+                )
+            except socket.gaierror as exc:
+                raise self._failure("dns_failure", "no such host; check `url`", exc) from exc
+            self._addresses, self._resolved_s = list(found), loop.time()
+        return self._addresses
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+    def _failure(self, error_type: str, words: str, exc: Exception) -> GenerationError:
+        said = " ".join(str(exc).split()) or type(exc).__name__
+        return GenerationError(error_type, f"{self._url}: {words} ({said})")
