@@ -1,8 +1,8 @@
 """Compiles the hot paths while the package is built or installed.
 
-They are what every span passes (reader, laws, columns), and the thread that reads streams. Without
-a compiler the package is the same, reads spans more slowly, and says so when it serves; its clock
-is then less exact with hundreds of streams at once.
+They are what every span passes (reader, laws, rows, columns), and the thread that reads streams.
+Without a compiler the package is the same, reads spans more slowly, and says so when it serves; its
+clock is then less exact with hundreds of streams at once.
 """
 
 import os
@@ -18,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _SOURCES = (
     Path("collector/otlp/_span_reader.c"),
     Path("collector/contract/_laws.c"),
+    Path("collector/store/_copy_rows.c"),
     Path("collector/store/rollups/_columns.c"),
     *([Path("engine_adapter/transport/_arrivals.c")] if sys.platform == "linux" else []),
 )

@@ -3,24 +3,24 @@
 The sustainable rate is measured first, with one request after another on two connections. Then
 ten times as many requests a second are offered, on many connections, whatever became of the ones
 before; nobody waits as Retry-After asks, so this is the worst case. At the end every acknowledged
-span is looked for. Prints one JSON document last.
+span is looked for. Recovery is asked for from the moment at which the load ends, while the requests
+that it left behind are still answered. Prints one JSON document last.
 
     python benchmarks/overload.py --seconds 60
 """
 
 import argparse
-import contextlib
 import http.client
 import json
 import multiprocessing
 import os
-import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter, deque
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
@@ -28,6 +28,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.load.processes import Memory
+from benchmarks.load.recovery import Probe
 from benchmarks.load.sender import PROTOBUF, Plan, connect, sender
 from benchmarks.load.spans import Body, Identity, Spans
 from benchmarks.load.targets import Running, draftgate
@@ -36,8 +37,6 @@ from collector.client import Client
 MEMORY_LIMIT_BYTES = 2**30
 _SUSTAINED_REQUESTS = 24
 _DISTINCT = 200
-_RECOVERY_REQUESTS = 12
-_RECOVERS_WITHIN_S = 120.0
 
 
 @dataclass(slots=True)
@@ -88,11 +87,14 @@ def overload(
         senders=connections,
         first_start_unix_ns=time.time_ns(),
     )
-    with Memory(lambda: list(target.processes["server"]())) as memory:
-        offered = offer(plan, rate=factor * sustainable, seconds=seconds)
-        first_s, again_s = recover(target.url, batch, 2 * normal_s)
+    probe = Probe(target.url, batch)
+    with (
+        Memory(lambda: list(target.processes["server"]())) as memory,
+        offering(plan, rate=factor * sustainable, seconds=seconds) as load,
+    ):
+        recovered = probe.recover(load.ends_s, within_s=2 * normal_s)
+        offered = load.result()
     lost = offered.acknowledged - shown(target.url, offered.acknowledged)
-    ended_s = offered.begun_s + seconds
     took_s = offered.answered_s - offered.begun_s
     return Overload(
         sustainable_requests_per_s=sustainable,
@@ -104,8 +106,8 @@ def overload(
         peak_memory_mib=memory.peak_bytes / 2**20,
         acknowledged_spans=len(offered.acknowledged),
         acknowledged_spans_lost=len(lost),
-        first_accepted_after_s=first_s - ended_s,
-        normal_after_s=again_s - ended_s,
+        first_accepted_after_s=recovered.first_accepted_after_s,
+        normal_after_s=recovered.normal_after_s,
     )
 
 
@@ -124,43 +126,41 @@ def sustain(url: str, batch: int) -> tuple[float, float]:
     return _SUSTAINED_REQUESTS / took_s, took_s * plan.senders / _SUSTAINED_REQUESTS
 
 
-def offer(plan: Plan, *, rate: float, seconds: float) -> Offered:
-    """Offer requests at the rate from a process of its own; return what came of them."""
+class Offering:
+    """A process that offers requests."""
+
+    def __init__(self, connection: Connection, seconds: float) -> None:
+        self._connection = connection
+        self.ends_s: float = connection.recv() + seconds
+        """When it begins no more requests, by the clock that all processes share."""
+
+    def result(self) -> Offered:
+        """Return what came of it, once every request is answered.
+
+        It is made and handed over only now: that takes seconds of a processor, which would be
+        missed by a collector that recovers.
+        """
+        self._connection.send("hand over")
+        offered = self._connection.recv()
+        assert isinstance(offered, Offered)
+        return offered
+
+
+@contextmanager
+def offering(plan: Plan, *, rate: float, seconds: float) -> Iterator[Offering]:
+    """Offer requests at the rate from a process of its own; given once the first are begun."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     arguments = (plan, rate, seconds, theirs)
     process = context.Process(target=_offer, args=arguments, daemon=True)
     process.start()
     theirs.close()
-    offered = ours.recv()
-    process.join()
-    assert isinstance(offered, Offered)
-    return offered
-
-
-def recover(url: str, batch: int, within_s: float) -> tuple[float, float]:
-    """Return when a request was first accepted again, and when they took a normal time again."""
-    made = Spans(3, first_start_unix_ns=time.time_ns()).bodies(batch, 1_000)
-    first_s: float | None = None
-    lately: list[float] = []
-    deadline = time.perf_counter() + _RECOVERS_WITHIN_S
-    connection = connect(url)
-    with contextlib.closing(connection):
-        for body in made:
-            begun_s = time.perf_counter()
-            if begun_s > deadline:
-                break
-            connection.request("POST", urlsplit(url).path, body.content, PROTOBUF)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != 200:
-                time.sleep(0.2)
-                continue
-            first_s = first_s or time.perf_counter()
-            lately = [*lately[1 - _RECOVERY_REQUESTS :], time.perf_counter() - begun_s]
-            if statistics.median(lately) <= within_s:
-                return first_s, time.perf_counter()
-    raise SystemExit(f"no recovery within {_RECOVERS_WITHIN_S:.0f} s of the load's end")
+    try:
+        yield Offering(ours, seconds)
+    finally:
+        ours.close()
+        process.terminate()
+        process.join()
 
 
 def shown(url: str, spans: set[Identity]) -> set[Identity]:
@@ -181,6 +181,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
     ready = [next(bodies) for _ in range(distinct)]
     lock = threading.Lock()
     begun_s = time.perf_counter()
+    connection.send(begun_s)
     offered = Offered(begun_s=begun_s)
     turns = iter(range(int(rate * seconds)))
 
@@ -212,6 +213,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
     for thread in threads:
         thread.join()
     offered.answered_s = time.perf_counter()
+    connection.recv()
     connection.send(offered)
 
 

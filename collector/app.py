@@ -41,6 +41,8 @@ from collector.store import Keep, Store, keys
 from collector.switch_watch import SwitchWatch
 from collector.upkeep import Upkeep
 
+# Apart, for who inflates holds neither the interpreter's lock nor the turn.
+_INFLATERS = 1
 _DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread only fights for it
 
 
@@ -69,14 +71,13 @@ def create_app(settings: Settings) -> FastAPI:
         ingest.start()
         last_used.start()
         upkeep.start()
-        decoders = CapacityLimiter(_DECODERS)
         switch_watch = SwitchWatch(store)
-        exporter = Exporter(ingest, decoders, counters, content)
+        exporter = Exporter(ingest, CapacityLimiter(_DECODERS), counters, content)
         app.state.collector = State(
             settings,
             store,
             ingest,
-            decoders,
+            CapacityLimiter(_INFLATERS),
             exporter,
             content,
             authority,

@@ -27,6 +27,11 @@ class _Stream(Protocol):
     def decompress(self, data: bytes | memoryview, max_length: int) -> bytes: ...
 
 
+def is_plain(coding: str) -> bool:
+    """Say whether a body of this coding is as it was sent."""
+    return coding.strip().lower() in ("", "identity")
+
+
 def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
     """Return the body without its content coding: gzip, deflate, zstd, identity or none.
 
@@ -34,9 +39,9 @@ def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
     limit is passed, `RequestError` for garbled data and `MediaTypeError` for any other coding,
     several in a row included.
     """
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
+    if is_plain(coding):
         return body
+    coding = coding.strip().lower()
     if coding not in _PIECES:
         raise MediaTypeError(
             f"Content-Encoding {coding[:60]!r}: wanted one of gzip, deflate, zstd, or identity"

@@ -91,7 +91,7 @@ class Exporter:
         """Store a body and return the response; for the event loop."""
         with self._ingest.admission.room(len(body)):
             decoded = await to_thread.run_sync(
-                signal.decode, body, encoding, self._content, limiter=self._decoders
+                self._decode, signal, body, encoding, limiter=self._decoders
             )
             if decoded.stored:
                 await self._ingest.write(decoded.batch)
@@ -100,10 +100,14 @@ class Exporter:
     def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for a thread that may wait."""
         with self._ingest.admission.room(len(body)):
-            decoded = signal.decode(body, encoding, self._content)
+            decoded = self._decode(signal, body, encoding)
             if decoded.stored:
                 self._ingest.submit(decoded.batch).result()
         return self._answer(signal, decoded)
+
+    def _decode(self, signal: Signal, body: bytes, encoding: Encoding) -> Decoded:
+        with self._ingest.turn.taken():
+            return signal.decode(body, encoding, self._content)
 
     @contextmanager
     def counting_refusals(self, signal: Signal) -> Iterator[None]:

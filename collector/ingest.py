@@ -17,6 +17,7 @@ from collector.admission import Admission
 from collector.counters import Counters
 from collector.errors import StoreUnavailableError
 from collector.store import Batch, Store, merge
+from collector.turn import Turn
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ class Ingest:
         self, store: Store, *, max_queue_bytes: int, counters: Counters | None = None
     ) -> None:
         self.admission = Admission(max_queue_bytes)
+        self.turn = Turn()
+        """To be taken by who decodes what will be submitted; the writer takes it too."""
         self._store = store
         self._counters = counters if counters is not None else Counters()
         self._failing = False
@@ -87,7 +90,7 @@ class Ingest:
         batch = merge(item.batch for item in items)
         started_s = perf_counter()
         try:
-            stored = self._store.write(batch)
+            stored = self._store.write(batch, self.turn)
         except StoreUnavailableError as exc:
             self._counters.commits_failed += 1
             self._note_failing(exc)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -61,12 +62,12 @@ async def read(request: Request, max_bytes: int) -> bytes:
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > max_bytes:
         raise too_large(max_bytes)
-    body = bytearray()
+    body = BytesIO()  # which gives its bytes without copying them
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
+        body.write(chunk)
+        if body.tell() > max_bytes:
             raise too_large(max_bytes)
-    return bytes(body)
+    return body.getvalue()
 
 
 async def read_json(request: Request, max_bytes: int) -> Any:  # Any: a JSON value

@@ -15,7 +15,7 @@ from collector import export
 from collector.api import bodies
 from collector.api.problems import retry_headers, status_of
 from collector.api.state import Collector, State
-from collector.codings import inflate
+from collector.codings import inflate, is_plain
 from collector.errors import CollectorError, MediaTypeError
 from collector.export import LOGS, METRICS, TRACES, Signal
 from collector.otlp.body import Encoding
@@ -84,7 +84,9 @@ async def _body(request: Request, collector: State) -> bytes:
     limit = collector.settings.max_body_bytes
     coding = request.headers.get("content-encoding", "")
     sent = await bodies.read(request, limit)
-    return await to_thread.run_sync(inflate, sent, coding, limit, limiter=collector.decoders)
+    if is_plain(coding):
+        return sent
+    return await to_thread.run_sync(inflate, sent, coding, limit, limiter=collector.inflaters)
 
 
 def _encoding(content_type: str) -> Encoding:

@@ -21,8 +21,8 @@ class State(NamedTuple):
     settings: Settings
     store: Store
     ingest: Ingest
-    decoders: CapacityLimiter
-    """Threads that inflate and decode: few, for each may hold a whole body outside the queue."""
+    inflaters: CapacityLimiter
+    """Threads that inflate: few, for each may hold a whole body outside the queue."""
     exporter: Exporter
     content: ContentPolicy
     authority: Authority

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from collector.store.clickhouse import AnalyticsConnection, ClickHouse, analytic
 from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.rollups import fold
 from collector.store.writer import Writer
+from collector.turn import Turn
 
 SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/database"
 
@@ -129,16 +130,18 @@ class Store:
         with self._write() as connection:
             connection.execute(delete(tables.series).where(false()))
 
-    def write(self, batch: Batch) -> int:
+    def write(self, batch: Batch, turn: Turn | None = None) -> int:
         """Write the batch in one transaction; on return it is durable.
 
-        Returns how many of its spans were new.
+        Returns how many of its spans were new. A turn is taken only where the rows are written in
+        this process, and neither for the lock of writers nor for the commit, which wait for others.
 
         Idempotent. Raises `StoreUnavailableError` where the database cannot be written now;
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
-            stored = _writer(connection).write(batch)
+            with self._turn_of(connection, turn):
+                stored = _writer(connection).write(batch)
             joined = engine_spans.any_joined(connection)
         if joined:
             # The batch is stored, whatever happens now; what is left here is the upkeep's.
@@ -230,6 +233,10 @@ class Store:
                 yield connection
         finally:
             self._writing.release()
+
+    def _turn_of(self, connection: Connection, turn: Turn | None) -> AbstractContextManager[None]:
+        elsewhere = self.is_shared or analytics_of(connection) is not None
+        return nullcontext() if turn is None or elsewhere else turn.taken()
 
     def _connect(self) -> Connection:
         if self._clickhouse is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, func, select, text
 
 from collector.store import tables
 
@@ -13,6 +13,10 @@ DAY_BITS: Final = 32
 
 BY_DAY: Final = (tables.span, tables.content, tables.generation)
 """The tables of which a day can be dropped."""
+_FOUND: Final = select(
+    *(func.to_regclass(bindparam(table.name)).label(table.name) for table in BY_DAY)
+)
+"""For each table by its name, whether there is the one that is named for it."""
 
 
 def first_id_of(unix_s: float) -> int:
@@ -35,9 +39,11 @@ def ensure(connection: Connection, id_: int) -> None:
     if connection.dialect.name != "postgresql":
         return
     day = day_of(id_)
+    names = {table.name: name_of(table.name, day) for table in BY_DAY}
+    found = connection.execute(_FOUND, names).mappings().one()
     for table in BY_DAY:
-        name = name_of(table.name, day)
-        if connection.scalar(text("SELECT to_regclass(:name)"), {"name": name}) is None:
+        name = names[table.name]
+        if found[table.name] is None:
             # Attached, for a table that is created as a partition waits until nobody reads its
             # parent, and every read and write then waits behind it.
             connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")

@@ -1,0 +1,94 @@
+"""Rows that are packed for PostgreSQL's COPY are what the driver makes of them, byte for byte."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from psycopg import postgres
+from psycopg._copy_base import BinaryFormatter
+from psycopg.adapt import Transformer
+
+from collector.store import tables
+from collector.store.bulk import _PACKED_KINDS, _type_of
+
+compiled = pytest.importorskip("collector.store._copy_rows")
+
+TYPES = tuple(_PACKED_KINDS)
+KINDS = "".join(_PACKED_KINDS.values())
+LARGEST = 2**63 - 1
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "int8": st.integers(-LARGEST - 1, LARGEST),
+    "int4": st.integers(-(2**31), 2**31 - 1),
+    "float8": st.floats(),
+    "bool": st.booleans(),
+    "bytea": st.binary(max_size=40),
+    "text": st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=40),
+    "varchar": st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=8),
+}
+ROWS = st.lists(st.tuples(*(st.none() | VALUES[name] for name in TYPES)), max_size=5)
+
+
+def driven(rows: list[tuple[Any, ...]]) -> bytes:
+    """Return what the driver sends for the rows."""
+    transformer = Transformer()
+    oids = [postgres.types[name].oid for name in TYPES]
+    transformer.set_dumper_types(oids, psycopg.pq.Format.BINARY)
+    formatter = BinaryFormatter(transformer)
+    sent = b"".join(bytes(formatter.write_row(row)) for row in rows)
+    return sent + bytes(formatter.end())
+
+
+@settings(deadline=None, max_examples=300)
+@given(ROWS)
+def test_packed_rows_are_the_drivers(rows: list[tuple[Any, ...]]) -> None:
+    """Rows in columns' order, and rows by name of which an absent column is NULL, are the same."""
+    assert compiled.pack(rows, TYPES, KINDS) == driven(rows)
+    named = [
+        {name: value for name, value in zip(TYPES, row, strict=True) if value is not None}
+        for row in rows
+    ]
+    assert compiled.pack(named, TYPES, KINDS) == driven(rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("q", LARGEST + 1),
+        ("q", -LARGEST - 2),
+        ("q", True),
+        ("q", 1.0),
+        ("q", "1"),
+        ("i", 2**31),
+        ("i", -(2**31) - 1),
+        ("d", 1),
+        ("b", 1),
+        ("y", "text"),
+        ("y", bytearray(b"1")),
+        ("t", "a\0b"),
+        ("t", "\ud800"),
+        ("t", b"bytes"),
+        ("z", 1),
+    ],
+)
+def test_what_is_not_as_its_column_is_left_to_the_driver(kind: str, value: object) -> None:
+    """A value of another type or beyond its range, wherever it stands, leaves all of the rows."""
+    assert compiled.pack([(None,), (value,)], ("a",), kind) is None
+    assert compiled.pack([{"a": value}], ("a",), kind) is None
+
+
+def test_other_rows_are_left_or_refused() -> None:
+    """Rows of another length or shape are left; kinds that are not one a column are refused."""
+    for row in ((), (1, 2), [1], None):
+        assert compiled.pack([row], ("a",), "q") is None
+    with pytest.raises(ValueError, match="a kind for each name"):
+        compiled.pack([(1,)], ("a",), "qq")
+    with pytest.raises(TypeError):
+        compiled.pack([{1: 2}], [1], "q")
+
+
+def test_every_column_has_a_kind() -> None:
+    """No table has a column whose type could not be packed."""
+    for table in (tables.span, tables.span_key, tables.content, tables.generation):
+        assert {_type_of(column) for column in table.columns} <= _PACKED_KINDS.keys()
