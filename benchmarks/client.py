@@ -82,7 +82,8 @@ def _draftgate(streams: int, requests: int) -> dict[str, Any]:  # Any: JSON
             stdout=subprocess.PIPE,
             check=True,
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ
+            | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
         )
         log = _streams_of(server)
     found = json.loads(done.stdout)

@@ -57,7 +57,7 @@ def module(name: str, *arguments: str, called: str | None = None) -> Iterator[Ru
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
     )
     try:
         assert process.stdout is not None
