@@ -3,6 +3,7 @@
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,19 @@ def chunk(*texts: str) -> bytes:
     """Return events as one chunk of a body."""
     data = "".join(f"data: {text}\n\n" for text in texts).encode()
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def counting(events: int) -> Callable[[socket.socket], None]:
+    """Return what answers with so many numbers, one chunk each, 5 ms apart."""
+
+    def answer(connection: socket.socket) -> None:
+        connection.sendall(CHUNKED)
+        for number in range(events):
+            connection.sendall(chunk(str(number)))
+            time.sleep(0.005)
+        connection.sendall(LAST)
+
+    return answer
 
 
 @dataclass

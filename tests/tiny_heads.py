@@ -34,15 +34,18 @@ class HiddenStateHead:
 
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
         del sampling  # each guess is certain: accepted with the target's own probability
-        at = (texts.lengths - 2).clamp(min=0)[:, None, None].expand(-1, 1, self._states.shape[2])
-        state = self._states.gather(1, at)[:, 0]
-        guesses = torch.einsum("bw,kvw->bkv", state, self._maps[:k]).argmax(-1)
+        guesses = self._logits(texts)[:, :k].argmax(-1)
         return Draft(guesses, torch.full_like(texts.lengths, guesses.shape[1]))
 
     def observe(self, starts: Tensor, seen: Pass) -> None:
         places = starts[:, None] + torch.arange(seen.hidden.shape[1], device=starts.device)
         at = places[:, :, None].expand_as(seen.hidden)
         self._states.scatter_(1, at, seen.hidden)
+
+    def _logits(self, texts: Texts) -> Tensor:
+        """Return what each position's map says, (batch, positions, vocabulary)."""
+        at = (texts.lengths - 2).clamp(min=0)[:, None, None].expand(-1, 1, self._states.shape[2])
+        return torch.einsum("bw,kvw->bkv", self._states.gather(1, at)[:, 0], self._maps)
 
 
 BRANCHES = (-1, -1, 0, 0, 1, 2, 2, 5)
@@ -54,10 +57,8 @@ class HiddenStateTree(HiddenStateHead):
 
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
         del sampling
-        at = (texts.lengths - 2).clamp(min=0)[:, None, None].expand(-1, 1, self._states.shape[2])
-        state = self._states.gather(1, at)[:, 0]
         levels, ranks = places_of(BRANCHES[:k])
-        likeliest = torch.einsum("bw,kvw->bkv", state, self._maps).topk(max(ranks) + 1).indices
+        likeliest = self._logits(texts).topk(max(ranks) + 1).indices
         guesses = likeliest[:, [level - 1 for level in levels], ranks]
         return Draft(guesses, torch.full_like(texts.lengths, max(levels)), parents=BRANCHES[:k])
 

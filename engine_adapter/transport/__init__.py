@@ -1,7 +1,7 @@
 """HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
 
 from engine_adapter.transport.client import HttpClient, Reply
-from engine_adapter.transport.deadlines import Deadlines, TimedBody, Timeouts
+from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream, JsonEvent, Words
 from engine_adapter.transport.events import Event, EventDecoder
 
@@ -13,7 +13,6 @@ __all__ = [
     "HttpClient",
     "JsonEvent",
     "Reply",
-    "TimedBody",
     "Timeouts",
     "Words",
 ]

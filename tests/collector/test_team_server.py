@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from certificates import self_signed
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -138,16 +139,7 @@ def test_an_unusable_key_option_is_told(
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Make a self-signed certificate for 127.0.0.1 with its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    options = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=draftgate"
-    extension = ("-addext", "subjectAltName=IP:127.0.0.1")
-    subprocess.run(
-        ["openssl", *options.split(), *extension, "-keyout", str(key), "-out", str(cert)],
-        check=True,
-        capture_output=True,
-    )
-    return cert, key
+    return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def test_https_with_a_certificate_of_ones_own(

@@ -1,15 +1,14 @@
 """Where the reading thread cannot read a stream, asyncio does."""
 
 import os
-import socket
 import ssl
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from segment_server import CHUNKED, LAST, chunk, serving
+from certificates import self_signed
+from segment_server import counting, serving
 
 READING = """
 import asyncio, sys
@@ -36,14 +35,6 @@ else:
 """
 
 
-def answer(connection: socket.socket) -> None:
-    connection.sendall(CHUNKED)
-    for number in range(20):
-        connection.sendall(chunk(str(number)))
-        time.sleep(0.005)
-    connection.sendall(LAST)
-
-
 def read_by(way: str, url: str, environment: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", READING, url, way],
@@ -59,22 +50,15 @@ def read_by(way: str, url: str, environment: dict[str, str]) -> None:
 @pytest.mark.parametrize("way", ["not compiled", "uvloop"])
 def test_without_the_thread_streams_are_read_as_well(way: str) -> None:
     """Whole, with stamps in order, and on one connection."""
-    with serving(answer) as server:
+    with serving(counting(20)) as server:
         read_by(way, server.url, {})
         assert len(server.connections) == 1
 
 
 def test_tls_is_read_by_asyncio(tmp_path: Path) -> None:
     """The thread would see what is encrypted: it is not asked."""
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    options = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=draftgate"
-    extension = ("-addext", "subjectAltName=IP:127.0.0.1")
-    subprocess.run(
-        ["openssl", *options.split(), *extension, "-keyout", str(key), "-out", str(cert)],
-        check=True,
-        capture_output=True,
-    )
+    cert, key = self_signed(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(cert, key)
-    with serving(answer, tls) as server:
+    with serving(counting(20), tls) as server:
         read_by("tls", server.url, {"SSL_CERT_FILE": str(cert)})

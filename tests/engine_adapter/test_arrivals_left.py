@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from segment_server import CHUNKED, LAST, chunk, serving
+from segment_server import CHUNKED, LAST, chunk, counting, serving
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import EventStream, HttpClient, Timeouts
@@ -233,15 +233,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("end", ["close", "leave"])
 def test_a_fork_in_the_middle_and_an_end_without_close(end: str) -> None:
     """A child closes what it has and ends; the parent reads on, and may end with all open."""
-
-    def answer(connection: socket.socket) -> None:
-        connection.sendall(CHUNKED)
-        for number in range(100):
-            connection.sendall(chunk(str(number)))
-            time.sleep(0.005)
-        connection.sendall(LAST)
-
-    with serving(answer) as server:
+    with serving(counting(100)) as server:
         done = subprocess.run(
             [sys.executable, "-W", "ignore::ResourceWarning", "-c", FORKING, server.url, end],
             capture_output=True,

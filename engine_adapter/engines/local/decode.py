@@ -98,11 +98,11 @@ class DraftVerify:
         if tree is None:
             verdict = sampling.judge(seen.logits, draft, texts.noise)
         else:
-            verdict = tree.judge(sampling, seen.logits, draft, texts.noise)
-        if verdict.rows is not None:  # what was kept moves to where a text's tokens stand
-            to = starts[:, None] + texts.places[: verdict.rows.shape[1]]
-            self._target.cache.move(starts[:, None] + verdict.rows, to)
-            seen = seen.of(verdict.rows)
+            verdict, rows = tree.judge(sampling, seen.logits, draft, texts.noise)
+            # what was kept moves to where a text's tokens stand
+            to = starts[:, None] + texts.places[: rows.shape[1]]
+            self._target.cache.move(starts[:, None] + rows, to)
+            seen = seen.of(rows)
         self._drafter.observe(starts, seen)
         return verdict
 

@@ -49,9 +49,12 @@ class DraftTree:
         within = (behind >= 0) & (behind < rows)
         return (behind < 0)[:, None] | (near & within[:, None])
 
-    def judge(self, sampling: Sampling, logits: Tensor, draft: Draft, noise: Tensor) -> Verdict:
+    def judge(
+        self, sampling: Sampling, logits: Tensor, draft: Draft, noise: Tensor
+    ) -> tuple[Verdict, Tensor]:
         """Return the path that the target takes, given its logits, (batch, rows, vocabulary).
 
+        With it its rows, (batch, levels + 1), the text's last token's first; behind the path any.
         Of `noise` the last columns are used, one a row. Raises `ValueError` for a draft with laws.
         """
         if draft.laws is not None:
@@ -72,4 +75,4 @@ class DraftTree:
         rows = torch.stack(path, 1)
         if law is not None:
             law = law.gather(1, rows[:, :, None].expand(-1, -1, law.shape[2]))
-        return Verdict(own.gather(1, rows), accepted, law, rows)
+        return Verdict(own.gather(1, rows), accepted, law), rows

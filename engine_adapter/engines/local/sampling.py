@@ -36,9 +36,6 @@ class Verdict(NamedTuple):
     """(batch,)"""
     laws: Tensor | None = None
     """(batch, k + 1, vocabulary): p at each position; `None` where greedy."""
-    rows: Tensor | None = None
-    """Of a tree, (batch, levels + 1): the rows of the pass that the kept tokens were judged in, the
-    text's last first; behind them any."""
 
 
 @dataclass(frozen=True, slots=True)

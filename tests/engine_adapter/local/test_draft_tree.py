@@ -46,11 +46,11 @@ def test_the_path_that_the_target_takes_is_kept() -> None:
     draft = Draft(torch.tensor([[4, 7, 5, 2]] * 3), torch.tensor([2, 1, 2]), parents=(-1, -1, 0, 1))
     says = torch.tensor([[7, 1, 2, 1, 9], [7, 1, 2, 1, 9], [6, 1, 2, 1, 9]])
     logits = torch.nn.functional.one_hot(says, 10).float()
-    verdict = tree.judge(Sampling(), logits, draft, torch.zeros(3, 9))
+    verdict, rows = tree.judge(Sampling(), logits, draft, torch.zeros(3, 9))
     assert verdict.accepted.tolist() == [2, 1, 0]  # the second may go one level down, no further
     kept = [row[: n + 1] for row, n in zip(verdict.tokens.tolist(), [2, 1, 0], strict=True)]
     assert kept == [[7, 2, 9], [7, 2], [6]]
-    assert verdict.rows[0].tolist() == [0, 2, 4]
+    assert rows[0].tolist() == [0, 2, 4]
 
 
 def test_a_tree_that_was_drawn_is_refused() -> None:
