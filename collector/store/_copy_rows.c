@@ -64,8 +64,18 @@ static Outcome write_integer(Buffer *to, PyObject *value, int size) {
 }
 
 static Outcome write_double(Buffer *to, PyObject *value) {
-    if (!PyFloat_CheckExact(value)) return LEFT;
-    double number = PyFloat_AS_DOUBLE(value);
+    double number;
+    if (PyFloat_CheckExact(value)) {
+        number = PyFloat_AS_DOUBLE(value);
+    } else if (PyLong_CheckExact(value)) { /* as senders write whole seconds */
+        number = PyLong_AsDouble(value);
+        if (number == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return LEFT;
+        }
+    } else {
+        return LEFT;
+    }
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
     return write_number(to, bits, 8);

@@ -1,8 +1,9 @@
 """Many rows into one table, as each database takes them fastest."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -16,6 +17,8 @@ from sqlalchemy import (
     Table,
     Text,
 )
+
+from collector.store import packed_rows
 
 try:
     from collector.store._copy_rows import pack
@@ -32,6 +35,8 @@ except ImportError:  # there was no compiler when this was installed
 
 
 Values = tuple[Any, ...]  # Any: one value a column, each of its column's type
+R = TypeVar("R")
+_ROWS_A_STATEMENT: Final = 128
 
 
 class Bulk(Protocol):
@@ -55,7 +60,7 @@ class RelationalBulk(Bulk, Protocol):
 
 
 class SqliteBulk:
-    """Tuples straight to the driver.
+    """Packed rows, or tuples straight to the driver.
 
     SQLAlchemy's own executemany builds a mapping for each row, which costs more than the insert.
     """
@@ -65,28 +70,73 @@ class SqliteBulk:
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """Insert rows that have a value, or None, for each of the columns."""
-        self._connection.exec_driver_sql(_insert_sql(table, columns), list(rows))
+        self._insert(table, columns, rows)
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows of which each names its columns; the others are NULL.
+        """Insert rows of which each names its columns; the others are NULL."""
+        columns = _named_columns(table, rows)
+        for some in _pieces(rows):
+            if self._insert_packed(table, columns, some) is None:
+                self._insert_by_columns(table, some)
+
+    def _insert_by_columns(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        """Insert rows of the same columns together.
 
         Python's driver takes 0.4 µs to bind a None, eight times what it takes for a number, and
-        most columns of a generation are NULL: so rows of the same columns go together.
+        most columns of a generation are NULL.
         """
         by_columns: dict[tuple[str, ...], list[Values]] = defaultdict(list)
         for row in rows:
             by_columns[tuple(row)].append(tuple(row.values()))
         for columns, values in by_columns.items():
-            self.insert(table, columns, values)
+            self._connection.exec_driver_sql(_insert_sql(table, columns), values)
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
         """Insert the rows whose primary key is not there yet, and return how many they were."""
-        sql = _insert_sql(table, columns) + " ON CONFLICT DO NOTHING"
-        return self._connection.exec_driver_sql(sql, list(rows)).rowcount
+        return self._insert(table, columns, rows, "ON CONFLICT DO NOTHING")
 
     def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
         """Insert the rows whose key, one integer, is not there: dozens, of which few are new."""
         self.insert_new(table, columns, rows)
+
+    def _insert(
+        self, table: Table, columns: Sequence[str], rows: Sequence[Values], conflict: str = ""
+    ) -> int:
+        """Return how many rows were inserted."""
+        inserted = 0
+        for some in _pieces(rows):
+            done = self._insert_packed(table, columns, some, conflict)
+            if done is None:
+                sql = f"{_insert_sql(table, columns)} {conflict}"
+                done = self._connection.exec_driver_sql(sql, some).rowcount
+            inserted += done
+        return inserted
+
+    def _insert_packed(
+        self,
+        table: Table,
+        columns: Sequence[str],
+        rows: list[Values] | list[dict[str, Any]],
+        conflict: str = "",
+    ) -> int | None:
+        """Insert rows in one statement, and return how many.
+
+        None, and nothing was inserted, where one of them is not as its columns are.
+        """
+        if not packed_rows.are_readable():
+            return None
+        kinds = _kinds_of(table, columns)
+        packed = pack(rows, tuple(columns), kinds)
+        if packed is None:
+            return None
+        # OR FAIL: what is stored before a row fails is taken back by the transaction's end, and
+        # SQLite need not keep a copy of every page for the statement's.
+        names, values = ", ".join(columns), ", ".join(packed_rows.names(len(columns)))
+        sql = (
+            f"INSERT OR FAIL INTO {table.name} ({names}) "  # noqa: S608  # names are ours
+            f"SELECT {values} FROM packed_rows(?, '{kinds}') WHERE true {conflict}"
+        )
+        return self._connection.exec_driver_sql(sql, (packed,)).rowcount
 
 
 class PostgresBulk:
@@ -102,8 +152,7 @@ class PostgresBulk:
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
         """Insert rows of which each names its columns; the others are NULL."""
-        named: set[str] = set().union(*rows)
-        columns = [column.name for column in table.columns if column.name in named]
+        columns = _named_columns(table, rows)
         if not self._copy_packed(table.name, table, columns, list(rows)):
             self._copy(table.name, table, columns, [tuple(map(row.get, columns)) for row in rows])
 
@@ -153,8 +202,7 @@ class PostgresBulk:
 
         The driver's own way takes four times as long, and as long again to make rows of mappings.
         """
-        kinds = "".join(_PACKED_KINDS[_type_of(like.c[column])] for column in columns)
-        packed = pack(rows, tuple(columns), kinds)
+        packed = pack(rows, tuple(columns), _kinds_of(like, columns))
         if packed is not None:
             with self._driver.cursor() as cursor, cursor.copy(_copy_sql(name, columns)) as copy:
                 copy.write(packed)
@@ -211,6 +259,28 @@ _PACKED_KINDS: Mapping[str, str] = {
 def _type_of(column: Column[Any]) -> str:
     """Return PostgreSQL's name of the column's type."""
     return _POSTGRES_TYPES[type(column.type)]
+
+
+@cache
+def _kind_of(column: Column[Any]) -> str:
+    return _PACKED_KINDS[_type_of(column)]
+
+
+def _kinds_of(table: Table, columns: Iterable[str]) -> str:
+    """Return how `pack` writes each of the columns."""
+    return "".join(_kind_of(table.c[column]) for column in columns)
+
+
+def _named_columns(table: Table, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the columns that any of the rows names, in the table's order."""
+    named: set[str] = set().union(*rows)
+    return [column.name for column in table.columns if column.name in named]
+
+
+def _pieces(rows: Sequence[R]) -> Iterator[list[R]]:
+    """Yield the rows in pieces that stay in the processor's cache while they are stored."""
+    for at in range(0, len(rows), _ROWS_A_STATEMENT):
+        yield list(rows[at : at + _ROWS_A_STATEMENT])
 
 
 def of(connection: Connection) -> RelationalBulk:
