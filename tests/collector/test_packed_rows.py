@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.exc import IntegrityError
 
 from collector.contract import Generation, encode
-from collector.store import Batch, Store, bulk, packed_rows, prepare, tables
+from collector.store import Batch, Store, packed_rows, prepare, tables
 from collector.store.bulk import SqliteBulk
 
 compiled = pytest.importorskip("collector.store._copy_rows")
@@ -44,7 +44,7 @@ def stored(rows: Sequence[tuple[Any, ...]], *, packed: bool) -> list[tuple[Any, 
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(CREATE)
         if packed:
-            value = compiled.pack(rows, tuple(KINDS), KINDS)
+            value = compiled.pack(rows, KINDS)
             connection.execute(f"INSERT INTO t {READ}", (value, KINDS))
         else:
             connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
@@ -61,7 +61,7 @@ def test_packed_rows_are_stored_as_bound_ones_are(rows: list[tuple[Any, ...]]) -
 
 def test_garbled_rows_are_an_error() -> None:
     """Cut anywhere, or read as rows of other columns, they are refused and never read beyond."""
-    whole = compiled.pack([(1, 2, 0.5, True, b"y", "t")] * 2, tuple(KINDS), KINDS)
+    whole = compiled.pack([(1, 2, 0.5, True, b"y", "t")] * 2, KINDS)
     with closing(sqlite3.connect(":memory:")) as connection:
         for end in range(len(whole)):
             with pytest.raises(sqlite3.Error):
@@ -77,7 +77,7 @@ def test_garbled_rows_are_an_error() -> None:
 
 def test_both_arguments_are_asked_for() -> None:
     """Without them there is nothing to read; a column beyond the rows' is NULL."""
-    whole = compiled.pack([(7,)], ("a",), "q")
+    whole = compiled.pack([(7,)], "q")
     with closing(sqlite3.connect(":memory:")) as connection:
         with pytest.raises(sqlite3.Error):
             connection.execute("SELECT c0 FROM packed_rows")
@@ -138,7 +138,6 @@ def test_without_it_the_same_is_stored(
     found = []
     for readable in (True, False):
         monkeypatch.setattr(packed_rows, "are_readable", lambda readable=readable: readable)
-        monkeypatch.setattr(bulk, "pack", compiled.pack if readable else lambda *_: None)
         with closing(Store.open(f"sqlite:///{tmp_path}/{readable}.db")) as store:
             assert store.write(Batch(spans=spans)) == len(spans)
             assert store.write(Batch(spans=spans)) == 0
