@@ -36,7 +36,7 @@ _OPTIONS: Final = {
 _TEXT_OPTIONS: Final = {
     **_OPTIONS,
     int(zstd.CompressionParameter.target_length): 4,
-    int(zstd.CompressionParameter.min_match): 6,
+    int(zstd.CompressionParameter.min_match): 7,
     1002: 1,  # ZSTD_c_literalCompressionMode, always; the binding has no name for it
 }
 _WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME

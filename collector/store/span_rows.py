@@ -135,7 +135,7 @@ def _sender(resource: Resource) -> _Sender:
 def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> _Meaning:
     attributes = received.attributes
     fields = attributes.fields
-    if is_contract(fields.get("operation"), attributes.keys):
+    if is_contract(fields.get("operation"), has_system=attributes.has_system):
         # The short way to what `recognise` says of such a span.
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
