@@ -167,6 +167,27 @@ def test_a_shared_row_goes_down_and_up(any_database_url: str, spans: list[Span])
             assert_kept(connection, spans)
 
 
+def test_postgresql_does_not_compress_texts_again(any_database_url: str, spans: list[Span]) -> None:
+    """In a day's partition, made before the migration or after it, as in the table."""
+    with closing(Store.open(any_database_url)) as store:
+        if store.engine.dialect.name != "postgresql":
+            pytest.skip("SQLite compresses nothing")
+        store.write(Batch(spans=prepare(received(spans), KEEP)))
+        for revision, storage in (("head", "e"), ("0011", "x"), ("0012", "e")):
+            with writing(store.engine) as connection:
+                configuration = migrate.configuration(connection)
+                step = command.downgrade if revision == "0011" else command.upgrade
+                step(configuration, revision)
+                found = connection.exec_driver_sql(
+                    "SELECT relname, attstorage::text FROM pg_attribute "
+                    "JOIN pg_class ON oid = attrelid "
+                    "WHERE attname = 'attributes' AND relname ~ '^content(_day_[0-9]+)?$'"
+                )
+                kinds = dict(map(tuple, found))
+                assert len(kinds) == 2
+                assert set(kinds.values()) == {storage}
+
+
 def assert_kept(connection: Connection, spans: Sequence[Span]) -> None:
     for one in spans:
         assert traces.trace(connection, one.trace_id) == (one,)
