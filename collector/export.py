@@ -4,8 +4,10 @@ Single source of truth for what a signal is decoded to, for its answer, and for 
 error is answered with. Answered means committed.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -42,19 +44,30 @@ from collector.store import Batch, prepare
 _REASONS_SHOWN = 5
 
 
-class Decoded(NamedTuple):
-    """What one body held."""
+class Told(NamedTuple):
+    """What is told of one body."""
 
-    batch: Batch
     stored: int
     ignored: int
     rejected: tuple[str, ...]
     """For each item that cannot be stored, the reason."""
+    flags: tuple[str, ...] = ()
+    """The quality flags of the generations."""
 
-    @property
-    def flags(self) -> Iterator[str]:
-        """The quality flags of the generations."""
-        return (flag for rows in self.batch.spans for flag in rows.quality)
+
+class Decoded(NamedTuple):
+    """What one body held."""
+
+    batch: Batch
+    told: Told
+
+
+class Submitted(NamedTuple):
+    """A body whose rows are the writer's alone: they are many, and it lets go of them cheapest."""
+
+    told: Told
+    written: Future[None] | None
+    """None where nothing is to be written."""
 
 
 class Signal(NamedTuple):
@@ -90,24 +103,25 @@ class Exporter:
     async def export(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for the event loop."""
         with self._ingest.admission.room(len(body)):
-            decoded = await to_thread.run_sync(
-                self._decode, signal, body, encoding, limiter=self._decoders
+            told, written = await to_thread.run_sync(
+                self._submit, signal, body, encoding, limiter=self._decoders
             )
-            if decoded.stored:
-                await self._ingest.write(decoded.batch)
-        return self._answer(signal, decoded)
+            if written is not None:
+                await asyncio.wrap_future(written)
+        return self._answer(signal, told)
 
     def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
         """Store a body and return the response; for a thread that may wait."""
         with self._ingest.admission.room(len(body)):
-            decoded = self._decode(signal, body, encoding)
-            if decoded.stored:
-                self._ingest.submit(decoded.batch).result()
-        return self._answer(signal, decoded)
+            told, written = self._submit(signal, body, encoding)
+            if written is not None:
+                written.result()
+        return self._answer(signal, told)
 
-    def _decode(self, signal: Signal, body: bytes, encoding: Encoding) -> Decoded:
+    def _submit(self, signal: Signal, body: bytes, encoding: Encoding) -> Submitted:
         with self._ingest.turn.taken():
-            return signal.decode(body, encoding, self._content)
+            batch, told = signal.decode(body, encoding, self._content)
+        return Submitted(told, self._ingest.submit(batch) if told.stored else None)
 
     @contextmanager
     def counting_refusals(self, signal: Signal) -> Iterator[None]:
@@ -119,14 +133,14 @@ class Exporter:
             self._counters.refused(signal.counts(self._counters), code)
             raise
 
-    def _answer(self, signal: Signal, decoded: Decoded) -> Message:
-        rejected = decoded.rejected
+    def _answer(self, signal: Signal, told: Told) -> Message:
+        rejected = told.rejected
         self._counters.answered(
             signal.counts(self._counters),
-            received=decoded.stored + decoded.ignored + len(rejected),
-            ignored=decoded.ignored,
+            received=told.stored + told.ignored + len(rejected),
+            ignored=told.ignored,
             rejected=rejected,
-            flags=decoded.flags,
+            flags=told.flags,
         )
         return signal.answer(len(rejected), _reasons(rejected))
 
@@ -163,20 +177,21 @@ def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> D
     received = decode_traces(body, encoding)
     rows = prepare(received.received, content)
     batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
-    return Decoded(batch, len(received.received), 0, received.rejected)
+    flags = tuple(flag for row in rows for flag in row.quality)
+    return Decoded(batch, Told(len(received.received), 0, received.rejected, flags))
 
 
 def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_logs(body, encoding)
     scores = tuple(map(content.apply_score, received.scores))
-    return Decoded(Batch(scores=scores), len(scores), received.ignored, received.rejected)
+    told = Told(len(scores), received.ignored, received.rejected)
+    return Decoded(Batch(scores=scores), told)
 
 
 def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
     received = decode_metrics(body, encoding)
-    return Decoded(
-        Batch(samples=received.samples), len(received.samples), received.ignored, received.rejected
-    )
+    told = Told(len(received.samples), received.ignored, received.rejected)
+    return Decoded(Batch(samples=received.samples), told)
 
 
 def _traces_answer(rejected: int, reasons: str) -> Message:

@@ -85,6 +85,7 @@ class Ingest:
                     return
             # A waiter that went away is not answered, so its rows need not be written.
             self._write([item for item in taken if item.written.set_running_or_notify_cancel()])
+            taken.clear()  # while the next one is waited for, rows that are stored are let go of
 
     def _write(self, items: Sequence[_Pending]) -> None:
         batch = merge(item.batch for item in items)

@@ -113,14 +113,13 @@ class Redactor:
             return True
         if not self._joinable:
             return False
-        plain: list[str] = []
-        for text in texts:
-            as_read = _unescaped(text) if _is_json(text) else text
-            if as_read is None:
+        joined = _APART.join(texts)
+        if "\\" in joined:  # asked of all at once: most texts have no escape
+            plain = [_unescaped(text) if _is_json(text) else text for text in texts]
+            if None in plain:
                 return False
-            plain.append(as_read)
-        joined = _APART.join(plain).encode(*_CODING)
-        return self._any_or_exponent.search(joined) is None
+            joined = _APART.join(text for text in plain if text is not None)
+        return self._any_or_exponent.search(joined.encode(*_CODING)) is None
 
     def _may_hold(self, document: Any) -> bool:  # Any: a JSON value
         """Say whether anything in the document may be replaced, from all its texts in one pass."""

@@ -15,7 +15,7 @@ from collector.dialects.draftgate import DRAFTGATE, is_contract
 from collector.dialects.feedback import scores
 from collector.dialects.openinference import OPENINFERENCE
 from collector.dialects.openllmetry import OPENLLMETRY
-from collector.dialects.otel_genai import OTEL_GENAI
+from collector.dialects.otel_genai import OTEL_GENAI, SYSTEM
 from collector.dialects.sglang import SGLANG
 from collector.dialects.tgi import TGI
 from collector.dialects.traceai import TRACEAI
@@ -24,6 +24,7 @@ from collector.dialects.vllm import VLLM
 __all__ = [
     "DIALECTS",
     "DRAFTGATE",
+    "SYSTEM",
     "Dialect",
     "Recognised",
     "content",

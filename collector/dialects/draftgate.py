@@ -4,8 +4,6 @@ OTel GenAI client spans from schema 1.37 on are a part of it, and so are those o
 new home: `gen_ai.client.inference` is what they call the span's type, which is not on the wire.
 """
 
-from collections.abc import Container
-
 from collector.contract import AttributeValue, Decoded, Span, attributes, decode
 from collector.contract.codec import names_operation
 from collector.dialects import otel_genai
@@ -22,14 +20,15 @@ _TEXT = frozenset(
 )
 
 
-def is_contract(operation: AttributeValue, keys: Container[str]) -> bool:
-    """Say whether a span of this operation, with these attributes, is a generation of ours."""
-    return names_operation(operation) and otel_genai.SYSTEM not in keys
+def is_contract(operation: AttributeValue, *, has_system: bool) -> bool:
+    """Say whether a span of this operation is a generation of ours, with `gen_ai.system` or not."""
+    return names_operation(operation) and not has_system
 
 
 def _recognise(span: Span) -> Decoded | None:
     operation = span.attributes.get(attributes.GEN_AI_OPERATION_NAME)
-    return decode(span) if is_contract(operation, span.attributes) else None
+    has_system = otel_genai.SYSTEM in span.attributes
+    return decode(span) if is_contract(operation, has_system=has_system) else None
 
 
 DRAFTGATE = Dialect(

@@ -15,7 +15,7 @@
 
 /* What an attribute of a key is, as `attribute_facts.Form` numbers it. */
 enum form { FORM_OTHER, FORM_IGNORED, FORM_TEXT, FORM_STRING, FORM_NAME, FORM_INTEGER, FORM_NUMBER,
-            FORM_BOOLEAN, FORM_INTEGERS };
+            FORM_BOOLEAN, FORM_INTEGERS, FORM_SYSTEM };
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };  /* protobuf's wire types */
 
@@ -65,7 +65,8 @@ typedef struct {
 
 /* A span's attributes while they are read. */
 typedef struct {
-    PyObject *fields, *facts, *text, *text_sent, *keys;
+    PyObject *fields, *facts, *text, *text_sent;
+    int has_system;
     Buffer rest;
 } Reading;
 
@@ -297,9 +298,9 @@ static PyObject *read_value(Slice in, int form, Outcome *outcome) {
     PyObject *text;
     *outcome = UNUSUAL;
     if (!read_field(&in, &value) || in.at != in.end) return NULL;
-    int ignored = form == FORM_IGNORED;
+    int ignored = form == FORM_IGNORED || form == FORM_SYSTEM;
     if (value.number == 1 && value.type == BYTES) {
-        if (form > FORM_NAME) return NULL;
+        if (form > FORM_NAME && form != FORM_SYSTEM) return NULL;
         text = to_text(value.bytes, outcome);
         if (text != NULL && form == FORM_NAME && !is_name(text, value.bytes)) {
             *outcome = UNUSUAL;
@@ -357,7 +358,8 @@ static int keep_text(Reading *reading, PyObject *name, PyObject *value, Slice se
 static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
     if (key->last_span == self->span) return UNUSUAL;  /* a key comes twice */
     key->last_span = self->span;
-    return PyList_Append(reading->keys, key->name) == 0 ? DONE : FAILED;
+    reading->has_system |= key->form == FORM_SYSTEM;
+    return DONE;
 }
 
 static PyObject *ask_python(SpanReader *self, Slice sent) {
@@ -441,7 +443,7 @@ static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
             kept = keep_text(reading, key->name, value, sent);
         } else {
             kept = keep_rest(reading, sent);
-            if (kept && key->form != FORM_IGNORED)
+            if (kept && key->form != FORM_IGNORED && key->form != FORM_SYSTEM)
                 kept = PyDict_SetItem(reading->fields, key->field, value) == 0;
         }
         if (!kept) outcome = FAILED;
@@ -570,7 +572,7 @@ static PyObject *to_span(SpanReader *self, const SpanFields *span, Reading *read
     int has_parent = is_id(span->parent_span_id, SPAN_ID_BYTES);
     PyObject *attributes[] = {Py_NewRef(reading->fields), Py_NewRef(reading->facts),
                               Py_NewRef(reading->text),   Py_NewRef(reading->text_sent),
-                              Py_NewRef(reading->keys),   contents(&reading->rest)};
+                              PyBool_FromLong(reading->has_system), contents(&reading->rest)};
     PyObject *items[] = {
         to_bytes(span->trace_id),
         to_bytes(span->span_id),
@@ -602,15 +604,13 @@ static Outcome read_span(SpanReader *self, Slice in, PyObject *scope, PyObject *
     static const uint8_t nothing[1];
     const Slice empty = {nothing, nothing};
     SpanFields span = {empty, empty, empty, empty, empty, 0, 0, 0, 0, 0};
-    Reading reading = {PyDict_New(), PyList_New(0), PyDict_New(), PyDict_New(), PyList_New(0),
-                       {NULL, 0, 0}};
+    Reading reading = {PyDict_New(), PyList_New(0), PyDict_New(), PyDict_New(), 0, {NULL, 0, 0}};
     Buffer others = {NULL, 0, 0};
     Field field;
     Outcome outcome = FAILED;
     self->span++;
     self->attribute = 0;
-    if (!reading.fields || !reading.facts || !reading.text || !reading.text_sent || !reading.keys)
-        goto end;
+    if (!reading.fields || !reading.facts || !reading.text || !reading.text_sent) goto end;
     outcome = DONE;
     while (outcome == DONE && in.at != in.end)
         outcome = read_field(&in, &field)
@@ -629,7 +629,6 @@ end:
     Py_XDECREF(reading.facts);
     Py_XDECREF(reading.text);
     Py_XDECREF(reading.text_sent);
-    Py_XDECREF(reading.keys);
     PyMem_Free(reading.rest.bytes);
     PyMem_Free(others.bytes);
     return outcome;

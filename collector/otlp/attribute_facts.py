@@ -11,7 +11,7 @@ from collector.contract import AttributeValue, Fact, FactKind, interpret
 from collector.contract.attributes import DRAFTGATE_DIM_PREFIX
 from collector.contract.codec import reading
 from collector.contract.forms import Form
-from collector.dialects import is_text
+from collector.dialects import SYSTEM, is_text
 from collector.otlp.values import read_attribute
 
 _MOST: Final = 2048
@@ -43,6 +43,7 @@ class NativeForm(IntEnum):
     NUMBER = 6
     BOOLEAN = 7
     INTEGERS = 8
+    SYSTEM = 9
 
 
 _NATIVE: Final = {
@@ -91,7 +92,7 @@ def describe(key: str) -> tuple[NativeForm, str | None]:
         plain = known is None or (known.kind is FactKind.CONTENT and known.form in _SAYS_NO_MORE)
         return (NativeForm.TEXT if plain else NativeForm.OTHER, None)
     if known is None:
-        return (NativeForm.IGNORED, None)
+        return (NativeForm.SYSTEM if key == SYSTEM else NativeForm.IGNORED, None)
     if known.kind is FactKind.FIELD and known.form in _NATIVE:
         return (_NATIVE[known.form], known.field)
     return (NativeForm.OTHER, None)

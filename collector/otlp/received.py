@@ -45,8 +45,8 @@ class Attributes(NamedTuple):
     """The values of those that hold text."""
     text_sent: dict[str, bytes]
     """Those that hold text, as sent: each a `Span` message of one attribute."""
-    keys: list[str]
-    """Those of all."""
+    has_system: bool
+    """Whether `gen_ai.system` is among them, by which older conventions tell themselves."""
     rest: bytes
     """Those that hold no text, as sent: the attributes of a `Span` message."""
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collector.dialects import SYSTEM
 from collector.otlp import attribute_facts, native, wire
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
@@ -104,7 +105,7 @@ def _attributes(sent: Sequence[bytes]) -> Attributes:
         facts=[f.fact for f, _ in read.values() if f.fact is not None],
         text={f.key: f.value for f, _ in read.values() if f.is_text},
         text_sent={f.key: _as_span([raw]) for f, raw in read.values() if f.is_text},
-        keys=list(read),
+        has_system=SYSTEM in read,
         rest=_as_span(rest),
     )
 

@@ -1,4 +1,4 @@
-/* Rows in the binary format of PostgreSQL's COPY.
+/* Rows in the binary format of PostgreSQL's COPY, which `_sqlite_rows` reads too.
  *
  * Knows the values that rows of ours have, in columns of their own types. What else there is, a text
  * with a character 0 among them, is left to the driver, which converts it or says what is wrong.
@@ -64,8 +64,18 @@ static Outcome write_integer(Buffer *to, PyObject *value, int size) {
 }
 
 static Outcome write_double(Buffer *to, PyObject *value) {
-    if (!PyFloat_CheckExact(value)) return LEFT;
-    double number = PyFloat_AS_DOUBLE(value);
+    double number;
+    if (PyFloat_CheckExact(value)) {
+        number = PyFloat_AS_DOUBLE(value);
+    } else if (PyLong_CheckExact(value)) { /* as senders write whole seconds */
+        number = PyLong_AsDouble(value);
+        if (number == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return LEFT;
+        }
+    } else {
+        return LEFT;
+    }
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
     return write_number(to, bits, 8);
@@ -102,61 +112,158 @@ static Outcome write_value(Buffer *to, PyObject *value, char kind) {
     }
 }
 
-static Outcome write_row(Buffer *to, PyObject *row, PyObject *names, const char *kinds) {
-    Py_ssize_t columns = PyTuple_GET_SIZE(names);
-    int by_name = PyDict_CheckExact(row);
-    if (!by_name && !(PyTuple_CheckExact(row) && PyTuple_GET_SIZE(row) == columns)) return LEFT;
-    char *at = extend(to, 2);
-    if (at == NULL) return FAILED;
-    put(at, (uint64_t)columns, 2);
-    Outcome outcome = DONE;
-    for (Py_ssize_t i = 0; outcome == DONE && i < columns; i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i);
-        PyObject *value = by_name ? PyDict_GetItemWithError(row, name) : PyTuple_GET_ITEM(row, i);
-        if (value == NULL && PyErr_Occurred()) return FAILED;
-        outcome = write_value(to, value, kinds[i]);
-    }
-    return outcome;
-}
-
-static Outcome write_rows(Buffer *to, PyObject *rows, PyObject *names, const char *kinds) {
+static Outcome write_signature(Buffer *to) {
     char *at = extend(to, SIGNATURE_LENGTH);
     if (at == NULL) return FAILED;
     memcpy(at, SIGNATURE, SIGNATURE_LENGTH);
-    Outcome outcome = DONE;
-    for (Py_ssize_t i = 0; outcome == DONE && i < PyList_GET_SIZE(rows); i++)
-        outcome = write_row(to, PyList_GET_ITEM(rows, i), names, kinds);
-    if (outcome != DONE) return outcome;
-    at = extend(to, 2);
-    if (at == NULL) return FAILED;
-    memset(at, 0xFF, 2); /* the end */
     return DONE;
 }
 
+static Outcome write_row_start(Buffer *to, Py_ssize_t columns) {
+    char *at = extend(to, 2);
+    if (at == NULL) return FAILED;
+    put(at, (uint64_t)columns, 2);
+    return DONE;
+}
+
+static Outcome write_end(Buffer *to) { return write_row_start(to, -1); }
+
+/* ---- rows in the columns' order ---- */
+
+static Outcome write_row(Buffer *to, PyObject *row, const char *kinds, Py_ssize_t columns) {
+    if (!PyTuple_CheckExact(row) || PyTuple_GET_SIZE(row) != columns) return LEFT;
+    Outcome outcome = write_row_start(to, columns);
+    for (Py_ssize_t i = 0; outcome == DONE && i < columns; i++)
+        outcome = write_value(to, PyTuple_GET_ITEM(row, i), kinds[i]);
+    return outcome;
+}
+
+static Outcome write_rows(Buffer *to, PyObject *rows, const char *kinds, Py_ssize_t columns) {
+    Outcome outcome = write_signature(to);
+    for (Py_ssize_t i = 0; outcome == DONE && i < PyList_GET_SIZE(rows); i++)
+        outcome = write_row(to, PyList_GET_ITEM(rows, i), kinds, columns);
+    return outcome == DONE ? write_end(to) : outcome;
+}
+
+/* Return the bytes, which are taken; None where they are not all. */
+static PyObject *packed(Buffer *from, Outcome outcome) {
+    PyObject *bytes = NULL;
+    if (outcome == DONE)
+        bytes = PyBytes_FromStringAndSize(from->bytes, (Py_ssize_t)from->used);
+    else if (outcome == LEFT)
+        bytes = Py_NewRef(Py_None);
+    PyMem_Free(from->bytes);
+    return bytes;
+}
+
 static PyObject *pack(PyObject *Py_UNUSED(module), PyObject *args) {
-    PyObject *rows, *names;
+    PyObject *rows;
     const char *kinds;
-    Py_ssize_t of_kinds;
-    if (!PyArg_ParseTuple(args, "O!O!s#", &PyList_Type, &rows, &PyTuple_Type, &names, &kinds,
-                          &of_kinds))
-        return NULL;
-    if (of_kinds != PyTuple_GET_SIZE(names) || of_kinds > INT16_MAX) {
-        PyErr_SetString(PyExc_ValueError, "wanted a kind for each name");
+    Py_ssize_t columns;
+    if (!PyArg_ParseTuple(args, "O!s#", &PyList_Type, &rows, &kinds, &columns)) return NULL;
+    if (columns > INT16_MAX) {
+        PyErr_SetString(PyExc_ValueError, "too many kinds");
         return NULL;
     }
     Buffer to = {NULL, 0, 0};
-    Outcome outcome = write_rows(&to, rows, names, kinds);
-    PyObject *packed = NULL;
-    if (outcome == DONE)
-        packed = PyBytes_FromStringAndSize(to.bytes, (Py_ssize_t)to.used);
-    else if (outcome == LEFT)
-        packed = Py_NewRef(Py_None);
-    PyMem_Free(to.bytes);
-    return packed;
+    return packed(&to, write_rows(&to, rows, kinds, columns));
+}
+
+/* ---- rows by name ---- */
+
+#define MOST_NAMES 256
+
+/* Rows as a matrix of values, borrowed and NULL where a row has none. */
+typedef struct {
+    PyObject *names; /* a tuple */
+    Py_ssize_t columns, rows;
+    PyObject **values;
+    char is_named[MOST_NAMES];
+    PyObject *key_of[MOST_NAMES]; /* the last row's, in its order: rows seldom differ in it */
+    Py_ssize_t column_of[MOST_NAMES];
+} Matrix;
+
+/* Return the column of a name, or -1: rows have names of this process, which are compared as such. */
+static Py_ssize_t find_column(const Matrix *matrix, PyObject *key) {
+    for (Py_ssize_t i = 0; i < matrix->columns; i++)
+        if (PyTuple_GET_ITEM(matrix->names, i) == key) return i;
+    for (Py_ssize_t i = 0; PyUnicode_CheckExact(key) && i < matrix->columns; i++)
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(matrix->names, i), key) == 0) return i;
+    return -1;
+}
+
+static Outcome read_row(Matrix *matrix, Py_ssize_t number, PyObject *row) {
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (!PyDict_CheckExact(row) || PyDict_GET_SIZE(row) > matrix->columns) return LEFT;
+    for (Py_ssize_t i = 0; PyDict_Next(row, &at, &key, &value); i++) {
+        if (matrix->key_of[i] != key) {
+            Py_ssize_t column = find_column(matrix, key);
+            if (column < 0) return PyErr_Occurred() ? FAILED : LEFT;
+            matrix->key_of[i] = key;
+            matrix->column_of[i] = column;
+            matrix->is_named[column] = 1;
+        }
+        matrix->values[number * matrix->columns + matrix->column_of[i]] = value;
+    }
+    return DONE;
+}
+
+static Outcome write_matrix(Buffer *to, const Matrix *matrix, const char *kinds) {
+    Py_ssize_t named = 0;
+    for (Py_ssize_t i = 0; i < matrix->columns; i++) named += matrix->is_named[i];
+    Outcome outcome = write_signature(to);
+    for (Py_ssize_t row = 0; outcome == DONE && row < matrix->rows; row++) {
+        PyObject **values = matrix->values + row * matrix->columns;
+        outcome = write_row_start(to, named);
+        for (Py_ssize_t i = 0; outcome == DONE && i < matrix->columns; i++)
+            if (matrix->is_named[i]) outcome = write_value(to, values[i], kinds[i]);
+    }
+    return outcome == DONE ? write_end(to) : outcome;
+}
+
+static PyObject *named_columns(const Matrix *matrix) {
+    PyObject *list = PyList_New(0);
+    for (Py_ssize_t i = 0; list != NULL && i < matrix->columns; i++)
+        if (matrix->is_named[i] && PyList_Append(list, PyTuple_GET_ITEM(matrix->names, i)) < 0)
+            Py_CLEAR(list);
+    PyObject *tuple = list == NULL ? NULL : PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static PyObject *pack_named(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *rows;
+    const char *kinds;
+    Py_ssize_t of_kinds;
+    Matrix matrix = {0};
+    if (!PyArg_ParseTuple(args, "O!O!s#", &PyList_Type, &rows, &PyTuple_Type, &matrix.names, &kinds,
+                          &of_kinds))
+        return NULL;
+    matrix.columns = PyTuple_GET_SIZE(matrix.names);
+    if (of_kinds != matrix.columns || of_kinds > MOST_NAMES) {
+        PyErr_SetString(PyExc_ValueError, "wanted a kind for each of at most 256 names");
+        return NULL;
+    }
+    matrix.rows = PyList_GET_SIZE(rows);
+    matrix.values = PyMem_Calloc((size_t)(matrix.rows * matrix.columns), sizeof(PyObject *));
+    if (matrix.values == NULL) return PyErr_NoMemory();
+    Outcome outcome = DONE;
+    for (Py_ssize_t i = 0; outcome == DONE && i < matrix.rows; i++)
+        outcome = read_row(&matrix, i, PyList_GET_ITEM(rows, i));
+    Buffer to = {NULL, 0, 0};
+    if (outcome == DONE) outcome = write_matrix(&to, &matrix, kinds);
+    PyMem_Free(matrix.values);
+    PyObject *bytes = packed(&to, outcome);
+    PyObject *columns = bytes == NULL || bytes == Py_None ? NULL : named_columns(&matrix);
+    if (columns == NULL) return bytes == Py_None || bytes == NULL ? bytes : (Py_DECREF(bytes), NULL);
+    return Py_BuildValue("(NN)", bytes, columns);
 }
 
 static PyMethodDef functions[] = {
     {"pack", pack, METH_VARARGS, "Return rows as COPY reads them; None where it cannot."},
+    {"pack_named", pack_named, METH_VARARGS,
+     "Return rows by name as COPY reads them, and which of the names they have; None as above."},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef_Slot slots[] = {{0, NULL}};

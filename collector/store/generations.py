@@ -1,6 +1,5 @@
 """Reads of generations, in pages."""
 
-from collections.abc import Iterable
 from datetime import date
 from typing import NamedTuple
 
@@ -9,13 +8,11 @@ from sqlalchemy import ColumnElement, Connection, select
 from collector.contract import Arm, Content, Generation
 from collector.dialects import content as content_of
 from collector.errors import RequestError
-from collector.store import partitions, payload, rollouts
+from collector.store import partitions, rollouts, texts
 from collector.store.generation_rows import from_row
 from collector.store.rollups import read
-from collector.store.tables import content as content_table
 from collector.store.tables import generation as g
 
-_IDS_A_QUERY = 1000
 _BEYOND = 2**63 - 1
 """Above every id."""
 _EPOCH = date(1970, 1, 1)
@@ -133,15 +130,10 @@ def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
 def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Content | None]:
     """Return the content of generations by id, given each one's dialect; no text, no entry."""
     return {
-        row.id: content_of(dialects[row.id], payload.unpack_attributes(row.attributes))
-        for ids in _chunks(sorted(dialects))
-        for row in connection.execute(select(content_table).where(content_table.c.id.in_(ids)))
+        id_: content_of(dialects[id_], attributes)
+        for id_, attributes in texts.read(connection, dialects.keys()).items()
     }
 
 
 def _first_id_of(day: date) -> int:
     return max(partitions.first_id_of((day - _EPOCH).total_seconds()), 0)
-
-
-def _chunks(ids: list[int]) -> Iterable[list[int]]:
-    return (ids[at : at + _IDS_A_QUERY] for at in range(0, len(ids), _IDS_A_QUERY))

@@ -15,7 +15,8 @@ from collector.contract import (
 )
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
-from collector.store import digests, generation_rows, payload
+from collector.store import digests, generation_rows, payload, texts
+from collector.store.texts import SHARED, Texts
 
 COLUMNS = (
     "id",
@@ -35,8 +36,6 @@ COLUMNS = (
 _STATUSES: Final = {code: status.value for code, status in STATUSES.items()}
 _UNSET: Final = SpanStatus.UNSET.value
 _FAILED: Final = frozenset(code for code, status in STATUSES.items() if status is SpanStatus.ERROR)
-_LOOKED_AT_TOGETHER: Final = 8
-"""Spans: most hold nothing to replace, and where one does the others are looked at again."""
 
 
 class ResourceRow(NamedTuple):
@@ -51,8 +50,10 @@ class SpanRows(NamedTuple):
 
     span: tuple[Any, ...]  # Any: one value for each of COLUMNS but the id
     resource: ResourceRow
-    text: bytes | None
-    """Text attributes; None where the span has none."""
+    texts: Texts | None
+    """Text attributes, with those of its neighbours; None where none of them has any."""
+    place: int
+    """The span's among its neighbours."""
     generation: generation_rows.Row | None
     enriches: bool
     """The generation is the engine's side of one whose client may send a span too."""
@@ -80,13 +81,18 @@ def prepare(
     meanings = [
         _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
     ]
-    kept = _kept_texts([item.attributes for item in received], content)
-    texts = payload.pack_texts(kept)
+    shared = _shared_texts([item.attributes for item in received], content)
     payloads = payload.pack([(item.attributes.rest, item.others) for item in received], content)
     return tuple(
-        SpanRows((*_columns(item, content), sender.row.id, packed), sender.row, text, *meaning)
-        for item, sender, meaning, text, packed in zip(
-            received, senders, meanings, texts, payloads, strict=True
+        SpanRows(
+            (*_columns(item, content), sender.row.id, packed),
+            sender.row,
+            shared[number // SHARED],
+            number % SHARED,
+            *meaning,
+        )
+        for number, (item, sender, meaning, packed) in enumerate(
+            zip(received, senders, meanings, payloads, strict=True)
         )
     )
 
@@ -129,7 +135,7 @@ def _sender(resource: Resource) -> _Sender:
 def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) -> _Meaning:
     attributes = received.attributes
     fields = attributes.fields
-    if is_contract(fields.get("operation"), attributes.keys):
+    if is_contract(fields.get("operation"), has_system=attributes.has_system):
         # The short way to what `recognise` says of such a span.
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
@@ -182,22 +188,28 @@ def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
     )
 
 
+def _shared_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[Texts | None]:
+    """Return what is stored of the spans' text attributes, `SHARED` spans together."""
+    pieces = (spans[at : at + SHARED] for at in range(0, len(spans), SHARED))
+    if not content.captures:
+        return [None for _ in pieces]
+    return [texts.pack(_kept_texts(some, content)) for some in pieces]
+
+
 def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[list[bytes]]:
-    """Return what is stored of each span's text attributes."""
-    kept: list[list[bytes]] = []
-    for at in range(0, len(spans), _LOOKED_AT_TOGETHER):
-        some = spans[at : at + _LOOKED_AT_TOGETHER]
-        if content.keeps_as_sent([value for span in some for value in span.text.values()]):
-            kept += [list(span.text_sent.values()) for span in some]
-        else:
-            kept += [_kept_text(span, content) for span in some]
-    return kept
+    """Return what is stored of each span's text attributes.
+
+    Looked at together, for most hold nothing to replace; where one does, each is looked at again.
+    """
+    if content.keeps_as_sent([value for span in spans for value in span.text.values()]):
+        return [list(span.text_sent.values()) for span in spans]
+    return [_kept_text(span, content) for span in spans]
 
 
 def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:
     """Return what is stored of text attributes: their own bytes where nothing was redacted."""
     text, sent = attributes.text, attributes.text_sent
-    if not text or not content.captures:
+    if not text:
         return []
     return [
         sent[name] if value is text[name] or value == text[name] else payload.attribute(name, value)

@@ -1,9 +1,9 @@
 """The tables: what is stored, and under which keys.
 
-One span is one row of `span`; `content` and `generation` share its `id`. Ids are given out in the
-order of arrival and begin with the day of it, so that these tables grow at their end and a day is a
-range of ids: a partition on PostgreSQL. `span_key` is the one table that a random key orders. Text
-stands in `content` alone: deleting it leaves every number.
+One span is one row of `span`; `generation` shares its `id`, and a few spans' text the `id` of the
+first of them. Ids are given out in the order of arrival and begin with the day of it, so that these
+tables grow at their end and a day is a range of ids: a partition on PostgreSQL. `span_key` is the
+one table that a random key orders. Text stands in `content` alone: deleting it leaves every number.
 """
 
 from typing import Any
@@ -76,6 +76,7 @@ span_key = Table(
 content = Table(
     "content",
     metadata,
+    # That of the first of up to eight spans which share a row: `store.texts`.
     Column("id", _ID, primary_key=True, autoincrement=False),
     Column("attributes", LargeBinary, nullable=False),
     postgresql_partition_by=_BY_DAY,

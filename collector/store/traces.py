@@ -1,13 +1,14 @@
 """Reads of whole traces."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from collector.contract import Span, SpanStatus
+from collector.contract import AttributeValue, Span, SpanStatus
 from collector.errors import NotFoundError
-from collector.store import payload
-from collector.store.tables import content, resource, span, span_key
+from collector.store import payload, texts
+from collector.store.tables import resource, span, span_key
 
 
 def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
@@ -17,20 +18,19 @@ def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
     """
     ids = select(span_key.c.id).where(span_key.c.trace_id == bytes.fromhex(trace_id))
     rows = connection.execute(
-        select(span, resource.c.attributes.label("resource"), content.c.attributes.label("text"))
+        select(span, resource.c.attributes.label("resource"))
         .join_from(span, resource, resource.c.id == span.c.resource_id)
-        .outerjoin(content, content.c.id == span.c.id)
         .where(span.c.id.in_(ids))
         .order_by(span.c.start_unix_ns, span.c.span_id)
     ).all()
     if not rows:
         raise NotFoundError(f"no trace {trace_id}; its spans may not have arrived yet")
-    return tuple(_span(row) for row in rows)
+    texts_by_id = texts.read(connection, {row.id for row in rows})
+    return tuple(_span(row, texts_by_id.get(row.id, {})) for row in rows)
 
 
-def _span(row: Row[Any]) -> Span:
+def _span(row: Row[Any], text: Mapping[str, AttributeValue]) -> Span:
     kept = payload.unpack(row.payload)
-    text = payload.unpack_attributes(row.text) if row.text is not None else {}
     return Span(
         trace_id=row.trace_id.hex(),
         span_id=row.span_id.hex(),
@@ -42,7 +42,7 @@ def _span(row: Row[Any]) -> Span:
         status=SpanStatus(row.status),
         status_message=row.status_message,
         scope_name=row.scope_name,
-        attributes=kept.attributes | text,
+        attributes={**kept.attributes, **text},
         resource=payload.unpack_resource(row.resource),
         events=kept.events,
         links=kept.links,

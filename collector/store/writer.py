@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables
+from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables, texts
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk
 from collector.store.generation_rows import Row
@@ -58,8 +58,7 @@ class Writer:
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
         first_id = self._first_id()
         partitions.ensure(self._connection, first_id)
-        once = {rows.key: rows for rows in reversed(spans)}  # of several with one key, the first
-        numbered = list(enumerate(reversed(once.values()), first_id))
+        numbered = list(texts.number(_once(spans), first_id))
         # In the order of the key, for its index is the one that is not in the order of arrival.
         keys = sorted((*rows.key, id_) for id_, rows in numbered)
         if self._bulk.insert_new(tables.span_key, _KEY, keys) != len(keys):
@@ -71,9 +70,8 @@ class Writer:
         self._bulk.insert(
             tables.span, span_rows.COLUMNS, [(id_, *rows.span) for id_, rows in numbered]
         )
-        texts = [(id_, rows.text) for id_, rows in numbered if rows.text is not None]
-        if texts:
-            self._bulk.insert(tables.content, ("id", "attributes"), texts)
+        if shared := texts.to_rows(numbered):
+            self._bulk.insert(tables.content, ("id", "attributes"), shared)
         generations = []
         for id_, rows in numbered:
             if rows.generation is not None and not rows.enriches:
@@ -171,6 +169,17 @@ class Writer:
     def _write_samples(self, taken: Sequence[EngineSample]) -> None:
         rows = [samples.to_row(sample) for sample in taken]
         self._samples.insert_new(tables.engine_sample, samples.COLUMNS, rows)
+
+
+def _once(spans: Sequence[SpanRows]) -> Iterable[SpanRows]:
+    """Return the spans in their order; of several with one key, the first."""
+    once = {rows.key: rows for rows in spans}
+    if len(once) == len(spans):
+        return spans
+    once.clear()
+    for rows in spans:
+        once.setdefault(rows.key, rows)
+    return once.values()
 
 
 def score_row(score: Score, revision: int) -> dict[str, Any]:

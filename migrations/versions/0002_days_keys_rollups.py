@@ -520,7 +520,10 @@ def _copy_down(connection: sa.Connection) -> None:
             connection,
             new["content"],
             [
-                {"id": row["id"], "attributes": _json(payload.unpack_attributes(row["text"]))}
+                {
+                    "id": row["id"],
+                    "attributes": _json(payload.read_text(payload.unpack_text(row["text"]))),
+                }
                 for row in rows
                 if row["text"] is not None
             ],
@@ -559,8 +562,8 @@ def _span(blob: bytes) -> bytes:
     return wire.Span(attributes=_key_values(blob)).SerializeToString()  # type: ignore[no-any-return]
 
 
-def _packed(blob: bytes) -> bytes | None:
-    return payload.pack_texts([[_span(blob)]])[0]
+def _packed(blob: bytes) -> bytes:
+    return payload.pack_text(_span(blob))
 
 
 def _json(attributes: dict[str, Any]) -> bytes:

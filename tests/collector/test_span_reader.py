@@ -138,6 +138,23 @@ def test_events_links_and_the_rest_of_a_span_are_kept() -> None:
     assert assert_same(request.SerializeToString())
 
 
+@pytest.mark.parametrize("value", ["openai", 3, None, ("a", "b")])
+def test_the_older_conventions_are_told_by_their_system(value: Any) -> None:
+    """Whatever its value, an attribute `gen_ai.system` is seen, on its own span alone."""
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    for number in range(1, 4):
+        span = spans.add(trace_id=b"t" * 16, span_id=bytes([number]) * 8)
+        span.start_time_unix_nano = span.end_time_unix_nano = 1
+        span.attributes.append(write_attribute("gen_ai.request.model", "m"))
+        if number == 2:
+            span.attributes.append(write_attribute("gen_ai.system", value))
+    body = request.SerializeToString()
+    assert assert_same(body)
+    seen = [span.attributes.has_system for span in short_way(body) or ()]
+    assert seen == [False, True, False]
+
+
 def test_what_is_unusual_is_left_to_the_long_way() -> None:
     """Twice the same key, two resources to merge, ids that are none: the reader declines."""
     request = ExportTraceServiceRequest()

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Table, select
 
 from collector.contract import Score
-from collector.store import partitions, progress, span_rows, tables
+from collector.store import partitions, progress, span_rows, tables, texts
 from collector.store.clickhouse import marks, rollups
 from collector.store.clickhouse.bulk import ClickHouseBulk, in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
@@ -39,15 +39,15 @@ class ClickHouseWriter(Writer):
     def write_generations(self, generations: Sequence[Row]) -> None:
         """Write generations whose spans are stored, and count them."""
         if not self._first:
-            self._begin(1)
+            self._begin(())
         self._bulk.insert_sparse(tables.generation, self._missing(generations))
         self._add_to_rollups(deltas.of_rows(generations))
 
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
-        self._begin(len(spans))
+        self._begin(spans)
         return super()._write_spans(spans)
 
-    def _begin(self, size: int) -> None:
+    def _begin(self, spans: Sequence[SpanRows]) -> None:
         """Take ids above all that were ever tried, and move the mark behind them."""
         committed = self._connection.marks.committed
         newest = self._clickhouse.newest_id(committed) or 0
@@ -55,7 +55,7 @@ class ClickHouseWriter(Writer):
         if tried > committed:
             marks.leave_out(self._connection, marks.Hole(committed + 1, tried))
         self._first = max(committed + 1, tried + 1, partitions.first_id_of(time.time()))
-        last = self._first + size - 1
+        last = texts.last_id(spans, self._first)
         self._clickhouse.last_tried_id = last
         progress.reach(self._connection, marks.COMMITTED, last)
         self._connection.forget_marks()

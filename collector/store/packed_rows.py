@@ -1,0 +1,27 @@
+"""Rows in one value, as SQLite reads them: the table-valued function `packed_rows`.
+
+It is compiled, and offered to the SQLite that Python's driver uses. Where either is not there
+(no compiler, a driver that has SQLite inside of itself) rows are bound one by one, and writing
+takes twice as long.
+"""
+
+import _sqlite3
+from collections.abc import Iterator
+from functools import cache
+
+try:
+    from collector.store import _sqlite_rows
+except ImportError:  # there was no compiler when this was installed
+    _sqlite_rows = None  # type: ignore[assignment]  # it is asked for below
+
+
+@cache
+def are_readable() -> bool:
+    """Say whether connections that are opened from now on know `packed_rows`."""
+    driver: str | None = getattr(_sqlite3, "__file__", None)
+    return _sqlite_rows is not None and _sqlite_rows.offer(driver)
+
+
+def names(columns: int) -> Iterator[str]:
+    """Yield the columns' names."""
+    return (f"c{number}" for number in range(columns))

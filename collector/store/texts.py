@@ -1,0 +1,125 @@
+"""Text of spans: that of several in one compressed frame, in a row of `content`.
+
+A text is a `Span` message of text attributes alone. A few kilobytes by themselves take as long to
+find a code for as to write in it, so spans that arrive together share both, `SHARED` at most: they
+have ids that follow one another from a multiple of `SHARED` on, and that is their row's id. A span
+of which nothing is stored, for it was known already, leaves no text in the frame.
+
+Rows of before have one span's text each, under its id: zstd's own frame, which begins otherwise.
+"""
+
+import struct
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection, select
+
+from collector.contract import AttributeValue
+from collector.store import payload
+from collector.store.tables import content as c
+
+if TYPE_CHECKING:
+    from collector.store.span_rows import SpanRows
+
+SHARED: Final = 8
+_MARK: Final = b"\x01"
+_LENGTHS: Final = struct.Struct(f"<{SHARED}I")
+_ROWS_A_QUERY: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """The texts of up to `SHARED` spans; told from others by identity."""
+
+    spans: int
+    packed: bytes
+
+    def of(self, places: Sequence[int]) -> bytes | None:
+        """Return a row's value with the texts at these places alone, None where there are none."""
+        if len(places) == self.spans:
+            return self.packed
+        texts = split(self.packed)
+        return _pack([text if place in places else b"" for place, text in enumerate(texts)])
+
+
+def pack(spans: Sequence[Sequence[bytes]]) -> Texts | None:
+    """Return the texts of at most `SHARED` spans, of the messages of each; None of none."""
+    packed = _pack([b"".join(messages) for messages in spans])
+    return None if packed is None else Texts(len(spans), packed)
+
+
+def split(packed: bytes) -> list[bytes]:
+    """Return the `SHARED` messages that a row's value holds, empty where there is none."""
+    whole = payload.unpack_text(packed[len(_MARK) :])
+    texts: list[bytes] = []
+    at = _LENGTHS.size
+    for length in _LENGTHS.unpack_from(whole):
+        texts.append(whole[at : at + length])
+        at += length
+    return texts
+
+
+def number(spans: Iterable["SpanRows"], first_id: int) -> Iterator[tuple[int, "SpanRows"]]:
+    """Yield each span with its id, so that those that share a frame have ids that tell it.
+
+    Spans of one frame stand together, in their order, some left out.
+    """
+    next_id, first, shared = first_id, first_id, None
+    for rows in spans:
+        if rows.texts is not shared:
+            shared = rows.texts
+            first = first_of(next_id + SHARED - 1)
+        id_ = next_id if shared is None else first + rows.place
+        yield id_, rows
+        next_id = id_ + 1
+
+
+def last_id(spans: Iterable["SpanRows"], first_id: int) -> int:
+    """Return the last of the ids that `number` gives; the first where there are no spans."""
+    return max((id_ for id_, _ in number(spans, first_id)), default=first_id)
+
+
+def to_rows(numbered: Iterable[tuple[int, "SpanRows"]]) -> list[tuple[int, bytes]]:
+    """Return the rows, id and value, of spans that are stored."""
+    places: dict[int, list[int]] = {}
+    shared: dict[int, Texts] = {}
+    for id_, rows in numbered:
+        if rows.texts is not None:
+            first = id_ - rows.place
+            shared[first] = rows.texts
+            places.setdefault(first, []).append(rows.place)
+    made = ((first, texts.of(places[first])) for first, texts in shared.items())
+    return [(first, packed) for first, packed in made if packed is not None]
+
+
+def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, AttributeValue]]:
+    """Return the text attributes of the spans of these ids; no text, no entry."""
+    wanted = ids if isinstance(ids, dict | set | frozenset) else frozenset(ids)
+    rows = sorted({*wanted, *map(first_of, wanted)})
+    found: dict[int, dict[str, AttributeValue]] = {}
+    for at in range(0, len(rows), _ROWS_A_QUERY):
+        some = select(c.c.id, c.c.attributes).where(c.c.id.in_(rows[at : at + _ROWS_A_QUERY]))
+        for first, packed in connection.execute(some):
+            for id_, text in _texts_of(first, packed):
+                if text and id_ in wanted:
+                    found[id_] = payload.read_text(text)
+    return found
+
+
+def first_of(id_: int) -> int:
+    """Return the id of the row that holds the text of this id, where it shares one."""
+    return id_ & -SHARED
+
+
+def _texts_of(first: int, packed: bytes) -> Iterable[tuple[int, bytes]]:
+    if packed.startswith(_MARK):
+        return enumerate(split(packed), first)
+    return [(first, payload.unpack_text(packed))]
+
+
+def _pack(texts: Sequence[bytes]) -> bytes | None:
+    if not any(texts):
+        return None
+    lengths = [*map(len, texts), *[0] * (SHARED - len(texts))]
+    return _MARK + payload.pack_text(b"".join((_LENGTHS.pack(*lengths), *texts)))
