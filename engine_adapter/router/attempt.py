@@ -6,6 +6,7 @@ first piece on: what goes wrong before that may be answered by the other.
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Protocol
 
 from collector.contract import Arm
@@ -61,13 +62,11 @@ class Attempt:
         self.has_begun = False
         """Whether this arm is the one that answers."""
         settings = upstream.settings
-        asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
-        self.edit = AnswerEdit(asked, observed_bytes)
-        self.observer = AnswerObserver(upstream.reader(settings.setup), self.seen, observed_bytes)
+        self._asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
         headers = [one for one in outgoing.headers if one[0].lower() != b"traceparent"]
         headers.append((b"traceparent", around.place.traceparent.encode()))
         self._outgoing = Outgoing(
-            method=outgoing.method, target=outgoing.target, headers=headers, body=asked.body
+            method=outgoing.method, target=outgoing.target, headers=headers, body=self._asked.body
         )
         self._observed_bytes = observed_bytes
         self._record = record
@@ -75,6 +74,19 @@ class Attempt:
         self._answer: Answer | None = None
         self._let_go = False
         self._finished = False
+
+    # Made once they are needed: the request is on its way by then.
+
+    @cached_property
+    def edit(self) -> AnswerEdit:
+        """What is taken out of the answer."""
+        return AnswerEdit(self._asked, self._observed_bytes)
+
+    @cached_property
+    def observer(self) -> AnswerObserver:
+        """What reads the answer."""
+        reader = self.upstream.reader(self.upstream.settings.setup)
+        return AnswerObserver(reader, self.seen, self._observed_bytes)
 
     @property
     def answer(self) -> Answer:

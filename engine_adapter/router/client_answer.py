@@ -37,11 +37,15 @@ class ClientAnswer:
         """`bodyless`: to HEAD, whose answer says what a body's length would be."""
         self._client = client
         self._is_http_1_1 = is_http_1_1
-        self._bodyless = bodyless
+        self._to_head = self._bodyless = bodyless
         self.keeps_alive = keeps_alive
         """Whether another answer may follow it; an old client needs a length for that."""
         self.status: int | None = None
         """Once it has begun."""
+        self.is_unsent = True
+        """Whether nothing of it was written."""
+        self.is_refusal = False
+        """Whether it says only why there is no other."""
         self.has_ended = False
         self._head = b""
         self._chunked = False
@@ -53,10 +57,12 @@ class ClientAnswer:
     ) -> None:
         """Set the head, with the body's length where that is known; it goes with the first bytes.
 
-        Raises `ValueError` for a header that holds a line end.
+        Until then another may take its place. Raises `ValueError` for a header that holds a line
+        end.
         """
         self.status = status
-        self._bodyless = self._bodyless or status in _WITHOUT_BODY
+        self._bodyless = self._to_head or status in _WITHOUT_BODY
+        self._chunked = False
         lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}"]
         lines += [f"{name}: {value}" for name, value in headers]
         if length is not None:
@@ -103,6 +109,7 @@ class ClientAnswer:
     def _send(self, data: bytes) -> None:
         if self._head:
             data, self._head = self._head + data, b""
+            self.is_unsent = False
         if data:
             self._client.write(data)
 

@@ -7,6 +7,7 @@ start would come behind whatever else the loop has to do.
 import asyncio
 import logging
 import re
+import socket
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Final, NamedTuple, Protocol
@@ -111,6 +112,11 @@ class ClientConnection(asyncio.Protocol):
         return self._answer is None and not self._in_message and not self._whole
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it is closed but for what its client has not taken."""
+        return self._transport is not None and self._transport.is_closing()
+
+    @property
     def waits_for_request(self) -> bool:
         """Whether a request has begun to come, while none is being answered."""
         return self._in_message and self._answer is None
@@ -172,6 +178,8 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection."""
         self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.since_s = self._loop.time()
         self._connections.add(self)
 
@@ -221,7 +229,7 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self._in_message = True
+        self._in_message = not self._is_deaf
         self._target = b""
         self._headers = []
         self._body_bytes = 0
@@ -238,6 +246,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Let the request in, or not."""
+        if self._is_deaf:
+            return
         version = self._parser.get_http_version()
         request = self._reading = ClientRequest(
             method=self._parser.get_method().decode("ascii"),
@@ -246,7 +256,7 @@ class ClientConnection(asyncio.Protocol):
             keeps_alive=self._parser.should_keep_alive(),
             raw_headers=self._headers,
         )
-        self._refused = _unclear(request, version)
+        self._refused = _unclear(request, version, offers_upgrade=self._parser.should_upgrade())
         if self._refused is not None:
             request.keeps_alive = False
             return
@@ -280,7 +290,7 @@ class ClientConnection(asyncio.Protocol):
         self._in_message = False
         self._silent_bytes = 0
         request, self._reading = self._reading, None
-        if request is not None and not self._is_deaf:
+        if request is not None:
             self._whole.append(_Asked(request, self._refused))
             self._refused = None
             self._is_deaf = not request.keeps_alive
@@ -334,7 +344,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             rest = self._door.begin(request, answer)
         except Exception:
-            self._fault()
+            self._fault(answer)
             rest = None
         if rest is None:
             self._finish(answer)
@@ -347,16 +357,19 @@ class ClientConnection(asyncio.Protocol):
         except ConnectionError:
             self.cut()
         except Exception:
-            self._fault()
+            self._fault(answer)
         finally:
             self._task = None
             self._finish(answer)
         self._next()
 
-    def _fault(self) -> None:
-        """Log a failure of the router's own, and break the answer off."""
+    def _fault(self, answer: ClientAnswer) -> None:
+        """Log a failure of the router's own, and say that there was one, or break off."""
         self._logger.exception("a request could not be answered")
-        self.cut()
+        if answer.is_unsent:
+            self._door.refuse(_FAULT, answer)
+        else:
+            self.cut()
 
     def _finish(self, answer: ClientAnswer) -> None:
         """Let go of an answer, whole or not."""
@@ -396,12 +409,18 @@ _NOTHING: Final = ClientRequest(
     method="", target="", is_http_1_1=True, keeps_alive=False, raw_headers=()
 )
 """What is refused where no head could be read."""
+_FAULT: Final = RefusedRequestError(500, "internal_error", "the router failed")
 
 
-def _unclear(request: ClientRequest, version: str) -> RefusedRequestError | None:
+def _unclear(
+    request: ClientRequest, version: str, *, offers_upgrade: bool
+) -> RefusedRequestError | None:
     """Return why two servers could read a request differently; `None` where they could not."""
     once = [low for name, _ in request.raw_headers if (low := name.lower()) in _ONCE]
-    if len(once) != len(set(once)) or len(set(once) & _LENGTHS) > 1:
+    lengths = _LENGTHS.intersection(once)
+    if offers_upgrade and (lengths or request.method == "CONNECT"):  # is it a body, or behind it?
+        return _unreadable("a request that offers an upgrade has no body here")
+    if len(once) != len(set(once)) or len(lengths) > 1:
         return _unreadable("the request says twice to whom it goes, or how long it is")
     if version not in ("1.0", "1.1"):
         return _unreadable("the request is not of HTTP/1.1")

@@ -149,6 +149,8 @@ class EngineConnection(asyncio.Protocol):
         if self.ended:  # nobody asked for it
             self.close()
             return
+        if self.failure is not None:
+            return
         self.heard_s = time.perf_counter()
         try:
             self._parser.feed_data(data)

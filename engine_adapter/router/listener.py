@@ -11,7 +11,7 @@ from engine_adapter.router.client_connection import ClientConnection, Door
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0
-"""How long a client may take to send a request."""
+"""How long a client may take to send a request, or to read what is left of a last answer."""
 _KEEP_S: Final = 3600.0
 """How long a connection may lie idle: longer than at a proxy that stands in front."""
 _LOOK_S: Final = 1.0
@@ -82,7 +82,7 @@ class Listener:
             await asyncio.wait([one.closed for one in self._connections], timeout=within_s)
 
     def _look_after(self) -> None:
-        """Close what lies idle, and refuse what does not become whole."""
+        """Close what lies idle or finds no end, and refuse what does not become whole."""
         loop = asyncio.get_running_loop()
         self._look = loop.call_later(_LOOK_S, self._look_after)
         now_s = loop.time()
@@ -93,6 +93,8 @@ class Listener:
                         408, "request_timeout", f"no whole request came within {_REQUEST_S:g} s"
                     )
                 )
+            elif connection.is_leaving:
+                connection.abort()
             elif connection.is_idle and connection.since_s < now_s - _KEEP_S:
                 connection.cut()
 

@@ -71,12 +71,13 @@ class Proxy:
     def leave(self, answer: ClientAnswer | None) -> None:
         """Take note that a request that was let in is done with."""
         self._in_flight -= 1
-        if answer is not None and answer.status is not None:
+        if answer is not None and answer.status is not None and not answer.is_refusal:
             self._counts.responses[str(answer.status)] += 1
 
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
         """Answer a request that is not passed on."""
         self._counts.refusals[refused.code] += 1
+        answer.is_refusal = True
         answer.whole(*refusal(refused))
 
     def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
