@@ -1,5 +1,6 @@
 """What may come over a connection of a client, and what the router answers there."""
 
+import asyncio
 import json
 import socket
 import time
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import running_router
+import uvloop
 import wire_engine as wire
 from running_router import QUESTION, Router, patiently, routing
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
@@ -19,6 +22,13 @@ LENGTH = b"Content-Length: %d\r\n\r\n" % len(BODY)
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 ONE = chunk(WHOLE)
 ANSWERING = sending(CHUNKED + ONE + LAST)
+
+
+@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the router on either loop, whose transports are different programs."""
+    made = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+    monkeypatch.setattr(running_router, "new_loop", made)
 
 
 class Client:
