@@ -21,8 +21,7 @@ from engine_adapter.router.headers import Header
 
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""
-_LENGTHS: Final = frozenset((b"content-length", b"transfer-encoding"))
-_ONCE: Final = _LENGTHS | {b"host"}
+_ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
 """Headers that two servers could take different ones of."""
 _ORIGIN: Final = re.compile(r"^https?://[^/?#]*", re.IGNORECASE)
 """What a target begins with where a client takes this server for its proxy."""
@@ -249,9 +248,10 @@ class ClientConnection(asyncio.Protocol):
         if self._is_deaf:
             return
         version = self._parser.get_http_version()
+        target = self._target.decode("utf-8", "surrogateescape")
         request = self._reading = ClientRequest(
             method=self._parser.get_method().decode("ascii"),
-            target=_ORIGIN.sub("", self._target.decode("utf-8", "surrogateescape"), count=1),
+            target=target if target.startswith("/") else _ORIGIN.sub("", target, count=1),
             is_http_1_1=version == "1.1",
             keeps_alive=self._parser.should_keep_alive(),
             raw_headers=self._headers,
@@ -265,9 +265,9 @@ class ClientConnection(asyncio.Protocol):
         except RefusedRequestError as refused:
             self._refused = refused
             return
-        expected = request.headers.get("expect", "").lower() == "100-continue"
-        if expected and request.is_http_1_1 and self._answer is None and not self._whole:
-            self.write(_CONTINUE)
+        expected = request.headers.get("expect")
+        if expected is not None and expected.lower() == "100-continue":
+            self._let_continue(request)
 
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
@@ -302,6 +302,10 @@ class ClientConnection(asyncio.Protocol):
             self._parser = HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self._feed(rest)
+
+    def _let_continue(self, request: ClientRequest) -> None:
+        if request.is_http_1_1 and self._answer is None and not self._whole:
+            self.write(_CONTINUE)
 
     def _turn_away(self) -> None:
         """Read no more, and forget the request that is not whole."""
@@ -416,20 +420,30 @@ def _unclear(
     request: ClientRequest, version: str, *, offers_upgrade: bool
 ) -> RefusedRequestError | None:
     """Return why two servers could read a request differently; `None` where they could not."""
-    once = [low for name, _ in request.raw_headers if (low := name.lower()) in _ONCE]
-    lengths = _LENGTHS.intersection(once)
-    if offers_upgrade and (lengths or request.method == "CONNECT"):  # is it a body, or behind it?
+    headers = request.headers
+    coding = headers.get("transfer-encoding")
+    has_body = coding is not None or "content-length" in headers
+    if offers_upgrade and (has_body or request.method == "CONNECT"):  # is it a body, or behind it?
         return _unreadable("a request that offers an upgrade has no body here")
-    if len(once) != len(set(once)) or len(lengths) > 1:
+    if _says_twice(request):
         return _unreadable("the request says twice to whom it goes, or how long it is")
     if version not in ("1.0", "1.1"):
         return _unreadable("the request is not of HTTP/1.1")
-    if b"host" not in once and request.is_http_1_1:
+    if "host" not in headers and request.is_http_1_1:
         return _unreadable("the request has no Host")
-    coding = request.headers.get("transfer-encoding")
     if coding is not None and (coding.lower() != "chunked" or not request.is_http_1_1):
         return _unreadable("the request's Transfer-Encoding is not `chunked`")
     return None
+
+
+def _says_twice(request: ClientRequest) -> bool:
+    headers = request.headers
+    if "transfer-encoding" in headers and "content-length" in headers:
+        return True
+    if len(headers) == len(request.raw_headers):
+        return False
+    names = [name.lower() for name, _ in request.raw_headers]
+    return any(names.count(name) > 1 for name in _ONCE)
 
 
 def _unreadable(words: str) -> RefusedRequestError:

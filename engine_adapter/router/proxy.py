@@ -110,7 +110,7 @@ class Proxy:
             method=request.method,
             target=request.target.removeprefix(BASE),
             headers=self._headers.passed(request.raw_headers),
-            body=request.body,
+            body=request.body(),
         )
         path = request.path.removeprefix(BASE)
         document = None

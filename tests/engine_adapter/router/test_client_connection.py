@@ -82,7 +82,7 @@ class Counting:
         answer.whole(refused.status, (), b"refused")
 
     def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
-        self.begun.append(request.body)
+        self.begun.append(request.body())
         if request.path == "/now":
             answer.whole(200, (), b"now")
             return None
