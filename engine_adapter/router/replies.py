@@ -49,5 +49,5 @@ def upstream_failure(failure: GenerationError) -> Reply:
 def _error(status: int, code: str, message: str, headers: Mapping[str, str]) -> Reply:
     kind = _KINDS.get(status, "server_error")
     body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    named = (("Content-Type", "application/json; charset=utf-8"), *headers.items())
+    named = (("Content-Type", "application/json"), *headers.items())
     return Reply(status, named, json.dumps(body).encode())
