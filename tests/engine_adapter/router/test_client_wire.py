@@ -14,6 +14,7 @@ import wire_engine as wire
 from running_router import QUESTION, Router, patiently, routing
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
+from engine_adapter.router import listener
 from engine_adapter.router.settings import Limits
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -331,3 +332,25 @@ def test_a_failure_of_the_router_is_told_and_logged(caplog: pytest.LogCaptureFix
         assert router.ask({}, path="/embeddings")[0] == 200
     assert "no decision" in caplog.text
     assert "Where?" not in caplog.text
+
+
+def test_a_connection_on_which_nothing_comes_to_its_end_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request that is not whole in time is refused, though it trickles; an idle one just ends."""
+    monkeypatch.setattr(listener, "_LOOK_S", 0.02)
+    monkeypatch.setattr(listener, "_REQUEST_S", 0.3)
+    monkeypatch.setattr(listener, "_KEEP_S", 0.3)
+    with asking() as (client, engine, router):
+        client.send(POST)
+        client.send(*[bytes([byte]) for byte in LENGTH], BODY[:3])
+        status, body = client.answer()
+        assert (status, json.loads(body)["error"]["code"]) == (408, "request_timeout")
+        assert client.is_closed()
+        with router.connected() as connection:
+            idle = Client(connection)
+            idle.send(HEALTH)
+            assert idle.answer() == (200, b"ok")
+            assert idle.is_closed()
+        assert router.state()["in_flight"] == 1
+    assert engine.requests == []
