@@ -149,8 +149,8 @@ class _Setting:
             "chunks_per_s": round(relayed / took_s),
             "cpu_us_per_chunk": round(cpu_s / relayed * 1e6, 1) if relayed else None,
             "rss_mb": round(target.rss_bytes() / 1e6),
-            "ttft_ms": _percentiles(ttfts_s),
-            "chunk_ms": _percentiles(chunks_s),
+            "ttft_ms": percentiles(ttfts_s),
+            "chunk_ms": percentiles(chunks_s),
         }
 
 
@@ -158,7 +158,7 @@ def _whole(stream: Streamed, chunks: int) -> bool:
     return stream.whole and len(stream.word_times_s()) == chunks
 
 
-def _percentiles(values_s: Sequence[float]) -> dict[str, float] | None:
+def percentiles(values_s: Sequence[float]) -> dict[str, float] | None:
     """Return the median and the nearest-rank 99th percentile, in milliseconds."""
     if not values_s:
         return None

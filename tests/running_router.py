@@ -22,6 +22,8 @@ from engine_adapter.router.server import running
 from engine_adapter.router.settings import RouterSettings, Upstream
 from engine_adapter.transport import Timeouts
 
+new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+"""What a router's thread runs; tests set another."""
 QUICK = Timeouts(connect_s=1.0, first_byte_s=1.0, idle_s=1.0, total_s=20.0)
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Where?"}]}
 
@@ -127,7 +129,7 @@ def routing(
         candidate=Upstream(url=candidate, **given),
         **settings,
     )
-    loop = asyncio.new_event_loop()
+    loop = new_loop()
     listening = threading.Event()
     stop = asyncio.Event()
     address: list[str] = []

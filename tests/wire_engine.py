@@ -71,13 +71,13 @@ class Peer:
 
 @dataclass
 class Engine:
-    """A running engine; `peers` holds a connection each, `requests` what came over them."""
+    """A running engine; `peers` are the connections that were used, `requests` what came there."""
 
     port: int
     peers: list[Peer] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
     gone: list[Peer] = field(default_factory=list)
-    """Connections that the router has ended."""
+    """Those of them that the router has ended."""
 
     @property
     def url(self) -> str:
@@ -101,6 +101,7 @@ def running(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Engin
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         engine = Engine(listener.getsockname()[1])
         threads: list[threading.Thread] = []
+        connected: list[Peer] = []
 
         def accept() -> None:
             while True:
@@ -116,14 +117,17 @@ def running(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Engin
             with suppress(OSError):
                 served = connection if tls is None else tls.wrap_socket(connection, True)
                 peer = Peer(served)
-                engine.peers.append(peer)
+                connected.append(peer)
                 with served:
                     try:
                         while request := _request(served):
+                            if peer not in engine.peers:
+                                engine.peers.append(peer)
                             engine.requests.append(request)
                             answer(peer, request)
                     finally:
-                        engine.gone.append(peer)
+                        if peer in engine.peers:
+                            engine.gone.append(peer)
 
         accepting = threading.Thread(target=accept)
         accepting.start()
@@ -132,7 +136,7 @@ def running(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Engin
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             accepting.join()
-            for peer in engine.peers:
+            for peer in connected:
                 with suppress(OSError):
                     peer.connection.shutdown(socket.SHUT_RDWR)
             for thread in threads:

@@ -1,7 +1,13 @@
-"""One request to one arm: sent, observed while its answer passes, and recorded at its end."""
+"""One request to one arm: sent, observed while its answer passes, and recorded at its end.
+
+`begin`, then `open`; an answer that is a stream is then handed on, and the arm answers from its
+first piece on: what goes wrong before that may be answered by the other.
+"""
 
 import time
 from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError
@@ -11,10 +17,23 @@ from engine_adapter.router.asking import ask
 from engine_adapter.router.engine_answer import Answer
 from engine_adapter.router.generation_spans import Circumstances
 from engine_adapter.router.observer import AnswerObserver
-from engine_adapter.router.upstream import Outgoing, UpstreamClient
+from engine_adapter.router.upstream import Outgoing, Sending, UpstreamClient
 from engine_adapter.transport import failures
 
 Record = Callable[["Attempt"], None]
+
+
+class Sink(Protocol):
+    """Where a stream goes."""
+
+    def deliver(self, data: bytes) -> bool:
+        """Take a piece; say whether more may come now."""
+
+    async def drained(self) -> None:
+        """Wait until more may come."""
+
+    def end(self, data: bytes) -> None:
+        """Take what came with the end, which may be nothing."""
 
 
 class Attempt:
@@ -36,26 +55,38 @@ class Attempt:
         self.seen = Observed(
             concurrency=concurrency, due_s=None, started_s=around.since_s or time.perf_counter()
         )
-        self.first = b""
-        """The first bytes of the answer's body, as they came."""
-        self._first_at_s: float | None = None
-        """When they came, until a stream's are observed."""
+        self.body = b""
+        """Of an answer that is no stream, the beginning."""
         self.is_whole = False
         """Whether that is all of it."""
+        self.has_begun = False
+        """Whether this arm is the one that answers."""
         settings = upstream.settings
-        asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
-        self.edit = AnswerEdit(asked, observed_bytes)
-        self.observer = AnswerObserver(upstream.reader(settings.setup), self.seen, observed_bytes)
+        self._asked = ask(outgoing.body, around.document, settings.engine, model=settings.model)
         headers = [one for one in outgoing.headers if one[0].lower() != b"traceparent"]
         headers.append((b"traceparent", around.place.traceparent.encode()))
         self._outgoing = Outgoing(
-            method=outgoing.method, target=outgoing.target, headers=headers, body=asked.body
+            method=outgoing.method, target=outgoing.target, headers=headers, body=self._asked.body
         )
         self._observed_bytes = observed_bytes
         self._record = record
+        self._sending: Sending | None = None
         self._answer: Answer | None = None
         self._let_go = False
         self._finished = False
+
+    # Made once they are needed: the request is on its way by then.
+
+    @cached_property
+    def edit(self) -> AnswerEdit:
+        """What is taken out of the answer."""
+        return AnswerEdit(self._asked, self._observed_bytes)
+
+    @cached_property
+    def observer(self) -> AnswerObserver:
+        """What reads the answer."""
+        reader = self.upstream.reader(self.upstream.settings.setup)
+        return AnswerObserver(reader, self.seen, self._observed_bytes)
 
     @property
     def answer(self) -> Answer:
@@ -64,60 +95,114 @@ class Attempt:
             raise RuntimeError("the attempt was not opened")
         return self._answer
 
+    def begin(self) -> None:
+        """Send the request, at once where a connection is there; `open` is to be awaited then."""
+        self._sending = self.upstream.begin(self._outgoing)
+
     async def open(self) -> None:
-        """Send the request and wait for the answer's first bytes; raises `GenerationError`.
+        """Wait for a stream's head, or for the whole of another answer; raises `GenerationError`.
 
-        An answer that is no stream is read whole, unless it is too large. A candidate's first
-        bytes are observed at once: where they tell of a failure, the baseline answers.
+        An answer that is too large is begun alone.
         """
+        if self._sending is None:
+            self.begin()
+        sending, self._sending = self._sending, None
+        if sending is None:
+            raise RuntimeError("the attempt was opened before")
         try:
-            self._answer = await self.upstream.send(self._outgoing)
-            await self._begin(self._answer)
-            if self.around.arm is Arm.CANDIDATE:
-                self.observe_first()
-                self.observer.catch_up()
+            self._answer = await sending.answer()
+            if self.is_stream:
+                self.observer.reader.take_headers(self._answer.headers)
+            else:
+                await self._read(self._answer)
+                self._succeed(self._answer)
         except GenerationError as exc:
-            self.upstream.breaker.failed()
-            self.seen.error = exc
+            self._fail(exc)
             raise
-        if self._answer.status >= 500:
-            self.upstream.breaker.failed()
-        else:
-            self.upstream.breaker.succeeded()
 
-    async def _begin(self, answer: Answer) -> None:
-        if answer.is_stream and answer.status < 300:
-            self.observer.reader.take_headers(answer.headers)
-            self.first = await self.read()
-            if not self.first:
-                raise GenerationError("stream_truncated", "the stream ended before it began")
-            self._first_at_s = time.perf_counter()
-            return
+    @property
+    def is_stream(self) -> bool:
+        """Whether the answer is to be handed on piece by piece."""
+        return self.answer.is_stream and self.answer.status < 300
+
+    async def hand_on(self, sink: Sink) -> None:
+        """Hand a stream on as it comes, and observe it; raises `GenerationError`.
+
+        A candidate's first bytes are observed before they are handed on: where they tell of a
+        failure they are not, and the baseline may answer.
+        """
+        deliver, observe = sink.deliver, self.observer.feed
+
+        def take(data: bytes, at_s: float) -> bool:
+            may_go_on = deliver(data)
+            observe(data, at_s)
+            return may_go_on
+
+        def first(data: bytes, at_s: float) -> bool:
+            return deliver(data) if self._begins_with(data, at_s) else take(data, at_s)
+
+        is_observed = False
+        try:
+            last = await self.answer.hand_on(first, take, sink.drained)
+            if not self.has_begun:
+                is_observed = self._begins_with(last, time.perf_counter())
+        except GenerationError as exc:
+            if not self.has_begun:
+                self._fail(exc)
+            raise
+        sink.end(last)
+        if not is_observed:
+            observe(last, time.perf_counter())
+
+    def _begins_with(self, data: bytes, at_s: float) -> bool:
+        """Let this arm answer with a stream's first bytes; say whether they were observed."""
+        if not data:
+            raise GenerationError("stream_truncated", "the stream ended before it began")
+        is_candidate = self.around.arm is Arm.CANDIDATE
+        if is_candidate:
+            self.observer.feed(data, at_s)
+            self.observer.catch_up()
+            if self.seen.error is not None:
+                raise self.seen.error
+        self._succeed(self.answer)
+        return is_candidate
+
+    async def _read(self, answer: Answer) -> None:
+        """Read an answer that is no stream, unless it is too large, and observe it."""
         pieces, size = [], 0
         while size <= self._observed_bytes and (data := await answer.read()):
             pieces.append(data)
             size += len(data)
-        self.first = b"".join(pieces)
+        self.body = b"".join(pieces)
         self.is_whole = size <= self._observed_bytes
         self.seen.ended_s = time.perf_counter()
         self._judge(answer)
+
+    def _succeed(self, answer: Answer) -> None:
+        self.has_begun = True
+        if answer.status >= 500:
+            self.upstream.breaker.failed()
+        else:
+            self.upstream.breaker.succeeded()
+
+    def _fail(self, exc: GenerationError) -> None:
+        if self.seen.error is None:
+            self.seen.error = exc
+            self.upstream.breaker.failed()
+        else:  # an engine that says what is wrong is there
+            self.upstream.breaker.succeeded()
 
     def _judge(self, answer: Answer) -> None:
         """Observe an answer that is no stream."""
         if not 200 <= answer.status < 300:
             self.seen.error = failures.of_status(
-                answer.status, self.first, "the engine", answer.headers.get("retry-after")
+                answer.status, self.body, "the engine", answer.headers.get("retry-after")
             )
         elif self.is_whole:
             self.observer.reader.take_headers(answer.headers)
-            self.observer.whole(self.first, self.seen.ended_s)
+            self.observer.whole(self.body, self.seen.ended_s)
         else:
             self.observer.unread = True
-
-    @property
-    def has_answer(self) -> bool:
-        """Whether the engine answered, be it with an error."""
-        return self._answer is not None and (self.is_whole or bool(self.first))
 
     @property
     def retries(self) -> int:
@@ -131,14 +216,8 @@ class Attempt:
         return self.seen.error
 
     async def read(self) -> bytes:
-        """Return the answer's next bytes, empty at the end; raises `GenerationError`."""
+        """Return the next bytes of an answer that is no stream; raises `GenerationError`."""
         return await self.answer.read()
-
-    def observe_first(self) -> None:
-        """Take the first bytes of a stream, if that was not done yet."""
-        if self._first_at_s is not None:
-            self.observer.feed(self.first, self._first_at_s)
-            self._first_at_s = None
 
     def let_go(self) -> None:
         """Let go of the connection; safe to call twice."""
@@ -156,7 +235,6 @@ class Attempt:
             return
         self._finished = True
         self.let_go()
-        self.observe_first()
         self.observer.catch_up()
         seen = self.seen
         if error is not None and seen.error is None:

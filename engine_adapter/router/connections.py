@@ -1,9 +1,14 @@
-"""The connections to one engine: made, kept for the next request, and closed when they are old."""
+"""The connections to one engine: made, kept for the next request, and closed when they are old.
+
+Where requests come so fast that several needed a new connection just now, some are made ahead.
+"""
 
 import asyncio
 import errno
 import socket
 import ssl
+from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from aiohappyeyeballs import start_connection
@@ -16,6 +21,10 @@ _KEEP_S: Final = 2.0
 """Shorter than any engine's, so that few requests meet a connection that is just being closed."""
 _NEXT_ADDRESS_S: Final = 0.25
 """How long one of a name's addresses is waited for alone."""
+_JUST_NOW_S: Final = 0.1
+_MOST_AHEAD: Final = 8
+_BEHIND_S: Final = 0.002
+"""The request because of which a connection is made ahead is on its way by then."""
 _RESOLVED_S: Final = 10.0
 """How long a name's addresses are taken for true."""
 
@@ -34,50 +43,80 @@ class Connections:
         self._tls: ssl.SSLContext | None = None
         self._idle: list[tuple[EngineConnection, float]] = []
         """With when they became idle, the latest last."""
+        self._ahead: list[tuple[EngineConnection, float]] = []
+        """With when they were made, the latest last; no request has used them."""
+        self._making: set[asyncio.Task[None]] = set()
+        self._needed_s: deque[float] = deque(maxlen=_MOST_AHEAD)
+        """When no connection was left that another request had used."""
         self._sweep: asyncio.TimerHandle | None = None
         self._addresses: list[_Address] = []
         self._resolved_s = 0.0
 
     def kept(self) -> EngineConnection | None:
-        """Return a connection that another request has used, if there is one."""
-        oldest_s = asyncio.get_running_loop().time() - _KEEP_S
-        while self._idle:
-            connection, since_s = self._idle.pop()
-            if connection.is_reusable and since_s > oldest_s:
-                return connection
-            connection.close()
-        return None
+        """Return a connection that another request has used, or one made ahead, if there is one."""
+        now_s = asyncio.get_running_loop().time()
+        found = _young(self._idle, now_s)
+        if found is None:
+            found = _young(self._ahead, now_s)
+            self._make_ahead(now_s)
+        return found
 
     def give_back(self, connection: EngineConnection) -> None:
         """Keep a connection whose answer was read to its end, or cut it."""
         if not connection.is_reusable:
             connection.close()
             return
-        loop = asyncio.get_running_loop()
-        self._idle.append((connection, loop.time()))
-        if self._sweep is None:
-            self._sweep = loop.call_later(_KEEP_S, self._close_old)
+        self._keep(connection, self._idle)
 
     def close(self) -> None:
         """Close what is kept; safe to call twice."""
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
-        for connection, _ in self._idle:
+        for task in self._making:
+            task.cancel()
+        for connection, _ in self._idle + self._ahead:
             connection.close()
         self._idle.clear()
+        self._ahead.clear()
+
+    def _keep(
+        self, connection: EngineConnection, among: list[tuple[EngineConnection, float]]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        among.append((connection, loop.time()))
+        if self._sweep is None:
+            self._sweep = loop.call_later(_KEEP_S, self._close_old)
 
     def _close_old(self) -> None:
         loop = asyncio.get_running_loop()
         self._sweep = None
         oldest_s = loop.time() - _KEEP_S
-        young = [kept for kept in self._idle if kept[1] > oldest_s and kept[0].is_reusable]
-        for connection, since_s in self._idle:
-            if (connection, since_s) not in young:
-                connection.close()
-        self._idle = young
-        if young:
-            self._sweep = loop.call_at(young[0][1] + _KEEP_S, self._close_old)
+        for among in (self._idle, self._ahead):
+            young = [kept for kept in among if kept[1] > oldest_s and kept[0].is_reusable]
+            for kept in among:
+                if kept not in young:
+                    kept[0].close()
+            among[:] = young
+        left = self._idle[:1] + self._ahead[:1]
+        if left:
+            self._sweep = loop.call_at(
+                min(since_s for _, since_s in left) + _KEEP_S, self._close_old
+            )
+
+    def _make_ahead(self, now_s: float) -> None:
+        """Have as many at hand as were needed just now, besides the one that is now."""
+        just_now = sum(1 for needed_s in self._needed_s if needed_s > now_s - _JUST_NOW_S)
+        self._needed_s.append(now_s)
+        for _ in range(just_now - len(self._ahead) - len(self._making)):
+            task = asyncio.create_task(self._make_one())
+            self._making.add(task)
+            task.add_done_callback(self._making.discard)
+
+    async def _make_one(self) -> None:
+        await asyncio.sleep(_BEHIND_S)
+        with suppress(GenerationError):  # the next request comes to know
+            self._keep(await self.made(), self._ahead)
 
     async def made(self) -> EngineConnection:
         """Return a new connection; raises `GenerationError` where there is none to be had."""
@@ -131,3 +170,13 @@ class Connections:
     def _failure(self, error_type: str, words: str, exc: Exception) -> GenerationError:
         said = " ".join(str(exc).split()) or type(exc).__name__
         return GenerationError(error_type, f"{self._url}: {words} ({said})")
+
+
+def _young(among: list[tuple[EngineConnection, float]], now_s: float) -> EngineConnection | None:
+    """Take the latest that can be used, and close those that cannot."""
+    while among:
+        connection, since_s = among.pop()
+        if connection.is_reusable and since_s > now_s - _KEEP_S:
+            return connection
+        connection.close()
+    return None

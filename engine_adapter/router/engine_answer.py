@@ -32,12 +32,25 @@ class Answer:
         self._since_s = 0.0
         """Since when the next piece is waited for, by `time.perf_counter`."""
 
-    async def begin(self, parts: Sequence[bytes], *, bodyless: bool) -> None:
-        """Send a request and wait for the answer's head; raises `GenerationError`."""
+    def send_at_once(self, parts: Sequence[bytes], *, bodyless: bool) -> bool:
+        """Send a request over a connection that is there; say whether there was one."""
+        self._connection = self._connections.kept()
+        if self._connection is None:
+            return False
+        self._connection.send(*parts, bodyless=bodyless)
+        self._set_timer()
+        return True
+
+    async def send(self, parts: Sequence[bytes], *, bodyless: bool) -> None:
+        """Send a request over a new connection; raises `GenerationError`."""
+        self._connection = await self._deadlines.within(self._connections.made())
+        self._connection.send(*parts, bodyless=bodyless)
+        self._set_timer()
+
+    async def begin(self) -> None:
+        """Wait for the head of what was sent; raises `GenerationError`."""
+        connection = self._open()
         try:
-            connection = await self._connect()
-            connection.send(*parts, bodyless=bodyless)
-            self._set_timer()
             while connection.status is None:
                 await self._wait(connection)
         except BaseException:  # a cancellation, above all: the engine's work is to end
@@ -47,13 +60,6 @@ class Answer:
         self.headers = connection.headers
         content_type = self.headers.get("Content-Type", "")
         self.is_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
-
-    async def _connect(self) -> EngineConnection:
-        fresh = self.retries > 0
-        self._connection = self._connections.kept() if not fresh else None
-        if self._connection is None:
-            self._connection = await self._deadlines.within(self._connections.made())
-        return self._connection
 
     @property
     def is_read(self) -> bool:
@@ -69,17 +75,28 @@ class Answer:
         self._has_begun()
         return connection.taken()
 
-    async def hand_on(self, take: Take, may_go_on: Callable[[], Awaitable[None]]) -> bytes:
+    async def hand_on(
+        self, first: Take, take: Take, may_go_on: Callable[[], Awaitable[None]]
+    ) -> bytes:
         """Hand on each piece in the call that reads it, and return what came with the end.
 
-        Where `take` says so, the engine has to wait until `may_go_on` returns. Raises
-        `GenerationError` once all that came before a failure was handed on.
+        The first one goes to `first`, the others go to `take`. Where these say so, the engine has
+        to wait until `may_go_on` returns. Raises `GenerationError` once all that came before a
+        failure was handed on.
         """
         connection = self._open()
-        connection.take = take
+
+        def begin(data: bytes, at_s: float) -> bool:
+            connection.take = take
+            self._has_begun()
+            return first(data, at_s)
+
+        connection.take = begin
         try:
             while not connection.ended:
-                if connection.pieces and not take(connection.taken(), connection.heard_s):
+                if connection.pieces and not connection.take(
+                    connection.taken(), connection.heard_s
+                ):
                     connection.pause()
                 if connection.paused:
                     await may_go_on()
@@ -123,6 +140,8 @@ class Answer:
             if self._timer is not None:  # it is for the first piece, which may be given longer
                 self._timer.cancel()
                 self._timer = None
+                if self._waiting:
+                    self._set_timer()
 
     def _set_timer(self) -> None:
         self._timer = self._loop.call_later(max(self._left_s(), _SOON_S), self._look)

@@ -17,7 +17,7 @@ from engine_adapter.transport.failures import CONNECTION_RESET
 
 Take = Callable[[bytes, float], bool]
 """Takes a piece, with the reading of `time.perf_counter` at which it came; says whether more may
-come now."""
+come now. Raises `GenerationError` where the answer is of no use: it then ends with that."""
 
 _HELD_BYTES: Final = 1 << 17
 """Of a body that nobody takes yet; beyond it, the engine has to wait."""
@@ -47,6 +47,7 @@ class EngineConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._reset(bodyless=False)
         self.ended = True
+        self._keeps_alive = True  # nothing was asked of it yet
 
     def _reset(self, *, bodyless: bool) -> None:
         self._bodyless = bodyless
@@ -148,6 +149,8 @@ class EngineConnection(asyncio.Protocol):
         if self.ended:  # nobody asked for it
             self.close()
             return
+        if self.failure is not None:
+            return
         self.heard_s = time.perf_counter()
         try:
             self._parser.feed_data(data)
@@ -167,7 +170,12 @@ class EngineConnection(asyncio.Protocol):
             return
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
-        if not self.take(piece, self.heard_s):
+        try:
+            may_go_on = self.take(piece, self.heard_s)
+        except GenerationError as exc:
+            self.fail(exc)
+            may_go_on = False
+        if not may_go_on:
             self.pause()
             self._wake()
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from aiohttp import web
-
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
 from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.attempt import Attempt
+from engine_adapter.router.client_answer import ClientAnswer
+from engine_adapter.router.client_connection import Rest
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
 from engine_adapter.router.export_queue import ExportQueue
@@ -50,38 +50,62 @@ class Generations:
         self.mirrors = Mirrors(settings.limits.mirrors, counts)
         self.afterwards = Afterwards()
 
-    async def answer(
-        self,
-        request: web.BaseRequest,
-        outgoing: Outgoing,
-        around: Circumstances,
-        concurrency: int,
-    ) -> web.StreamResponse:
-        """Answer by the arm that was decided on, or by the baseline where that one fails."""
+    def begin(
+        self, client: ClientAnswer, outgoing: Outgoing, around: Circumstances, concurrency: int
+    ) -> Rest:
+        """Ask the arm that was decided on; return what answers by it, or else by the baseline.
+
+        Raises `RefusedRequestError`, as does what is returned.
+        """
         make = partial(self._attempt, concurrency, outgoing)
         if around.decision.mirrored and around.decision.arm is Arm.BASELINE:
             around = self._mirrored(make, around)
         if around.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
-            candidate = await self._candidate(make, around)
-            if candidate is not None and candidate.failure is None:
-                return await relay(candidate, request, self.afterwards)
+            if self._arms[Arm.CANDIDATE].breaker.allows():
+                candidate = make(replace(around, arm=Arm.CANDIDATE))
+                candidate.begin()
+                return self._by_candidate(candidate, client, make, around)
+            around = self._fallen_back(around, None)
+        return self._by_baseline(self._baseline(make, around), client)
+
+    async def _by_candidate(
+        self,
+        candidate: Attempt,
+        client: ClientAnswer,
+        make: "partial[Attempt]",
+        around: Circumstances,
+    ) -> None:
+        if not await self._answered(candidate, client):
             around = self._fallen_back(around, candidate)
+            await self._by_baseline(self._baseline(make, around), client)
+
+    async def _by_baseline(self, attempt: Attempt, client: ClientAnswer) -> None:
+        if not await self._answered(attempt, client):
+            client.whole(*upstream_failure(attempt.failure or CLIENT_LEFT))
+
+    async def _answered(self, attempt: Attempt, client: ClientAnswer) -> bool:
+        """Answer by an attempt that has begun; say whether it could."""
+        try:
+            await attempt.open()
+            is_refused = attempt.around.arm is Arm.CANDIDATE and attempt.failure is not None
+            if not is_refused:
+                await relay(attempt, client, self.afterwards)
+                return True
+        except GenerationError:
+            pass
+        except (
+            ConnectionError,
+            asyncio.CancelledError,
+        ):  # cutting its answer ends an engine's work
+            attempt.finish(CLIENT_LEFT)
+            raise
+        attempt.finish()
+        return False
+
+    def _baseline(self, make: "partial[Attempt]", around: Circumstances) -> Attempt:
         self._require_baseline()
         attempt = make(around)
-        await _open(attempt)
-        if attempt.has_answer:
-            return await relay(attempt, request, self.afterwards)
-        attempt.finish()
-        return upstream_failure(attempt.failure or CLIENT_LEFT)
-
-    async def _candidate(self, make: "partial[Attempt]", around: Circumstances) -> Attempt | None:
-        """Return the candidate's attempt, opened or failed; `None` where it is left alone."""
-        if not self._arms[Arm.CANDIDATE].breaker.allows():
-            return None
-        attempt = make(replace(around, arm=Arm.CANDIDATE))
-        await _open(attempt)
-        if attempt.failure is not None:
-            attempt.finish()
+        attempt.begin()
         return attempt
 
     def _fallen_back(self, around: Circumstances, tried: Attempt | None) -> Circumstances:
@@ -149,14 +173,3 @@ class Generations:
         if self._settings.record_content:
             generation = with_content(generation, around.document, answer)
         self._queue.offer(export_request(generation, around.place, around.linked))
-
-
-async def _open(attempt: Attempt) -> None:
-    """Open the attempt; what fails stands in its `failure`."""
-    try:
-        await attempt.open()
-    except GenerationError:
-        return
-    except asyncio.CancelledError:
-        attempt.finish(CLIENT_LEFT)
-        raise

@@ -8,8 +8,6 @@ those that belong to one connection.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from multidict import CIMultiDict
-
 Header = tuple[bytes, bytes]
 """A header's name and value, as they stand on the wire."""
 
@@ -72,13 +70,11 @@ class RequestHeaders:
         return kept
 
 
-def of_answer(headers: Mapping[str, str]) -> CIMultiDict[str]:
+def of_answer(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return those headers of an answer that pass."""
     named = headers.get("Connection")
     dropped = _OF_ONE_CONNECTION | _connection_options(named) if named else _OF_ONE_CONNECTION
-    return CIMultiDict(
-        (name, value) for name, value in headers.items() if name.lower() not in dropped
-    )
+    return [(name, value) for name, value in headers.items() if name.lower() not in dropped]
 
 
 def _connection_options(named: str) -> frozenset[str]:

@@ -1,17 +1,18 @@
 """What happens to one request at the door: who sends it, what it is, and who is to answer it."""
 
-import asyncio
+import json
 import re
 import time
 from collections.abc import Mapping
 from typing import Final
 
-from aiohttp import web
-
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
 from engine_adapter.router.asking import document_of
+from engine_adapter.router.client_answer import ClientAnswer
+from engine_adapter.router.client_connection import Rest
 from engine_adapter.router.client_keys import ClientKeys
+from engine_adapter.router.client_request import ClientRequest
 from engine_adapter.router.counts import Counts, Gauges, exposition
 from engine_adapter.router.decision import Control
 from engine_adapter.router.export_queue import ExportQueue
@@ -19,18 +20,18 @@ from engine_adapter.router.facts import facts_of
 from engine_adapter.router.generation_spans import GENERATION_PATHS, Circumstances
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.headers import RequestHeaders
-from engine_adapter.router.relay import cut, pass_through
-from engine_adapter.router.replies import refusal, upstream_failure
+from engine_adapter.router.relay import pass_through
+from engine_adapter.router.replies import of_text, refusal, upstream_failure
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
-from engine_adapter.router.upstream import Outgoing, UpstreamClient
+from engine_adapter.router.upstream import Outgoing, Sending, UpstreamClient
 
 BASE: Final = "/v1"
 _PATH: Final = re.compile(r"/v1(?:/[A-Za-z0-9._~:@!$&'()*+,;=%-]+)+")
 _UNCLEAR: Final = re.compile(r"/\.{1,2}(?:/|$)|%2e|%2f|%5c|%00", re.IGNORECASE)
 """Paths that two servers could read differently."""
-_BODY_S: Final = 60.0
-"""How long a client may take to send its request's body."""
+_OWN_PATHS: Final = frozenset(("/metrics", "/router/state"))
+_METRICS_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
 
 
 class Proxy:
@@ -51,15 +52,6 @@ class Proxy:
         }
         self._generations = Generations(settings, control, self._arms, queue, counts)
         self._in_flight = 0
-        self._bodies: set[asyncio.Timeout] = set()
-        self._stopping = False
-
-    def stop_taking(self) -> None:
-        """Refuse the requests that are not whole yet: a server that stops reads no more of them."""
-        self._stopping = True
-        now_s = asyncio.get_running_loop().time()
-        for reading in self._bodies:
-            reading.reschedule(now_s)
 
     async def close(self) -> None:
         """Cut the mirrored requests and close the connections."""
@@ -68,100 +60,94 @@ class Proxy:
         for upstream in self._arms.values():
             await upstream.close()
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+    def enter(self, request: ClientRequest) -> None:
+        """Let a request in, before its body is read; raises `RefusedRequestError`."""
+        if request.path != "/healthz":
+            self._keys.admit(request.headers)
+            if request.path not in _OWN_PATHS:
+                self._require_passable(request)
         self._in_flight += 1
-        try:
-            response = await self._answer(request)
-        except RefusedRequestError as exc:
-            self._counts.refusals[exc.code] += 1
-            return refusal(exc)
-        finally:
-            self._in_flight -= 1
-        self._counts.responses[str(response.status)] += 1
-        return response
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    def leave(self, answer: ClientAnswer | None) -> None:
+        """Take note that a request that was let in is done with."""
+        self._in_flight -= 1
+        if answer is not None and answer.status is not None and not answer.is_refusal:
+            self._counts.responses[str(answer.status)] += 1
+
+    def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
+        """Answer a request that is not passed on."""
+        self._counts.refusals[refused.code] += 1
+        answer.is_refusal = True
+        answer.whole(*refusal(refused))
+
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+        """Begin to answer a request; return what is to be waited for, if anything is."""
         if request.path == "/healthz":
-            return web.Response(text="ok")
-        self._keys.admit(request.headers)
-        if request.path == "/metrics":
-            return _metrics(self._counts, self._gauges())
-        if request.path == "/router/state":
-            return web.json_response(self._state())
-        outgoing = await self._outgoing(request)
-        path = request.rel_url.raw_path.removeprefix(BASE)
-        if request.method == "POST" and path in GENERATION_PATHS:
-            document = document_of(outgoing.body)
-            if document is not None:
-                facts = facts_of(path, document, request.headers, self._in_flight - 1)
-                decision = self._control.decide(facts)
-                around = Circumstances(
-                    path=path,
-                    document=document,
-                    decision=decision,
-                    arm=Arm.BASELINE,
-                    place=TraceContext.continued(request.headers),
-                )
-                return await self._generations.answer(request, outgoing, around, self._in_flight)
-        return await self._other(request, outgoing)
+            answer.whole(*of_text(b"ok", "text/plain; charset=utf-8"))
+        elif request.path == "/metrics":
+            answer.whole(*of_text(exposition(self._counts, self._gauges()), _METRICS_TYPE))
+        elif request.path == "/router/state":
+            answer.whole(*of_text(json.dumps(self._state()).encode(), "application/json"))
+        else:
+            return self._passed(request, answer)
+        return None
 
-    async def _outgoing(self, request: web.BaseRequest) -> Outgoing:
-        """Read the request whole; raises `RefusedRequestError`."""
-        raw_path = request.rel_url.raw_path
-        if _PATH.fullmatch(raw_path) is None or _UNCLEAR.search(raw_path) is not None:
+    def _require_passable(self, request: ClientRequest) -> None:
+        path = request.path
+        if (
+            _PATH.fullmatch(path) is None
+            or _UNCLEAR.search(path) is not None
+            or "#" in request.query
+        ):
             raise RefusedRequestError(404, "unknown_url", "no such route; those of /v1 are passed")
-        if self._in_flight > self._settings.limits.in_flight:
+        if self._in_flight >= self._settings.limits.in_flight:
             raise RefusedRequestError(
                 503, "router_full", "too many requests are in flight", retry_after_s=1
             )
-        query = request.rel_url.raw_query_string
-        return Outgoing(
+
+    def _passed(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+        outgoing = Outgoing(
             method=request.method,
-            target=raw_path.removeprefix(BASE) + (f"?{query}" if query else ""),
+            target=request.target.removeprefix(BASE),
             headers=self._headers.passed(request.raw_headers),
-            body=await self._body(request),
+            body=request.body(),
         )
-
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        if request.content.is_eof() and not self._stopping:  # it came with its head
-            return await self._read(request)
-        reading = asyncio.timeout(0 if self._stopping else _BODY_S)
-        self._bodies.add(reading)
+        path = request.path.removeprefix(BASE)
+        document = None
+        if request.method == "POST" and path in GENERATION_PATHS:
+            document = document_of(outgoing.body)
+        if document is None:
+            return self._other(self._arms[Arm.BASELINE].begin(outgoing), answer)
+        around = Circumstances(
+            path=path,
+            document=document,
+            decision=self._control.decide(
+                facts_of(path, document, request.headers, self._in_flight - 1)
+            ),
+            arm=Arm.BASELINE,
+            place=TraceContext.continued(request.headers),
+        )
         try:
-            async with reading:
-                return await self._read(request)
-        except TimeoutError:
-            if self._stopping:
-                raise RefusedRequestError(
-                    503, "router_stopping", "the router is stopping", retry_after_s=1
-                ) from None
-            raise RefusedRequestError(
-                408, "request_timeout", f"the request's body did not come within {_BODY_S:g} s"
-            ) from None
-        finally:
-            self._bodies.discard(reading)
+            rest = self._generations.begin(answer, outgoing, around, self._in_flight)
+        except RefusedRequestError as refused:
+            self.refuse(refused, answer)
+            return None
+        return self._refusing(rest, answer)
 
-    async def _read(self, request: web.BaseRequest) -> bytes:
+    async def _refusing(self, rest: Rest, answer: ClientAnswer) -> None:
         try:
-            return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            most = self._settings.limits.body_bytes
-            raise RefusedRequestError(
-                413, "request_too_large", f"the request's body has more than {most} bytes"
-            ) from None
+            await rest
+        except RefusedRequestError as refused:
+            self.refuse(refused, answer)
 
-    async def _other(self, request: web.BaseRequest, outgoing: Outgoing) -> web.StreamResponse:
+    async def _other(self, sending: Sending, client: ClientAnswer) -> None:
         """Pass a request that no rollout is about to the baseline."""
         try:
-            answer = await self._arms[Arm.BASELINE].send(outgoing)
+            answer = await sending.answer()
         except GenerationError as exc:
-            return upstream_failure(exc)
-        try:
-            return await pass_through(answer, request)
-        except GenerationError:
-            cut(request)
-            raise
+            client.whole(*upstream_failure(exc))
+            return
+        await pass_through(answer, client)
 
     def _state(self) -> Mapping[str, object]:
         """Return what is so now; `draftgate drill` reads when the candidate was last asked."""
@@ -193,10 +179,3 @@ class Proxy:
             baseline_breaker_open=self._arms[Arm.BASELINE].breaker.is_open,
             candidate_breaker_open=self._arms[Arm.CANDIDATE].breaker.is_open,
         )
-
-
-def _metrics(counts: Counts, gauges: Gauges) -> web.Response:
-    return web.Response(
-        body=exposition(counts, gauges),
-        headers={"Content-Type": "text/plain; version=1.0.0; charset=utf-8"},
-    )

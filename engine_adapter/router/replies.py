@@ -3,9 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Final
-
-from aiohttp import web
+from typing import Final, NamedTuple
 
 from engine_adapter.errors import GenerationError, RefusedRequestError
 
@@ -18,7 +16,20 @@ _KINDS: Final = {
 _TIMEOUTS: Final = frozenset(("connect_timeout", "first_byte_timeout", "total_timeout"))
 
 
-def refusal(refused: RefusedRequestError) -> web.Response:
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def of_text(text: bytes, content_type: str) -> Reply:
+    """Return an answer that all is well."""
+    return Reply(200, (("Content-Type", content_type),), text)
+
+
+def refusal(refused: RefusedRequestError) -> Reply:
     """Return the answer to a request that is not passed on."""
     headers = {}
     if refused.retry_after_s is not None:
@@ -28,19 +39,15 @@ def refusal(refused: RefusedRequestError) -> web.Response:
     return _error(refused.status, refused.code, str(refused), headers)
 
 
-def upstream_failure(failure: GenerationError) -> web.Response:
+def upstream_failure(failure: GenerationError) -> Reply:
     """Return the answer where no engine gave one; it says nothing of where the engine stands."""
     status = 504 if failure.error_type in _TIMEOUTS else 502
     words = failure.error_type.replace("_", " ")
     return _error(status, failure.error_type, f"no answer from the model's server: {words}", {})
 
 
-def _error(status: int, code: str, message: str, headers: Mapping[str, str]) -> web.Response:
+def _error(status: int, code: str, message: str, headers: Mapping[str, str]) -> Reply:
     kind = _KINDS.get(status, "server_error")
     body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    return web.Response(
-        status=status,
-        body=json.dumps(body).encode(),
-        content_type="application/json",
-        headers=headers,
-    )
+    named = (("Content-Type", "application/json"), *headers.items())
+    return Reply(status, named, json.dumps(body).encode())

@@ -54,34 +54,19 @@ class UpstreamClient:
         self._connections = Connections(url.with_user(None), settings.timeouts.connect_s)
         self._own_headers, self._has_key = _own_headers(url, settings.api_key)
 
-    async def send(self, outgoing: Outgoing) -> Answer:
-        """Return the answer once its head is there; raises `GenerationError`.
-
-        A request whose connection is cut before anything came back is sent once more, over a
-        connection of its own: it met one that the engine was just closing, or an engine that was
-        just restarted.
-        """
-        parts = self._parts(outgoing)
-        deadlines = Deadlines(self.settings.url, self.settings.timeouts)
-        answer = Answer(self._connections, deadlines)
-        try:
-            await self._begin(answer, outgoing, parts)
-        except GenerationError as exc:
-            if exc.error_type != CONNECTION_RESET:
-                raise
-            answer = Answer(self._connections, deadlines, retries=1)
-            await self._begin(answer, outgoing, parts)
-        return answer
+    def begin(self, outgoing: Outgoing) -> "Sending":
+        """Send a request, at once where a connection is there."""
+        return Sending(self, self._connections, self._parts(outgoing), outgoing.method == "HEAD")
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
         self._connections.close()
         await asyncio.sleep(0)  # the loop closes their sockets in its next round
 
-    async def _begin(self, answer: Answer, outgoing: Outgoing, parts: Sequence[bytes]) -> None:
+    def note_begun(self) -> None:
+        """Count a request."""
         self.begun += 1
         self.last_begun_unix_ns = time.time_ns()
-        await answer.begin(parts, bodyless=outgoing.method == "HEAD")
 
     def _parts(self, outgoing: Outgoing) -> Sequence[bytes]:
         """Return the request as it stands on the wire: in one piece, unless it is large."""
@@ -100,6 +85,47 @@ class UpstreamClient:
             return (b"".join(lines), body)
         lines.append(body)
         return (b"".join(lines),)
+
+
+class Sending:
+    """A request on its way, or about to be; `answer` is to be awaited, whatever happens."""
+
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        connections: Connections,
+        parts: Sequence[bytes],
+        bodyless: bool,  # noqa: FBT001  # as HTTP has it
+    ) -> None:
+        self._upstream = upstream
+        self._connections = connections
+        self._parts = parts
+        self._bodyless = bodyless
+        settings = upstream.settings
+        self._deadlines = Deadlines(settings.url, settings.timeouts)
+        self._answer = Answer(connections, self._deadlines)
+        upstream.note_begun()
+        self._is_sent = self._answer.send_at_once(parts, bodyless=bodyless)
+
+    async def answer(self) -> Answer:
+        """Return the answer once its head is there; raises `GenerationError`.
+
+        A request whose connection is cut before anything came back is sent once more, over a
+        connection of its own: it met one that the engine was just closing, or an engine that was
+        just restarted.
+        """
+        try:
+            if not self._is_sent:
+                await self._answer.send(self._parts, bodyless=self._bodyless)
+            await self._answer.begin()
+        except GenerationError as exc:
+            if exc.error_type != CONNECTION_RESET:
+                raise
+            self._answer = Answer(self._connections, self._deadlines, retries=1)
+            self._upstream.note_begun()
+            await self._answer.send(self._parts, bodyless=self._bodyless)
+            await self._answer.begin()
+        return self._answer
 
 
 def _own_headers(url: URL, key: str | None) -> tuple[bytes, bool]:

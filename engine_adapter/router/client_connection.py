@@ -1,0 +1,450 @@
+"""One client's connection: requests are read from it whole, and answered in turn.
+
+What of an answer needs no waiting is done in the call that reads the request's last byte: a task's
+start would come behind whatever else the loop has to do.
+"""
+
+import asyncio
+import logging
+import re
+import socket
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple, Protocol
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from engine_adapter.errors import RefusedRequestError
+from engine_adapter.router.client_answer import ClientAnswer
+from engine_adapter.router.client_request import ClientRequest
+from engine_adapter.router.headers import Header
+
+_HEAD_BYTES: Final = 1 << 16
+"""Of a head, or of frames and trailers in a row: what is no body."""
+_ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
+"""Headers that two servers could take different ones of."""
+_ORIGIN: Final = re.compile(r"^https?://[^/?#]*", re.IGNORECASE)
+"""What a target begins with where a client takes this server for its proxy."""
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LINGER_S: Final = 10.0
+"""How long a request that was refused may go on, so that its client comes to read why."""
+
+Rest = Coroutine[Any, Any, None]
+
+
+class _Asked(NamedTuple):
+    """What is to be answered."""
+
+    request: ClientRequest
+    refused: RefusedRequestError | None
+    """Why it is not let in."""
+
+
+class Door(Protocol):
+    """Whom requests are brought to; all but what `begin` returns is done at once."""
+
+    def enter(self, request: ClientRequest) -> None:
+        """Let a request in by its head; raises `RefusedRequestError`."""
+
+    def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
+        """Answer a request that is not let in, or that cannot be read."""
+
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+        """Begin to answer a whole request; return what is to be waited for, if anything is."""
+
+    def leave(self, answer: ClientAnswer | None) -> None:
+        """Take note that a request that was let in is done with; `None`: it was never whole."""
+
+
+class ClientConnection(asyncio.Protocol):
+    """Reads requests, and has them answered one by one.
+
+    `httptools` finds its callbacks, `on_…`, by their names, and takes what they raise for bytes
+    that cannot be read.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        body_bytes: int,
+        connections: "set[ClientConnection]",
+        logger: logging.Logger,
+    ) -> None:
+        """Be among the `connections` until `closed`."""
+        self._door = door
+        self._most_bytes = body_bytes
+        self._connections = connections
+        self._logger = logger
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        """Done once the client has gone and nothing is done for it any more."""
+        self._transport: asyncio.Transport | None = None
+        self._parser = HttpRequestParser(self)
+        self._target = b""
+        self._headers: list[Header] = []
+        self._reading: ClientRequest | None = None
+        """Whose head is there."""
+        self._refused: RefusedRequestError | None = None
+        """Why it is not let in."""
+        self._in_message = False
+        self._body_bytes = 0
+        self._silent_bytes = 0
+        self._whole: deque[_Asked] = deque()
+        """To be answered, one behind the other."""
+        self._is_deaf = False
+        """Whether what still comes is thrown away."""
+        self._answer: ClientAnswer | None = None
+        """On its way."""
+        self._task: asyncio.Task[None] | None = None
+        self._paused = False
+        self._drain: asyncio.Future[None] | None = None
+        self._is_full = False
+        self._stopping = False
+        self.since_s = 0.0
+        """When it last fell idle, or a request last began to come, by the loop's clock."""
+
+    # What the listener does
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is on its way, in or out."""
+        return self._answer is None and not self._in_message and not self._whole
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is closed but for what its client has not taken."""
+        return self._transport is not None and self._transport.is_closing()
+
+    @property
+    def waits_for_request(self) -> bool:
+        """Whether a request has begun to come, while none is being answered."""
+        return self._in_message and self._answer is None
+
+    def refuse_unfinished(self, why: RefusedRequestError) -> None:
+        """Answer the request that is not whole yet, and close the connection behind it."""
+        if self._in_message and not self._is_deaf:
+            self._refuse_rest(why)
+            self._next()
+
+    def stop(self, why: RefusedRequestError) -> None:
+        """Take no more requests: close now, or behind the answer that is on its way."""
+        self._stopping = True
+        self.refuse_unfinished(why)
+        if self.is_idle:
+            self.cut()
+        elif self._answer is not None:
+            self._answer.keeps_alive = False
+
+    def abort(self) -> None:
+        """Close at once, and end what is on its way."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What an answer does
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be written."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def write(self, data: bytes) -> None:
+        """Send; what the socket does not take waits."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def takes_more(self) -> bool:
+        """Say whether the client is there and little waits for it."""
+        return self._transport is not None and not (self._is_full or self._transport.is_closing())
+
+    async def drained(self) -> None:
+        """Wait until little waits; raises `ConnectionResetError` where the client has gone."""
+        if self._transport is None:
+            raise ConnectionResetError("the client went away")
+        if not self._is_full:
+            return
+        if self._drain is None:
+            self._drain = self._loop.create_future()
+        await self._drain
+
+    def cut(self) -> None:
+        """Close the connection, once what was written is sent."""
+        self._is_deaf = True
+        if self._transport is not None:
+            self._transport.close()
+
+    # asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection."""
+        self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.since_s = self._loop.time()
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's
+        """End what is on its way: nobody waits for it."""
+        self._transport = None
+        self._end_waiting()
+        self._turn_away()
+        for asked in self._whole:
+            if asked.refused is None:
+                self._door.leave(None)
+        self._whole.clear()
+        if self._task is not None:  # behind its first step: what was begun before it is its to end
+            self._loop.call_soon(self._task.cancel)
+        else:
+            self._close()
+
+    def pause_writing(self) -> None:
+        """Take note that much waits to be sent."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Take note that little does."""
+        self._is_full = False
+        self._end_waiting()
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, and begin to answer the first."""
+        if self._is_deaf:
+            return
+        self._silent_bytes += len(data)
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self._refuse_rest(_unreadable("the request cannot be read"))
+        if self._refused is not None and self._in_message:
+            self._refuse_rest(self._refused)
+        elif self._silent_bytes > _HEAD_BYTES and self._in_message:
+            self._refuse_rest(_unreadable(f"the head has more than {_HEAD_BYTES} bytes"))
+        if self._answer is None:
+            self._next()
+        elif self._whole and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    # httptools' callbacks
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._in_message = not self._is_deaf
+        self._target = b""
+        self._headers = []
+        self._body_bytes = 0
+        self.since_s = self._loop.time()
+
+    def on_url(self, part: bytes) -> None:
+        """Take the target, or a part of it."""
+        self._target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head; a trailer's is left."""
+        if self._reading is None:
+            self._headers.append((name, value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Let the request in, or not."""
+        if self._is_deaf:
+            return
+        version = self._parser.get_http_version()
+        target = self._target.decode("utf-8", "surrogateescape")
+        request = self._reading = ClientRequest(
+            method=self._parser.get_method().decode("ascii"),
+            target=target if target.startswith("/") else _ORIGIN.sub("", target, count=1),
+            is_http_1_1=version == "1.1",
+            keeps_alive=self._parser.should_keep_alive(),
+            raw_headers=self._headers,
+        )
+        self._refused = _unclear(request, version, offers_upgrade=self._parser.should_upgrade())
+        if self._refused is not None:
+            request.keeps_alive = False
+            return
+        try:
+            self._door.enter(request)
+        except RefusedRequestError as refused:
+            self._refused = refused
+            return
+        expected = request.headers.get("expect")
+        if expected is not None and expected.lower() == "100-continue":
+            self._let_continue(request)
+
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._silent_bytes = 0
+        self._body_bytes += len(data)
+        if self._refused is not None or self._reading is None:
+            return
+        self._reading.pieces.append(data)
+        if self._body_bytes > self._most_bytes:
+            self._reading.pieces.clear()
+            self._door.leave(None)
+            self._refused = RefusedRequestError(
+                413,
+                "request_too_large",
+                f"the request's body has more than {self._most_bytes} bytes",
+            )
+
+    def on_message_complete(self) -> None:
+        """Queue the request, or why it is not let in."""
+        self._in_message = False
+        self._silent_bytes = 0
+        request, self._reading = self._reading, None
+        if request is not None:
+            self._whole.append(_Asked(request, self._refused))
+            self._refused = None
+            self._is_deaf = not request.keeps_alive
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:  # which need not be taken up
+            self._parser = HttpRequestParser(self)
+            if rest := data[upgrade.args[0] :]:
+                self._feed(rest)
+
+    def _let_continue(self, request: ClientRequest) -> None:
+        if request.is_http_1_1 and self._answer is None and not self._whole:
+            self.write(_CONTINUE)
+
+    def _turn_away(self) -> None:
+        """Read no more, and forget the request that is not whole."""
+        self._is_deaf = True
+        if self._reading is not None and self._refused is None:
+            self._door.leave(None)
+        self._reading = None
+
+    def _refuse_rest(self, why: RefusedRequestError) -> None:
+        """Answer the requests that are whole, then say why there will be no more, and close."""
+        if not self._is_deaf:
+            request = self._reading or _NOTHING
+            self._turn_away()
+            request.keeps_alive = False
+            self._whole.append(_Asked(request, why))
+
+    # Answers
+
+    def _next(self) -> None:
+        """Begin to answer the next request, and go on while answers come at once."""
+        while self._whole and self._answer is None and self.is_open:
+            request, refused = self._whole.popleft()
+            answer = ClientAnswer(
+                self,
+                is_http_1_1=request.is_http_1_1,
+                bodyless=request.method == "HEAD",
+                keeps_alive=request.keeps_alive and not self._stopping,
+            )
+            if refused is not None:
+                self._door.refuse(refused, answer)
+                self._close_behind(answer)
+            else:
+                self._answer = answer
+                self._begin(request, answer)
+        if self._paused and not self._whole and self.is_open and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _begin(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        try:
+            rest = self._door.begin(request, answer)
+        except Exception:
+            self._fault(answer)
+            rest = None
+        if rest is None:
+            self._finish(answer)
+        else:
+            self._task = self._loop.create_task(self._answered(rest, answer))
+
+    async def _answered(self, rest: Rest, answer: ClientAnswer) -> None:
+        try:
+            await rest
+        except ConnectionError:
+            self.cut()
+        except Exception:
+            self._fault(answer)
+        finally:
+            self._task = None
+            self._finish(answer)
+        self._next()
+
+    def _fault(self, answer: ClientAnswer) -> None:
+        """Log a failure of the router's own, and say that there was one, or break off."""
+        self._logger.exception("a request could not be answered")
+        if answer.is_unsent:
+            self._door.refuse(_FAULT, answer)
+        else:
+            self.cut()
+
+    def _finish(self, answer: ClientAnswer) -> None:
+        """Let go of an answer, whole or not."""
+        self._answer = None
+        self._door.leave(answer)
+        self.since_s = self._loop.time()
+        self._close_behind(answer)
+        if self._transport is None:
+            self._close()
+
+    def _close_behind(self, answer: ClientAnswer) -> None:
+        """Close the connection behind an answer that is not whole, or is the last one."""
+        if answer.has_ended and answer.keeps_alive:
+            return
+        if answer.has_ended and self._in_message and self.is_open and self._transport is not None:
+            # Closed on a client that still sends, the connection would be reset before it is read.
+            self._transport.write_eof()
+            self._loop.call_later(_LINGER_S, self.cut)
+        else:
+            self.cut()
+
+    def _close(self) -> None:
+        self._connections.discard(self)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def _end_waiting(self) -> None:
+        drain, self._drain = self._drain, None
+        if drain is not None and not drain.done():
+            if self._transport is None:
+                drain.set_exception(ConnectionResetError("the client went away"))
+            else:
+                drain.set_result(None)
+
+
+_NOTHING: Final = ClientRequest(
+    method="", target="", is_http_1_1=True, keeps_alive=False, raw_headers=()
+)
+"""What is refused where no head could be read."""
+_FAULT: Final = RefusedRequestError(500, "internal_error", "the router failed")
+
+
+def _unclear(
+    request: ClientRequest, version: str, *, offers_upgrade: bool
+) -> RefusedRequestError | None:
+    """Return why two servers could read a request differently; `None` where they could not."""
+    headers = request.headers
+    coding = headers.get("transfer-encoding")
+    has_body = coding is not None or "content-length" in headers
+    if offers_upgrade and (has_body or request.method == "CONNECT"):  # is it a body, or behind it?
+        return _unreadable("a request that offers an upgrade has no body here")
+    if _says_twice(request):
+        return _unreadable("the request says twice to whom it goes, or how long it is")
+    if version not in ("1.0", "1.1"):
+        return _unreadable("the request is not of HTTP/1.1")
+    if "host" not in headers and request.is_http_1_1:
+        return _unreadable("the request has no Host")
+    if coding is not None and (coding.lower() != "chunked" or not request.is_http_1_1):
+        return _unreadable("the request's Transfer-Encoding is not `chunked`")
+    return None
+
+
+def _says_twice(request: ClientRequest) -> bool:
+    headers = request.headers
+    if "transfer-encoding" in headers and "content-length" in headers:
+        return True
+    if len(headers) == len(request.raw_headers):
+        return False
+    names = [name.lower() for name, _ in request.raw_headers]
+    return any(names.count(name) > 1 for name in _ONCE)
+
+
+def _unreadable(words: str) -> RefusedRequestError:
+    return RefusedRequestError(400, "bad_request", words)

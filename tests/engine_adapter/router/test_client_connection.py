@@ -1,0 +1,134 @@
+"""Any bytes in any pieces: who is let in leaves once, and what is unclear is the last."""
+
+import asyncio
+import logging
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine_adapter.errors import RefusedRequestError
+from engine_adapter.router.client_answer import ClientAnswer
+from engine_adapter.router.client_connection import ClientConnection, Rest
+from engine_adapter.router.client_request import ClientRequest
+
+BODY = b'{"stream":true}'
+FRAGMENTS = (
+    b"GET /now HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /refused HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    b"POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n" + BODY,
+    b"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n" + BODY,
+    b"POST /now HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n",
+    b"POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + b"x" * 200,
+    b"GET /now HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+    b"GET /now HTTP/1.0\r\n\r\n",
+    b"f\r\n" + BODY + b"\r\n",
+    b"0\r\n\r\n",
+    b"\r\n",
+    b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+    BODY,
+    b"\x00",
+)
+
+
+class Transport:
+    """Takes what is written, and closes as asyncio's do."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.closing = False
+
+    def get_extra_info(self, _name: str) -> Any:
+        return self
+
+    def setsockopt(self, *_: int) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def write(self, data: bytes) -> None:
+        assert not self.closing
+        self.written += data
+
+    def close(self) -> None:
+        self.closing = True
+
+    def write_eof(self) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Counting:
+    """A door that answers at once, later, or not at all, by the path."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.begun: list[bytes] = []
+
+    def enter(self, request: ClientRequest) -> None:
+        if request.path == "/refused":
+            raise RefusedRequestError(404, "unknown_url", "no such route")
+        self.inside += 1
+
+    def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
+        answer.whole(refused.status, (), b"refused")
+
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+        self.begun.append(request.body())
+        if request.path == "/now":
+            answer.whole(200, (), b"now")
+            return None
+        return self._later(answer)
+
+    async def _later(self, answer: ClientAnswer) -> None:
+        await asyncio.sleep(0)
+        answer.whole(200, (), b"later")
+
+    def leave(self, answer: ClientAnswer | None) -> None:
+        del answer
+        self.inside -= 1
+        assert self.inside >= 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(FRAGMENTS) | st.binary(max_size=20), max_size=8),
+    st.lists(st.integers(1, 120), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_who_is_let_in_leaves_once(fragments: list[bytes], sizes: list[int], patient: bool) -> None:
+    """However the connection ends; and nothing is written behind a connection that closes."""
+    asyncio.run(_play(b"".join(fragments), sizes, patient=patient))
+
+
+async def _play(data: bytes, sizes: list[int], *, patient: bool) -> None:
+    door, transport = Counting(), Transport()
+    connections: set[ClientConnection] = set()
+    connection = ClientConnection(door, 100, connections, logging.getLogger("test"))
+    connection.connection_made(transport)  # type: ignore[arg-type]  # enough of one
+    at = turn = 0
+    while at < len(data) and not transport.closing:
+        size = sizes[turn % len(sizes)]
+        connection.data_received(data[at : at + size])
+        at, turn = at + size, turn + 1
+        if patient:
+            await asyncio.sleep(0)
+    if patient:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert door.inside <= 1  # a request that is not whole
+    connection.connection_lost(None)
+    await asyncio.wait_for(connection.closed, 20)
+    assert door.inside == 0
+    assert connections == set()
+    assert all(body in (b"", BODY) or len(body) <= 100 for body in door.begun)
+    answers = transport.written.count(b"HTTP/1.1 ") - transport.written.count(b" 100 Continue")
+    assert answers >= len(door.begun) - (0 if patient else 1)
