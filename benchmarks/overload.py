@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.load.processes import Memory
+from benchmarks.load.processes import Memory, cpu_s
 from benchmarks.load.recovery import Probe
 from benchmarks.load.sender import PROTOBUF, Plan, connect, sender
 from benchmarks.load.spans import Body, Identity, Spans
@@ -49,6 +49,7 @@ class Offered:
     """Refusals that did not say when to come again."""
     unanswered: int = 0
     """Requests that ended without an answer: the connection failed or timed out."""
+    cpu_s: float = 0.0
     begun_s: float = 0.0
     answered_s: float = 0.0
     """When the last request was answered, some time after the last was begun."""
@@ -59,9 +60,15 @@ class Overload:
     """What the overload came to."""
 
     sustainable_requests_per_s: float
+    sustained_cpu_ms: float
+    """CPU of the collector for each request that it accepted before the overload."""
     offered_requests_per_s: float
     """Begun a second; fewer than wanted where every connection waits for an answer."""
     accepted_requests_per_s: float
+    accepted_cpu_ms: float
+    """CPU of the collector for each request that it accepted, its refusals included."""
+    senders_cpu_s: float
+    """CPU of those who offered, on the same machine."""
     statuses: dict[int, int]
     refused_without_retry_after: int
     unanswered: int
@@ -78,7 +85,10 @@ def overload(
     target: Running, *, seconds: float, batch: int, factor: int, connections: int
 ) -> Overload:
     """Overload a collector that was just started."""
+    collector = target.processes["server"]
+    spent_s = cpu_s(collector())
     sustainable, normal_s = sustain(target.url, batch)
+    sustained_s, spent_s = cpu_s(collector()) - spent_s, cpu_s(collector())
     plan = Plan(
         url=target.url,
         batch=batch,
@@ -89,17 +99,21 @@ def overload(
     )
     probe = Probe(target.url, batch)
     with (
-        Memory(lambda: list(target.processes["server"]())) as memory,
+        Memory(lambda: list(collector())) as memory,
         offering(plan, rate=factor * sustainable, seconds=seconds) as load,
     ):
         recovered = probe.recover(load.ends_s, within_s=2 * normal_s)
         offered = load.result()
+        spent_s = cpu_s(collector()) - spent_s
     lost = offered.acknowledged - shown(target.url, offered.acknowledged)
     took_s = offered.answered_s - offered.begun_s
     return Overload(
         sustainable_requests_per_s=sustainable,
+        sustained_cpu_ms=1000 * sustained_s / _SUSTAINED_REQUESTS,
         offered_requests_per_s=(sum(offered.statuses.values()) + offered.unanswered) / seconds,
         accepted_requests_per_s=offered.statuses[200] / took_s,
+        accepted_cpu_ms=1000 * spent_s / (offered.statuses[200] + recovered.accepted),
+        senders_cpu_s=offered.cpu_s,
         statuses=dict(offered.statuses),
         refused_without_retry_after=offered.without_retry_after,
         unanswered=offered.unanswered,
@@ -180,7 +194,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
     # The texts are made before the load begins, not while it runs.
     ready = [next(bodies) for _ in range(distinct)]
     lock = threading.Lock()
-    begun_s = time.perf_counter()
+    begun_s, spent_s = time.perf_counter(), time.process_time()
     connection.send(begun_s)
     offered = Offered(begun_s=begun_s)
     turns = iter(range(int(rate * seconds)))
@@ -212,7 +226,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
         thread.start()
     for thread in threads:
         thread.join()
-    offered.answered_s = time.perf_counter()
+    offered.answered_s, offered.cpu_s = time.perf_counter(), time.process_time() - spent_s
     connection.recv()
     connection.send(offered)
 

@@ -4,6 +4,7 @@ A sender gives up by a time limit of its own, ten seconds in OpenTelemetry's exp
 again: what waits longer is written for nobody, and an overload outlasts itself by the queue.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ LONGEST_WAIT_S: Final = 5.0
 _WINDOW_S: Final = 1.0
 _LEAST_SHARE: Final = 4
 """A quarter of the bytes may always wait: the pace of a moment says little about the next."""
+_log = logging.getLogger(__name__)
 
 
 class Admission:
@@ -29,11 +31,18 @@ class Admission:
         self._bytes_per_s: float | None = None
         self._given_back_bytes = 0
         self._since_s = 0.0
+        self._refused = 0
+        """Since everything that waited was last written."""
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the bodies that hold room now."""
         return self._held_bytes
+
+    def check(self, size_bytes: int) -> None:
+        """Raise `QueueFullError` where there is no room for a body now; holds none for it."""
+        with self._lock:
+            self._check(size_bytes)
 
     @contextmanager
     def room(self, size_bytes: int) -> Iterator[None]:
@@ -43,14 +52,15 @@ class Admission:
         where there is no room.
         """
         with self._lock:
-            self._admit(size_bytes)
+            self._check(size_bytes)
+            self._take(size_bytes)
         try:
             yield
         finally:
             with self._lock:
                 self._give_back(size_bytes)
 
-    def _admit(self, size_bytes: int) -> None:
+    def _check(self, size_bytes: int) -> None:
         held, allowed = self._held_bytes, self._allowed_bytes()
         if held and held + size_bytes > allowed:
             bound = (
@@ -58,8 +68,11 @@ class Admission:
                 if allowed == self._max_bytes
                 else f"{allowed} that are written in {LONGEST_WAIT_S:g} s; send this again later"
             )
+            self._note_refusal()
             raise QueueFullError(f"{held} bytes wait to be written, of {bound}")
-        if not held:  # while nothing waits, nothing says how fast it would be written
+
+    def _take(self, size_bytes: int) -> None:
+        if not self._held_bytes:  # while nothing waits, nothing says how fast it would be written
             self._since_s, self._given_back_bytes = self._clock(), 0
         self._held_bytes += size_bytes
 
@@ -70,6 +83,15 @@ class Admission:
         if now_s - self._since_s >= _WINDOW_S:
             self._bytes_per_s = self._given_back_bytes / (now_s - self._since_s)
             self._since_s, self._given_back_bytes = now_s, 0
+        if self._refused and not self._held_bytes:
+            _log.info("all that waited is written; %d requests were refused", self._refused)
+            self._refused = 0
+
+    def _note_refusal(self) -> None:
+        """Log that requests are refused, once until all that waits is written."""
+        if not self._refused:
+            _log.warning("more is sent than can be written: senders are told to come again")
+        self._refused += 1
 
     def _allowed_bytes(self) -> int:
         if self._bytes_per_s is None:

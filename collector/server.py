@@ -15,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from collector.api.state import State
 from collector.app import create_app
 from collector.errors import SettingsError
+from collector.http_connection import connections
 from collector.settings import Settings
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
     app = create_app(settings)
     config = uvicorn.Config(
         app,
+        http=connections(longest_body_bytes=settings.max_body_bytes),  # type: ignore[arg-type]
+        ws="none",
         log_config=None,  # uvicorn's lines go where all others go
         log_level="warning",
         ssl_certfile=settings.tls_cert,

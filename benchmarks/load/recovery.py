@@ -23,6 +23,8 @@ class Recovered(NamedTuple):
 
     first_accepted_after_s: float
     normal_after_s: float
+    accepted: int
+    """Requests that were accepted until then."""
 
 
 class Probe:
@@ -39,6 +41,7 @@ class Probe:
     def recover(self, ends_s: float, *, within_s: float) -> Recovered:
         """Return when a request was first accepted, and when they took no longer than wanted."""
         first_s: float | None = None
+        accepted = 0
         lately: list[float] = []
         time.sleep(max(0.0, ends_s - time.perf_counter()))
         with closing(connect(self._url)) as connection:
@@ -50,8 +53,9 @@ class Probe:
                     time.sleep(_ASKS_EVERY_S)
                     continue
                 answered_s = time.perf_counter()
+                accepted += 1
                 first_s = first_s or answered_s
                 lately = [*lately[1 - _REQUESTS :], answered_s - begun_s]
                 if statistics.median(lately) <= within_s:
-                    return Recovered(first_s - ends_s, answered_s - ends_s)
+                    return Recovered(first_s - ends_s, answered_s - ends_s, accepted)
         raise SystemExit(f"no recovery within {_WITHIN_S:.0f} s of the load's end")

@@ -82,6 +82,8 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
 
 async def _body(request: Request, collector: State) -> bytes:
     limit = collector.settings.max_body_bytes
+    # Before anything of it is read: most of what a refusal costs is reading what is refused.
+    collector.ingest.admission.check(bodies.announced_bytes(request, limit))
     coding = request.headers.get("content-encoding", "")
     sent = await bodies.read(request, limit)
     if is_plain(coding):

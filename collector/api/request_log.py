@@ -1,8 +1,8 @@
 """Each request gets an id, is counted, and is logged by its route, never by its content."""
 
 import logging
+import random
 import re
-import secrets
 from http import HTTPStatus
 from time import perf_counter
 
@@ -17,6 +17,7 @@ _HEADER = "X-Request-Id"
 _GIVEN = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _REFUSED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
+_EXPORTS = "/v1/"
 _log = logging.getLogger(__name__)
 
 
@@ -32,7 +33,7 @@ class RequestLogMiddleware:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get(_HEADER, "")
-        id_ = given if _GIVEN.fullmatch(given) else secrets.token_hex(8)
+        id_ = given if _GIVEN.fullmatch(given) else _new_id()
         token = request_id.set(id_)
         started_s = perf_counter()
         # What raises is answered outside of here, with this status.
@@ -58,7 +59,7 @@ def _note(scope: Scope, status: int, duration_s: float) -> None:
     route = getattr(scope.get("route"), "path", unrouted)
     method = scope["method"] if scope["method"] in _METHODS else "other"
     state.counters.requests[method, route, str(status)] += 1
-    level = _level(status)
+    level = _level(status, route)
     if _log.isEnabledFor(level):
         fields = {
             "method": method,
@@ -70,7 +71,15 @@ def _note(scope: Scope, status: int, duration_s: float) -> None:
         _log.log(level, "request", extra={FIELDS: fields})
 
 
-def _level(status: int) -> int:
+def _level(status: int, route: str) -> int:
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and route.startswith(_EXPORTS):
+        return logging.DEBUG  # why is logged once, not for each of the many who are told so
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return logging.WARNING
     return logging.INFO if status in _REFUSED else logging.DEBUG
+
+
+def _new_id() -> str:
+    """Return what tells one request from others; nobody is trusted by it."""
+    # Not of the system's randomness, which is a call that another thread's work may hold up.
+    return f"{random.getrandbits(64):016x}"

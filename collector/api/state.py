@@ -30,8 +30,8 @@ class State(NamedTuple):
     switches: SwitchWatch
 
 
-def state_of(request: Request) -> State:
-    """Return the running collector's parts."""
+async def state_of(request: Request) -> State:
+    """Return the running collector's parts; awaits nothing, but FastAPI would start a thread."""
     return cast("State", request.app.state.collector)
 
 

@@ -134,6 +134,8 @@ def _restore_union(options: tuple[Any, ...], value: object, at: str) -> Any:
 def _restore_tuple(item_hint: Any, value: object, at: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise DocumentError(f"{at}: wanted a list, got {_seen(value)}")
+    if item_hint in (int, str) and set(map(type, value)) <= {item_hint}:
+        return tuple(value)  # most are, and the rest of this is slow
     return tuple(_restore(item_hint, item, f"{at}[{i}]") for i, item in enumerate(value))
 
 

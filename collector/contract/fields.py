@@ -24,6 +24,7 @@ _GENERATION: Final = tuple(
 )
 NAMES: Final = (*_GENERATION, *(SPEC_PREFIX + name for name in _SPECULATION))
 """Every flat field."""
+_SPEC_NAMES: Final = {SPEC_PREFIX + name: name for name in _SPECULATION}
 
 _generation_of = attrgetter(*_GENERATION)
 _speculation_of = attrgetter(*_SPECULATION)
@@ -44,12 +45,14 @@ def flatten(generation: Generation) -> Fields:
 
 def unflatten(fields: Mapping[str, Any], content: Content | None = None) -> Generation:
     """Return the generation that the fields describe."""
-    plain = {name: value for name, value in fields.items() if not name.startswith(SPEC_PREFIX)}
-    speculation = {
-        name.removeprefix(SPEC_PREFIX): value
-        for name, value in fields.items()
-        if name.startswith(SPEC_PREFIX)
-    }
+    plain: Fields = {}
+    speculation: Fields = {}
+    for name, value in fields.items():
+        spec_name = _SPEC_NAMES.get(name)
+        if spec_name is None:
+            plain[name] = value
+        else:
+            speculation[spec_name] = value
     return Generation(
         **plain,
         speculation=Speculation(**speculation) if speculation else None,

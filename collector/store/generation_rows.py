@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
@@ -41,6 +42,8 @@ LISTS: Final = (
 # One encoder for all rows: json.dumps would make one for each call that has options.
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
+_values_of = itemgetter(*NAMES)
+
 Row = dict[str, Any]
 """Values by column, without the columns that are NULL; Any: each of its column's type."""
 
@@ -71,7 +74,8 @@ def to_row(fields: Fields, dialect: str) -> Row:
 
 def from_row(row: RowMapping, content: Content | None = None) -> Generation:
     """Return the generation that a row of the generation table holds."""
-    fields = {name: row[name] for name in NAMES if row[name] is not None}
+    values = zip(NAMES, _values_of(row), strict=True)
+    fields = {name: value for name, value in values if value is not None}
     fields["trace_id"] = row["trace_id"].hex()
     fields["span_id"] = row["span_id"].hex()
     if "arm" in fields:

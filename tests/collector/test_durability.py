@@ -1,6 +1,7 @@
 """Acknowledged means committed: through kills, locks, full disks and floods."""
 
 import contextlib
+import http.client
 import os
 import random
 import resource
@@ -15,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from google.rpc.status_pb2 import Status
 
 from collector.contract import Generation, Span, encode
 from collector.settings import Settings
@@ -189,6 +191,47 @@ def test_a_full_queue_is_503_and_then_works(
         assert sorted(answer.status_code for answer in answers) == [200, 200, 503, 503, 503, 503]
         assert len(trace_ids(database_url)) == 2
         assert http.post("/v1/traces", content=bodies[5], headers=PROTOBUF).status_code == 200
+
+
+def test_a_full_queue_refuses_before_the_body_is_sent(
+    serve: Serve, database_url: str, generation_of: GenerationOf, body_of: BodyOf
+) -> None:
+    """A sender that looks for an answer is spared the sending; the log says it once, not each time.
+
+    The connection that was refused on is good for what is sent next, and so is what is sent.
+    """
+    server = serve(database_url, env={"DRAFTGATE_MAX_QUEUE_BYTES": "1"})
+    address = httpx.URL(server.url)
+    first, later = (body_of([encode(generation_of(n))]) for n in (1, 2))
+    waiting = threading.Thread(
+        target=httpx.post,
+        args=(f"{server.url}/v1/traces",),
+        kwargs={"content": first, "headers": PROTOBUF},
+    )
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=30)
+    with locked(database_url):
+        waiting.start()
+        while "queue_bytes 0" in httpx.get(f"{server.url}/metrics").text:
+            time.sleep(0.01)
+        for _ in range(3):
+            connection.putrequest("POST", "/v1/traces")
+            connection.putheader("Content-Type", PROTOBUF["Content-Type"])
+            connection.putheader("Content-Length", str(2**20))
+            connection.endheaders()
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+            assert b"bytes wait to be written" in Status.FromString(answer.read()).message.encode()
+            connection.send(bytes(2**20))
+    waiting.join()
+    connection.request("POST", "/v1/traces", later, PROTOBUF)
+    assert connection.getresponse().status == 200
+    connection.close()
+    assert trace_ids(database_url) == {f"{n:032x}" for n in (1, 2)}
+    server.process.send_signal(signal.SIGTERM)
+    _, log = server.process.communicate(timeout=20)
+    assert log.count("more is sent than can be written: senders are told to come again") == 1
+    assert "all that waited is written; 3 requests were refused" in log
+    assert "status=503" not in log
 
 
 def test_a_body_larger_than_the_queue_is_stored_alone(

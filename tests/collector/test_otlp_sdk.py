@@ -1,8 +1,13 @@
 """The stock OpenTelemetry SDK sends traces, logs and metrics, over HTTP and gRPC."""
 
+import contextlib
+import sqlite3
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.grpc import _log_exporter as grpc_logs
@@ -18,7 +23,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
 from collector.client import Client
 from collector.contract import Arm, Generation, SampleKind, Score
@@ -115,4 +120,44 @@ def test_all_three_signals_arrive(
     assert (gauge.value, gauge.unit, gauge.instance) == (4.0, "1", "0")
     assert (gauge.kind, gauge.attributes) == (SampleKind.GAUGE, {"model_name": "m"})
     assert (counter.value, counter.kind) == (7.0, SampleKind.COUNTER)
+    assert server.stop() == 0
+
+
+def test_an_exporter_comes_again_after_a_full_queue(
+    serve: Callable[..., Any], database_url: str
+) -> None:
+    """It is refused before its long body is read, has sent it all the same, and loses nothing."""
+    server = serve(database_url, env={"DRAFTGATE_MAX_QUEUE_BYTES": "1"})
+    exported = []
+
+    def export(number_of_spans: int) -> None:
+        tracers = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
+        tracer = tracers.get_tracer("app")
+        spans = [
+            tracer.start_span("chat m", attributes=GENERATION | {"text": "x" * 100_000})
+            for _ in range(number_of_spans)
+        ]
+        for span in spans:
+            span.end()
+        exporter = http_traces.OTLPSpanExporter(f"{server.url}/v1/traces")
+        exported.append(exporter.export(spans))  # type: ignore[arg-type]  # it reads them all
+
+    def metrics() -> str:
+        return httpx.get(f"{server.url}/metrics").text
+
+    waiting, refused = (threading.Thread(target=export, args=(n,)) for n in (1, 30))
+    path = database_url.removeprefix("sqlite:///")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting.start()
+        while "draftgate_ingest_queue_bytes 0" in metrics():
+            time.sleep(0.01)
+        refused.start()
+        while 'code="UNAVAILABLE"' not in metrics():
+            time.sleep(0.01)
+    for thread in (waiting, refused):
+        thread.join()
+    assert exported == [SpanExportResult.SUCCESS] * 2
+    with Client(server.url) as client:
+        assert len(list(client.generations("r"))) == 31
     assert server.stop() == 0

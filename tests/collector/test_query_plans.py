@@ -125,6 +125,12 @@ def whole_scans(engine: Engine, sql: str, values: Any) -> Iterable[str]:
         waiting += [(child, limited) for child in node.get("Plans", ())]
 
 
+def test_postgresql_compiles_no_plan(postgres_engine: Engine) -> None:
+    """It would for a page's first rows, by what all of the rollout's would cost."""
+    with postgres_engine.connect() as connection:
+        assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
+
+
 @pytest.fixture(scope="module")
 def postgres_app(new_database_url: Callable[[str], str]) -> Any:
     return create_app(Settings(database_url=new_database_url("postgresql")))

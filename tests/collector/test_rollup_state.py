@@ -67,6 +67,17 @@ def test_merging_many_groups_is_merging_each() -> None:
     assert state.unpack(state.merge(parts[0])).counts["input_tokens"] == 16
 
 
+@pytest.mark.parametrize("scale", [1.0, 0.0, 1e15])
+def test_merging_many_states_with_the_same_bins_is_observing_together(scale: float) -> None:
+    """Whether their bins lie side by side, or so far apart that sums have no place each."""
+    rng = np.random.default_rng(3)
+    groups = rng.lognormal(-2, 1, (4, 200, 20))
+    groups[:, 0, 0] *= scale
+    merged = state.merge_each([[packed(part) for part in group.tolist()] for group in groups])
+    together = [packed(group.ravel().tolist()) for group in groups]
+    assert [one.bins for one in merged] == [one.bins for one in together]
+
+
 def test_counts_of_any_int64_add_up_exactly() -> None:
     """Token counts are the sender's, and their sum may not overflow."""
     largest = tuple(2**63 - 1 for _ in state.COUNTS)

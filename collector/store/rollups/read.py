@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -112,7 +112,7 @@ def totals(
     for part in _ranges(window):
         for row in connection.execute(_in_range(select(part.table), part, wanted)):
             found[row.series_id].append(packed(row))
-    return {id_: state.unpack(state.merge(states)) for id_, states in found.items()}
+    return _merged_each(found)
 
 
 def counts(connection: Connection, series: Iterable[int]) -> dict[int, state.State]:
@@ -128,7 +128,7 @@ def counts(connection: Connection, series: Iterable[int]) -> dict[int, state.Sta
         columns = [part.table.c[name] for name in _NUMBERS]
         for row in connection.execute(_in_range(select(*columns), part, wanted)):
             found[row.series_id].append(_counted(row))
-    return {id_: state.unpack(state.merge(states)) for id_, states in found.items()}
+    return _merged_each(found)
 
 
 def buckets(
@@ -214,6 +214,11 @@ def _of_table(parts: Iterable[_Range], table: Table) -> list[clickhouse_rollups.
         for part in parts
         if part.table is table
     ]
+
+
+def _merged_each(found: Mapping[int, list[state.Packed]]) -> dict[int, state.State]:
+    merged = state.merge_each(list(found.values()))
+    return {id_: state.unpack(one) for id_, one in zip(found, merged, strict=True)}
 
 
 def _merged(states: list[state.Packed]) -> state.Packed:

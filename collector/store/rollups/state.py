@@ -60,7 +60,8 @@ MOMENT_RECORD = np.dtype(
 )
 BIN_RECORD = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
 
-_MANY_RECORDS: Final = 8192
+_PLACES_A_RECORD: Final = 4
+"""So many places for sums may be made at once, by what is summed; beyond it is sorted."""
 
 Matrix = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -306,13 +307,20 @@ def _merged_moments(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:
 
 
 def _merged_bins(owner: Ints, records: npt.NDArray[Any], owners: int) -> dict[int, bytes]:
-    within = records["metric"].astype(np.int64) * 2**16 + (records["bin"].astype(np.int64) - ZERO)
-    if owners == 1 and len(records) > _MANY_RECORDS:
-        # A place for every bin there is: five times faster than to sort many, slower for few.
-        every = np.zeros(len(METRICS) * 2**16, np.int64)
-        _gathered(np.add, every, within, records["n"])
-        keys = np.flatnonzero(every)
-        return {0: _bin_records(keys, every[keys]).tobytes()}
-    keys, inverse = np.unique(owner * 2**24 + within, return_inverse=True)
-    n = _gathered(np.add, np.zeros(len(keys), np.int64), inverse, records["n"])
-    return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
+    if not len(records):
+        return {}
+    metric, index = records["metric"].astype(np.int64), records["bin"].astype(np.int64)
+    metrics, first, last = int(metric.max()) + 1, int(index.min()), int(index.max())
+    width = last - first + 1
+    if owners * metrics * width > _PLACES_A_RECORD * len(records):
+        within = metric * 2**16 + (index - ZERO)
+        keys, inverse = np.unique(owner * 2**24 + within, return_inverse=True)
+        n = _gathered(np.add, np.zeros(len(keys), np.int64), inverse, records["n"])
+        return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
+    # A place for every bin there may be: faster than to sort, where many fall into the same.
+    every = np.zeros(owners * metrics * width, np.int64)
+    _gathered(np.add, every, (owner * metrics + metric) * width + (index - first), records["n"])
+    keys = np.flatnonzero(every)
+    group, place = np.divmod(keys, width)
+    owner, metric = np.divmod(group, metrics)
+    return _by_owner(owner, _bin_records(metric * 2**16 + (place + first - ZERO), every[keys]))
