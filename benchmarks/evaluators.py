@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.grounding import baselines, calibration
 from benchmarks.grounding.judged import Judged, files, judged
 from benchmarks.grounding.networked import networked
-from benchmarks.grounding.power import powers
+from benchmarks.grounding.power import equal_arms, powers
 from evals.evaluators.groundedness.judgement import indexed, judge
 
 BASE_RATE = 0.18
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=200, help="a row of the gate's power")
     parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
-    parser.add_argument("--out-of-fold", type=Path, help="what the training kept: not fitted again")
+    parser.add_argument("--out-of-fold", type=Path, help="what the training kept of its folds")
     parser.add_argument("--network", action="store_true", help="judge by groundedness-model too")
     parser.add_argument(
         "--network-out-of-fold", type=Path, help="what the network's training kept of its fold"
@@ -159,7 +159,11 @@ def main() -> None:
                 title = f"{found.name}, {found.how}, at a base rate of {BASE_RATE:.0%}"
                 args.picture.write_text(calibration.svg(bins, title))
         if found.corrupted and args.rollouts:
-            decided = [asdict(row) for row in powers(found, args.rollouts, args.seed)]
+            rows = (
+                *powers(found, args.rollouts, args.seed),
+                *equal_arms(found, args.rollouts, args.seed),
+            )
+            decided = [asdict(row) for row in rows]
             document["power"] += decided
             print(*map(json.dumps, decided), sep="\n", flush=True)
         if args.memory and "memory" not in document:
