@@ -1,8 +1,8 @@
 """Answers of a file with the probability that each is unsupported."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +85,34 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
         real=two_models,
         real_beside=real_beside,
         cpu_ms=cpu_ms(answers),
+    )
+
+
+def of_folds(found: Judged, folds: Collection[int]) -> Judged:
+    """Return what was judged in some of the training's folds."""
+    # scikit-learn is needed here alone: a held-out folder is judged without it.
+    from evals.evaluators.groundedness.train.fit import fold_of_groups  # noqa: PLC0415
+
+    fold = fold_of_groups(found.answers)
+
+    def chosen(items: Sequence[Labelled]) -> NDArray[np.int64]:
+        return np.flatnonzero([fold[item.group] in folds for item in items])
+
+    answers, made, pairs = map(
+        chosen, (found.answers, found.corrupted, [d.one for d in found.real])
+    )
+    number = {at: n for n, at in enumerate(answers.tolist())}
+    return replace(
+        found,
+        how=f"{found.how}, folds {', '.join(map(str, sorted(folds)))}",
+        answers=[found.answers[at] for at in answers],
+        probability=found.probability[answers],
+        corrupted=[found.corrupted[at] for at in made],
+        corrupted_probability=found.corrupted_probability[made],
+        original=np.array([number[at] for at in found.original[made].tolist()], dtype=np.int64),
+        beside=None if found.beside is None else found.beside[made],
+        real=[found.real[at] for at in pairs],
+        real_beside=None if found.real_beside is None else found.real_beside[pairs],
     )
 
 

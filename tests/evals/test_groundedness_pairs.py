@@ -15,7 +15,7 @@ from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.twins import twins
+from evals.evaluators.groundedness.twins import key, twins
 
 PASSAGE = (
     "The Eiffel Tower is in Paris. It was built by the company of Gustave Eiffel between 1887 and "
@@ -117,13 +117,17 @@ def test_the_explanation_shows_both(beside) -> None:
 
 def test_sentences_find_their_counterparts() -> None:
     """By their words, else by the sentences around them; exchanged, the result is exchanged."""
-    one = sentences_of("A cat sat there. The dog ran off quickly. Rain fell. It was late.")
-    other = sentences_of("A cat sat there. The dog ran home quickly. Snow lay deep. It was late.")
+
+    def keys(text: str) -> list[tuple[str, ...]]:
+        return [key(sentence) for sentence in sentences_of(text)]
+
+    one = keys("A cat sat there. The dog ran off quickly. Rain fell. It was late.")
+    other = keys("A cat sat there. The dog ran home quickly. Snow lay deep. It was late.")
     found = twins(one, other)
-    assert {" ".join(key) for key in found.shared} == {"a cat sat there", "it was lat"}
+    assert found.shared == {one[0], one[3]}
     assert (found.pairs, found.ours, found.theirs) == (((1, 1), (2, 2)), (), ())
     assert twins(other, one) == found.exchanged()
-    more = sentences_of("A cat sat there. It was late. Then all went to bed.")
+    more = keys("A cat sat there. It was late. Then all went to bed.")
     assert (twins(one, more).ours, twins(one, more).theirs) == ((1, 2), (2,))
 
 

@@ -1,7 +1,7 @@
 """Two answers on the same passages, judged beside each other."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from evals.evaluators.groundedness.judgement import (
     SentenceJudge,
     SentenceJudgement,
     judgement,
-    sentence_judgements,
 )
 from evals.evaluators.groundedness.twins import Key, Twins, key, twins
 
@@ -35,74 +34,76 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     theirs = judge.sentences(other, () if ours is None else ours.readings)
     if ours is None or theirs is None:
         return _alone(ours, judge), _alone(theirs, judge)
-    found = twins(
-        [reading.sentence for reading in ours.readings],
-        [reading.sentence for reading in theirs.readings],
-    )
+    one_side, other_side = _keys(ours), _keys(theirs)
+    found = twins(one_side, other_side)
     if not found.shared and not found.pairs:
         return _alone(ours, judge), _alone(theirs, judge)
-    common = _common((ours, theirs), found)
-    here, there = _Side(ours, theirs, found), _Side(theirs, ours, found.exchanged())
-    return _beside(here, common, judge), _beside(there, common, judge)
+    common = _common(ours, one_side, found.shared)
+    for name, probability in _common(theirs, other_side, found.shared).items():
+        common[name] = min(common[name], probability)
+    return (
+        _beside(_Side(ours, one_side, theirs, found), common, judge),
+        _beside(_Side(theirs, other_side, ours, found.exchanged()), common, judge),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(NamedTuple):
     """One of the two answers."""
 
     ours: Judged
+    keys: Sequence[Key]
     theirs: Judged
     found: Twins
 
-    @property
-    def counterparts(self) -> dict[int, int | None]:
-        """Return by number the sentences to be judged beside their counterparts."""
-        beside: dict[int, int | None] = dict(self.found.pairs)
-        # Where nothing is shared a sentence without a counterpart is judged by itself.
-        return beside | (dict.fromkeys(self.found.ours) if self.found.shared else {})
+
+def _keys(judged: Judged) -> list[Key]:
+    return [key(reading.sentence) for reading in judged.readings]
 
 
 def _alone(judged: Judged | None, judge: SentenceJudge) -> Judgement | None:
     return None if judged is None else judgement(judged, judge)
 
 
-def _common(answers: Sequence[Judged], found: Twins) -> dict[Key, float]:
+def _common(judged: Judged, keys: Sequence[Key], shared: Collection[Key]) -> dict[Key, float]:
     """Return the least probability of each sentence that both answers have."""
     least: dict[Key, float] = {}
-    for judged in answers:
-        for reading, probability in zip(judged.readings, judged.probabilities, strict=True):
-            name = key(reading.sentence)
-            if name in found.shared:
-                least[name] = min(least.get(name, 1.0), float(probability))
+    for name, probability in zip(keys, judged.probabilities.tolist(), strict=True):
+        if name in shared:
+            least[name] = min(least.get(name, 1.0), probability)
     return least
 
 
 def _beside(side: _Side, common: Mapping[Key, float], judge: SentenceJudge) -> Judgement:
-    contrasted, both, own = _contrasted(side, judge), max(common.values(), default=0.0), 0.0
+    both, own, differ = max(common.values(), default=0.0), 0.0, 0
+    contrasted = _contrasted(side, judge)
     sentences = list[SentenceJudgement]()
-    for at, alone in enumerate(sentence_judgements(side.ours, judge.passages)):
-        shared = common.get(key(alone.sentence))
-        if shared is not None:
-            sentences.append(replace(alone, probability=shared))
+    alone = zip(side.ours.readings, side.keys, side.ours.probabilities.tolist(), strict=True)
+    for at, (reading, name, by_itself) in enumerate(alone):
+        if name in common:
+            sentences.append(SentenceJudgement(reading, common[name]))
             continue
-        there = side.counterparts.get(at)
-        instead = None if there is None else side.theirs.readings[there].sentence.text
-        found = replace(alone, probability=contrasted.get(at, alone.probability), instead=instead)
-        own = max(own, found.probability)
+        found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         sentences.append(found)
-    differs = len(sentences) - sum(key(s.sentence) in common for s in sentences)
-    value = (1 - both) * (judge.value(own) if differs else 1.0)
-    return Judgement(max(both, own), value, tuple(sentences), len(sentences) - differs)
+        own, differ = max(own, found.probability), differ + 1
+    value = (1 - both) * (judge.value(own) if differ else 1.0)
+    return Judgement(max(both, own), value, tuple(sentences), len(sentences) - differ)
 
 
-def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, float]:
-    """Return the probabilities of the sentences that have a counterpart, by number."""
-    rows = []
-    for at, there in side.counterparts.items():
-        instead = None if there is None else side.theirs.readings[there]
-        values = contrast(side.ours.readings[at], instead, judge.passages)
-        rows.append([values[name] for name in CONTRASTS])
-    if not rows:
+def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, SentenceJudgement]:
+    """Return what is said, by number, of the sentences that are judged beside a counterpart."""
+    counterparts: dict[int, int | None] = dict(side.found.pairs)
+    if side.found.shared:  # else a sentence without a counterpart is judged by itself
+        counterparts |= dict.fromkeys(side.found.ours)
+    if not counterparts:
         return {}
-    found = judge.contrasted(np.array(rows, dtype=np.float64))
-    return dict(zip(side.counterparts, found.tolist(), strict=True))
+    rows, instead = [], []
+    for at, there in counterparts.items():
+        other = None if there is None else side.theirs.readings[there]
+        values = contrast(side.ours.readings[at], other, judge.passages)
+        rows.append([values[name] for name in CONTRASTS])
+        instead.append(None if other is None else other.sentence.text)
+    found = judge.contrasted(np.array(rows, dtype=np.float64)).tolist()
+    return {
+        at: SentenceJudgement(side.ours.readings[at], probability, text)
+        for at, probability, text in zip(counterparts, found, instead, strict=True)
+    }

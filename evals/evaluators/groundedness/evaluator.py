@@ -159,9 +159,9 @@ def _explanation(answer: str, passages: Passages, judgement: Judgement, threshol
         lines[0] += f"; the other answer has {judgement.shared} of its {count} sentences, too"
     worst = sorted(judgement.sentences, key=lambda s: -s.probability)
     for found in [s for s in worst if s.probability >= threshold][:_MAX_NAMED]:
-        line = f"{found.reason}: {_shortened(found.sentence.text)!r}"
-        if found.nearest is not None:
-            line += f"; nearest: {_quoted(passages, found.nearest)}"
+        line = f"{found.reason(answer)}: {_shortened(found.sentence.text)!r}"
+        if (nearest := found.nearest(passages)) is not None:
+            line += f"; nearest: {_quoted(passages, nearest)}"
         if found.instead is not None:
             line += f"; the other answer: {_shortened(found.instead)!r}"
         lines.append(line)

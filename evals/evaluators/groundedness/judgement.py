@@ -22,14 +22,25 @@ _MAX_WORD = 40
 
 @dataclass(frozen=True, slots=True)
 class SentenceJudgement:
-    """How likely one sentence is unsupported, why, and the stretch that is nearest to it."""
+    """How likely one sentence is unsupported."""
 
-    sentence: Sentence
+    reading: Reading
     probability: float
-    reason: str
-    nearest: Span | None
     instead: str | None = None
     """What the other answer of its pair says in its place, where that was compared."""
+
+    @property
+    def sentence(self) -> Sentence:
+        """The sentence."""
+        return self.reading.sentence
+
+    def reason(self, answer: str) -> str:
+        """Say what stands in the sentence and not in the passages."""
+        return _reason(self.reading, answer)
+
+    def nearest(self, passages: Passages) -> Span | None:
+        """Return the stretch of the passages that is nearest to it."""
+        return passages.span(self.reading.start, self.reading.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +126,8 @@ def judge(answer: str, passages: Passages, model: Model | None = None) -> Judgem
 def judgement(judged: Judged, by: SentenceJudge) -> Judgement:
     """Return what the sentences' probabilities say of the answer; the worst sentence decides."""
     worst = float(judged.probabilities.max())
-    return Judgement(worst, by.value(worst), sentence_judgements(judged, by.passages))
-
-
-def sentence_judgements(judged: Judged, passages: Passages) -> tuple[SentenceJudgement, ...]:
-    """Return what is said of each sentence by itself."""
-    return tuple(
-        SentenceJudgement(r.sentence, p, _reason(r, judged.text), passages.span(r.start, r.end))
-        for r, p in zip(judged.readings, judged.probabilities.tolist(), strict=True)
-    )
+    said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
+    return Judgement(worst, by.value(worst), tuple(SentenceJudgement(r, p) for r, p in said))
 
 
 @lru_cache(maxsize=16)

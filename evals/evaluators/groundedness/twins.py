@@ -35,9 +35,11 @@ def key(sentence: Sentence) -> Key:
     return tuple(token.form.stem for token in sentence.tokens)
 
 
-def twins(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> Twins:
-    """Compare two answers; with the answers exchanged the result is the same, exchanged."""
-    our_keys, their_keys = [key(s) for s in ours], [key(s) for s in theirs]
+def twins(our_keys: Sequence[Key], their_keys: Sequence[Key]) -> Twins:
+    """Compare two answers by their sentences' keys.
+
+    With the answers exchanged the result is the same, exchanged.
+    """
     shared = frozenset(our_keys) & frozenset(their_keys)
     left = [at for at, k in enumerate(our_keys) if k not in shared]
     right = [at for at, k in enumerate(their_keys) if k not in shared]

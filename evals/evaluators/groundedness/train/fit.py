@@ -112,19 +112,27 @@ def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
 
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     """Judge every answer by a model fitted without its group."""
-    groups = np.array([item.group for item in corpus.answers])
-    raw, checked = np.zeros(len(groups)), np.zeros(len(groups))
+    count = len(corpus.answers)
+    raw, checked = np.zeros(count), np.zeros(count)
     made = np.zeros(len(corpus.corrupted))
     models = dict[str, Model]()
-    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED)
-    for _, test in folds.split(groups, groups=groups):
-        tested, of_tested = corpus.of_groups(frozenset(groups[test].tolist()))
+    folds = fold_of_groups(corpus.answers)
+    for fold in range(FOLDS):
+        names = frozenset(group for group, at in folds.items() if at == fold)
+        tested, of_tested = corpus.of_groups(names)
         model = fit(corpus, words, ~tested, ~of_tested)
         raw[tested] = _worst(model.raw, corpus.sentences, tested)[tested]
         checked[tested] = _worst(model.checked, corpus.sentences, tested)[tested]
         made[of_tested] = _worst(model.checked, corpus.corrupted_sentences, of_tested)[of_tested]
-        models |= dict.fromkeys(groups[test].tolist(), model)
+        models |= dict.fromkeys(names, model)
     return OutOfFold(raw, checked, made, models)
+
+
+def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
+    """Return each group's fold."""
+    groups = np.array([item.group for item in answers])
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(groups, groups=groups)
+    return {name: at for at, (_, test) in enumerate(folds) for name in groups[test].tolist()}
 
 
 def _worst(judge: Callable[[Floats], Floats], data: Sentences, chosen: Bools) -> Floats:

@@ -17,7 +17,7 @@ from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.examples import touched
-from evals.evaluators.groundedness.twins import twins
+from evals.evaluators.groundedness.twins import key, twins
 
 _NOT = re.compile(r"\s+(?:not|never)\b|n['’]t\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
@@ -101,7 +101,7 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
     for duel in real(answers):
         one, other = duel.one, duel.other
         a, b = sentences_of(one.answer), sentences_of(other.answer)
-        variants = twins(a, b).pairs
+        variants = twins([key(s) for s in a], [key(s) for s in b]).pairs
         if not variants:
             continue
         at, there = rng.choice(variants)
@@ -151,7 +151,7 @@ def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
 def _differing(
     duel: Duel, ours: Sequence[Reading], theirs: Sequence[Reading]
 ) -> Iterator[tuple[Labelled, Reading, Reading | None]]:
-    found = twins([r.sentence for r in ours], [r.sentence for r in theirs])
+    found = twins([key(r.sentence) for r in ours], [key(r.sentence) for r in theirs])
     for a, b in found.pairs:
         yield duel.one, ours[a], theirs[b]
         yield duel.other, theirs[b], ours[a]
