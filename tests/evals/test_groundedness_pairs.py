@@ -11,10 +11,13 @@ from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import follow_rollout
 from evals.evaluation.scoring import Choice, Scorer, Task, signature_beside
 from evals.evaluators import Groundedness
+from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness.train.data import Labelled
+from evals.evaluators.groundedness.train.twin_examples import contrasts, made_duels
 from evals.evaluators.groundedness.twins import key, twins
 
 PASSAGE = (
@@ -139,6 +142,30 @@ def test_a_sentence_that_is_known_is_not_read_otherwise() -> None:
     again = read(texts[1], sentences_of(texts[1]), passages, rarity, one)
     assert (matrix(again) == matrix(other)).all()
     assert [r.absent for r in again] == [r.absent for r in other]
+
+
+@pytest.mark.parametrize("kind", ["number_near", "denied", "affirmed", "inserted", "foreign_near"])
+def test_made_errors_are_marked_where_they_are(kind) -> None:
+    """Of the training's pairs the wrong sentence alone is marked, and only in the wrong answer."""
+    other = "Bread is not baked in small ovens. It needs flour, water and much salt in it."
+    items = [
+        Labelled(id=f"{n}", group=f"{n}", context=" ".join(texts), answer=answer, label=0)
+        for n, (texts, answer) in enumerate(
+            [(TOWER, f"{ANSWER} Visitors do not climb to the roof."), ((other,), other)]
+        )
+    ]
+    duels = [duel for duel in made_duels(items, seed=1) if duel.kind == kind]
+    assert {duel.one.label for duel in duels} == {0}
+    for duel in duels:
+        ((start, end),) = duel.other.spans
+        before, wrong = sentences_of(duel.one.answer), sentences_of(duel.other.answer)
+        said = {key(sentence) for sentence in before}
+        touched = [key(s) for s in wrong if s.start < end and s.end > start]
+        assert set(touched) >= {key(s) for s in wrong} - said
+        assert len(touched) <= 2
+    rows = contrasts(duels, shipped().rarity)
+    assert rows.unsupported.any()
+    assert rows.rows.shape == (len(rows.kind), len(CONTRASTS))
 
 
 @pytest.fixture

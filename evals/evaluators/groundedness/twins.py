@@ -65,9 +65,7 @@ def _variants(
     found = []
     for n, a in enumerate(left):
         own = frozenset(ours[a])
-        for m, b in enumerate(right):
-            if abs(n - m) > _MAX_COMPARED:
-                continue
+        for b in right[max(n - _MAX_COMPARED, 0) : n + _MAX_COMPARED + 1]:
             alike = 2 * len(own & sets[b]) / (len(own) + len(sets[b]))
             if alike >= LEAST_ALIKE:
                 # Ties that are left are of (a, b) and (b, a), which do not exclude each other.
@@ -99,10 +97,19 @@ def _places(
     numbers: Sequence[int], keys: Sequence[Key], shared: frozenset[Key]
 ) -> dict[tuple[Key | None, Key | None], list[int]]:
     """Return which of the sentences stand between which shared ones; None is an answer's end."""
+    before, after = _last_shared(keys, shared), _last_shared(keys[::-1], shared)[::-1]
     found: dict[tuple[Key | None, Key | None], list[int]] = {}
     for at in numbers:
-        before = next((k for k in reversed(keys[:at]) if k in shared), None)
-        after = next((k for k in keys[at + 1 :] if k in shared), None)
-        if before is not None or after is not None:
-            found.setdefault((before, after), []).append(at)
+        place = (before[at], after[at])
+        if place != (None, None):
+            found.setdefault(place, []).append(at)
+    return found
+
+
+def _last_shared(keys: Sequence[Key], shared: frozenset[Key]) -> list[Key | None]:
+    """Return for each sentence the last shared one up to it."""
+    last, found = None, list[Key | None]()
+    for name in keys:
+        last = name if name in shared else last
+        found.append(last)
     return found
