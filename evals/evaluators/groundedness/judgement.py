@@ -1,8 +1,9 @@
 """What is said of an answer against its passages, sentence by sentence."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,25 @@ _MAX_WORD = 40
 
 @dataclass(frozen=True, slots=True)
 class SentenceJudgement:
-    """How likely one sentence is unsupported, why, and the stretch that is nearest to it."""
+    """How likely one sentence is unsupported."""
 
-    sentence: Sentence
+    reading: Reading
     probability: float
-    reason: str
-    nearest: Span | None
+    instead: str | None = None
+    """What the other answer of its pair says in its place, where that was compared."""
+
+    @property
+    def sentence(self) -> Sentence:
+        """The sentence."""
+        return self.reading.sentence
+
+    def reason(self, answer: str) -> str:
+        """Say what stands in the sentence and not in the passages."""
+        return _reason(self.reading, answer)
+
+    def nearest(self, passages: Passages) -> Span | None:
+        """Return the stretch of the passages that is nearest to it."""
+        return passages.span(self.reading.start, self.reading.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +51,83 @@ class Judgement:
     value: float
     """The score: 1 − the probability, sharpened so that 0.5 is the threshold."""
     sentences: tuple[SentenceJudgement, ...]
+    shared: int | None = None
+    """How many of the sentences the other answer of its pair has too, where it was compared."""
+
+    @property
+    def declines(self) -> bool:
+        """Say whether it only tells what the passages do not say."""
+        return all(s.sentence.is_refusal for s in self.sentences)
+
+    @property
+    def score(self) -> float:
+        """The value; 1 where the answer only declines, which claims nothing."""
+        return 1.0 if self.declines else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An answer's sentences, each judged by itself."""
+
+    text: str
+    readings: Sequence[Reading]
+    probabilities: NDArray[np.float64]
+
+
+class SentenceJudge(Protocol):
+    """Judges the sentences of answers on some passages."""
+
+    @property
+    def passages(self) -> Passages:
+        """The passages."""
+
+    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
+        """Judge an answer's sentences, `None` where it has none; `known` is as for `read`."""
+
+    def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
+
+    def value(self, probability: float) -> float:
+        """Return the score of an answer from its worst sentence's probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestJudge:
+    """Judges by the forests alone."""
+
+    passages: Passages
+    model: Model = field(default_factory=shipped)
+
+    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
+        """Judge an answer's sentences by the words' measurements and the checks."""
+        text = answer[:MAX_ANSWER_CHARACTERS]
+        readings = read(text, sentences_of(text), self.passages, self.model.rarity, known)
+        if not readings:
+            return None
+        odds = self.model.checked(matrix(readings))
+        return Judged(text, readings, self.model.probability(odds))
+
+    def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the third forest's probabilities."""
+        return self.model.contrasted(rows, self.model.calibration.threshold)
+
+    def value(self, probability: float) -> float:
+        """Return 1 − the probability, sharpened at the model's threshold."""
+        return self.model.value(probability)
 
 
 def judge(answer: str, passages: Passages, model: Model | None = None) -> Judgement | None:
-    """Judge an answer, `None` where it has no sentence; the worst sentence decides."""
-    model = model or shipped()
-    text = answer[:MAX_ANSWER_CHARACTERS]
-    sentences = sentences_of(text)
-    readings = read(text, sentences, passages, model.rarity)
-    if not readings:
-        return None
-    probabilities = model.probability(model.checked(matrix(readings)))
-    return judgement(text, readings, passages, probabilities, model.value)
+    """Judge an answer by the forests, `None` where it has no sentence; the worst one decides."""
+    by = ForestJudge(passages, model or shipped())
+    judged = by.sentences(answer)
+    return None if judged is None else judgement(judged, by)
 
 
-def judgement(
-    text: str,
-    readings: Sequence[Reading],
-    passages: Passages,
-    probabilities: NDArray[np.float64],
-    value: Callable[[float], float],
-) -> Judgement:
+def judgement(judged: Judged, by: SentenceJudge) -> Judgement:
     """Return what the sentences' probabilities say of the answer; the worst sentence decides."""
-    worst = float(probabilities.max())
-    judged = [
-        SentenceJudgement(r.sentence, p, _reason(r, text), passages.span(r.start, r.end))
-        for r, p in zip(readings, probabilities.tolist(), strict=True)
-    ]
-    return Judgement(worst, value(worst), tuple(judged))
+    worst = float(judged.probabilities.max())
+    said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
+    return Judgement(worst, by.value(worst), tuple(SentenceJudgement(r, p) for r, p in said))
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,7 @@
 """The trained model: how likely each sentence says what the passages do not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import NAMES, Rarity
 from evals.evaluators.groundedness.forest import Forest
 
@@ -49,14 +50,17 @@ class Calibration:
     """Probability from which on an answer counts as unsupported."""
     contradiction_shift: float
     """Log-odds by which contradictions are rarer in use than in training."""
+    contrast_threshold: float
+    """Probability by the third forest from which on a sentence counts as unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Two forests: what the passages lack, and what they say otherwise."""
+    """Three forests: what the passages lack, what they say otherwise, and which of two is worse."""
 
     invention: Forest
     contradiction: Forest
+    contrast: Forest
     rarity: Rarity
     calibration: Calibration
 
@@ -85,6 +89,14 @@ class Model:
     def probability(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the calibrated probabilities of raw log-odds."""
         return np.asarray(expit(self.calibration.slope * raw + self.calibration.intercept))
+
+    def contrasted(self, rows: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+        """Return probabilities of sentences beside their counterparts, of rows as of `contrast`.
+
+        They are decided at `threshold`, as those of sentences by themselves are.
+        """
+        shift = logit(threshold) - logit(self.calibration.contrast_threshold)
+        return np.asarray(expit(self.contrast.log_odds(rows) + shift))
 
     def value(self, probability: float) -> float:
         """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
@@ -115,13 +127,15 @@ def shipped() -> Model:
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Return the model of a file's arrays; raises `ValueError` for another version's."""
-    if tuple(arrays["names"].tolist()) != NAMES:
+    names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
+    if names != (list(NAMES), list(CONTRASTS)):
         raise ValueError(f"{FILE.name} was trained on other features; train it again")
     words = bytes(arrays["words"].tolist()).decode().split("\n")
     weights = arrays["weights"].astype(np.float64).tolist()
     return Model(
         invention=_forest(arrays, "invention"),
         contradiction=_forest(arrays, "contradiction"),
+        contrast=_forest(arrays, "contrast"),
         rarity=Rarity(dict(zip(words, weights, strict=True)), float(arrays["unknown"])),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
@@ -133,12 +147,14 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
     c = model.calibration
     arrays: dict[str, NDArray[np.generic]] = {
         "names": np.array(NAMES),
+        "contrasts": np.array(CONTRASTS),
         "words": np.frombuffer(words, dtype=np.uint8),
         "weights": np.array(list(model.rarity.known.values()), dtype=np.float32),
         "unknown": np.array(model.rarity.unknown),
-        "calibration": np.array([c.slope, c.intercept, c.threshold, c.contradiction_shift]),
+        "calibration": np.array(astuple(c)),
     }
-    for name, forest in (("invention", model.invention), ("contradiction", model.contradiction)):
+    for name in ("invention", "contradiction", "contrast"):
+        forest: Forest = getattr(model, name)
         for part in ("feature", "left", "right", "roots"):
             arrays[f"{name}_{part}"] = getattr(forest, part).astype(np.int32)
         arrays[f"{name}_limit"] = forest.limit

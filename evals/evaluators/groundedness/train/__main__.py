@@ -15,8 +15,9 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.features import Rarity
-from evals.evaluators.groundedness.model import FILE, Calibration, to_arrays
-from evals.evaluators.groundedness.train.data import fingerprint, load, texts
+from evals.evaluators.groundedness.model import FILE, Calibration, Model, to_arrays
+from evals.evaluators.groundedness.train.beside import values_beside
+from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load, texts
 from evals.evaluators.groundedness.train.examples import corrupted, sentences
 from evals.evaluators.groundedness.train.fit import (
     SEED,
@@ -32,6 +33,13 @@ from evals.evaluators.groundedness.train.fit import (
     rarity,
     with_calibration,
 )
+from evals.evaluators.groundedness.train.twin_examples import (
+    contrasts,
+    duels_of,
+    exchanged,
+    made_duels,
+    real,
+)
 
 COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
 TRAINED = "ragtruth_qa.jsonl.gz"
@@ -42,7 +50,16 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
     words = rarity(chain.from_iterable(texts(folder / name) for name in COUNTED))
     answers = load(folder / TRAINED)
     made = corrupted(answers, SEED)
-    return Corpus(answers, sentences(answers, words), made, sentences(made, words)), words
+    # Other draws than those whose pairs are measured.
+    duels = made_duels(answers, SEED + 1) + real(answers)
+    duels += exchanged(answers, SEED + 2)
+    return Corpus(
+        answers,
+        sentences(answers, words),
+        made,
+        sentences(made, words),
+        contrasts(duels, words),
+    ), words
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -62,8 +79,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)
     if args.out_of_fold:
-        np.savez(args.out_of_fold, raw=found.raw, checked=found.checked, made=found.corrupted)
+        beside, real = _beside(corpus, found, calibration)
+        np.savez(
+            args.out_of_fold,
+            raw=found.raw,
+            checked=found.checked,
+            made=found.corrupted,
+            beside=beside,
+            real_beside=real,
+        )
     print(json.dumps(_measured(corpus, found, calibration)))  # noqa: T201 - the command's result
+
+
+def _beside(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
+    """Return the scores of corrupted answers' pairs, and of two models' answers."""
+    models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
+
+    def model_of(item: Labelled) -> Model:
+        return models[id(found.models[item.group])]
+
+    pairs = duels_of(corpus.answers, corpus.corrupted)
+    return values_beside(pairs, model_of), values_beside(real(corpus.answers), model_of)
 
 
 def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dict[str, object]:

@@ -45,7 +45,7 @@ def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
             continue
         rows.append(matrix(readings))
         numbers += [number] * len(readings)
-        marked += [_touched(reading, item) for reading in readings]
+        marked += [touched(reading, item) for reading in readings]
     return Sentences(np.concatenate(rows), np.array(numbers), np.array(marked))
 
 
@@ -78,7 +78,8 @@ def worst(log_odds: NDArray[np.float64], data: Sentences, answers: int) -> NDArr
     return found
 
 
-def _touched(reading: Reading, item: Labelled) -> bool:
+def touched(reading: Reading, item: Labelled) -> bool:
+    """Say whether a marked span touches a sentence of the answer."""
     sentence = reading.sentence
     return any(
         min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)

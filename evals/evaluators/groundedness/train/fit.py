@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,14 +19,18 @@ from evals.evaluators.groundedness.model import Calibration, Model
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.examples import Sentences, worst
+from evals.evaluators.groundedness.train.twin_examples import Contrasts
 
 BASE_RATE = 0.18
 """Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""
 CONTRADICTION_SHIFT = 2.0
 FOLDS = 5
 SEED = 20261121
-_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, CONTRADICTION_SHIFT)
+CONTRAST_THRESHOLD = 0.4
+_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, CONTRADICTION_SHIFT, CONTRAST_THRESHOLD)
 _WEIGHT_OF_CORRUPTED = 0.3
+_WEIGHTS_OF_PAIRS = {"affirmed": 3.0, "negation": 0.6, "denied": 0.6}
+"""Negations that were left out are rare among the made pairs: else every `not` would look wrong."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "learning_rate": 0.05,
     "max_leaf_nodes": 12,
@@ -49,6 +53,7 @@ class Corpus:
     sentences: Sentences
     corrupted: Sequence[Labelled]
     corrupted_sentences: Sentences
+    contrasts: Contrasts
 
     def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
         """Return which answers and which corrupted ones belong to some groups."""
@@ -67,6 +72,8 @@ class OutOfFold:
     checked: Floats
     corrupted: Floats
     """Of the corrupted answers, with the checks."""
+    models: Mapping[str, Model]
+    """The model that did not see a group, not calibrated."""
 
 
 def rarity(documents: Iterable[str]) -> Rarity:
@@ -92,22 +99,40 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     label = np.repeat([False, True], [right.sum(), wrong.sum()])
     weight = np.repeat([1.0, _WEIGHT_OF_CORRUPTED], [right.sum(), wrong.sum()])
     contradiction = _boosted(200, rows, label, weight)
-    return Model(invention, contradiction, words, _UNCALIBRATED)
+    seen = frozenset(item.group for item, used in zip(corpus.answers, train, strict=True) if used)
+    return Model(invention, contradiction, _contrast(corpus.contrasts, seen), words, _UNCALIBRATED)
+
+
+def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
+    """Fit the forest that judges a sentence beside its counterpart."""
+    used = np.array([group in groups for group in data.group])
+    weight = np.array([_WEIGHTS_OF_PAIRS.get(kind, 1.0) for kind in data.kind])
+    return _boosted(400, data.rows[used], data.unsupported[used], weight[used])
 
 
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     """Judge every answer by a model fitted without its group."""
-    groups = np.array([item.group for item in corpus.answers])
-    raw, checked = np.zeros(len(groups)), np.zeros(len(groups))
+    count = len(corpus.answers)
+    raw, checked = np.zeros(count), np.zeros(count)
     made = np.zeros(len(corpus.corrupted))
-    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED)
-    for _, test in folds.split(groups, groups=groups):
-        tested, of_tested = corpus.of_groups(frozenset(groups[test].tolist()))
+    models = dict[str, Model]()
+    folds = fold_of_groups(corpus.answers)
+    for fold in range(FOLDS):
+        names = frozenset(group for group, at in folds.items() if at == fold)
+        tested, of_tested = corpus.of_groups(names)
         model = fit(corpus, words, ~tested, ~of_tested)
         raw[tested] = _worst(model.raw, corpus.sentences, tested)[tested]
         checked[tested] = _worst(model.checked, corpus.sentences, tested)[tested]
         made[of_tested] = _worst(model.checked, corpus.corrupted_sentences, of_tested)[of_tested]
-    return OutOfFold(raw, checked, made)
+        models |= dict.fromkeys(names, model)
+    return OutOfFold(raw, checked, made, models)
+
+
+def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
+    """Return each group's fold."""
+    groups = np.array([item.group for item in answers])
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(groups, groups=groups)
+    return {name: at for at, (_, test) in enumerate(folds) for name in groups[test].tolist()}
 
 
 def _worst(judge: Callable[[Floats], Floats], data: Sentences, chosen: Bools) -> Floats:
@@ -124,9 +149,8 @@ def calibrated(raw: Floats, label: NDArray[np.int64]) -> Calibration:
     slope, intercept = float(platt.coef_[0, 0]), float(platt.intercept_[0])
     probability = expit(slope * raw + intercept)
     found = [f1(probability >= t, label, weight) for t in _THRESHOLDS]
-    return Calibration(
-        slope, intercept, float(_THRESHOLDS[int(np.argmax(found))]), CONTRADICTION_SHIFT
-    )
+    threshold = float(_THRESHOLDS[int(np.argmax(found))])
+    return Calibration(slope, intercept, threshold, CONTRADICTION_SHIFT, CONTRAST_THRESHOLD)
 
 
 def with_calibration(model: Model, calibration: Calibration) -> Model:
