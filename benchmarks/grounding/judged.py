@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness.judgement import indexed, judge
-from evals.evaluators.groundedness.model import FILE, Model, shipped
+from evals.evaluators.groundedness.model import FILE, Model, shipped, together
 from evals.evaluators.groundedness.train.beside import values_beside
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
-from evals.evaluators.groundedness.train.examples import corrupted, sentences, worst
+from evals.evaluators.groundedness.train.examples import corrupted, sentences
 from evals.evaluators.groundedness.train.twin_examples import Duel, duels_of, real
 
 Floats = NDArray[np.float64]
@@ -129,7 +129,7 @@ def cpu_ms(answers: Sequence[Labelled], most: int = 400) -> float:
     indexed.cache_clear()
     started = time.process_time()
     for item in chosen:
-        judge(item.answer, indexed((item.context,)))
+        judge(item.answer, indexed((item.context,)), item.question)
     return (time.process_time() - started) / len(chosen) * 1e3
 
 
@@ -137,7 +137,8 @@ def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
     if not answers:
         return np.zeros(0)
     data = sentences(answers, model.rarity)
-    return worst(model.checked(data.rows), data, len(answers))
+    checked = model.calibration.checked(model.raw(data.rows), data.excess)
+    return together(checked, data.answer, len(answers))
 
 
 def _out_of_fold(kept: Path | None) -> tuple[Floats, Floats, Floats, Floats]:

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import ClassVar
 
 from collector.contract import Generation, Score, ScoredSpan
-from evals.evaluators.answers import NOT_RECORDED, answer_text
+from evals.evaluators.answers import NOT_RECORDED, answer_text, prompt_text
 from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.groundedness.comparison import Both, judge_beside
 from evals.evaluators.groundedness.judgement import (
@@ -23,8 +23,8 @@ from evals.evaluators.groundedness.language import why_unreadable
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages, Span
 
-_Judging = Callable[[str, tuple[str, ...]], Judgement | None]
-"""From an answer and its passages to what is said of it."""
+_Judging = Callable[[str, tuple[str, ...], str], Judgement | None]
+"""From an answer, its passages and what was asked to what is said of it."""
 _MAX_NAMED = 3
 _MAX_QUOTED = 160
 
@@ -80,26 +80,28 @@ class Groundedness:
         """The probability from which on an answer counts as unsupported."""
         return shipped().calibration.threshold
 
-    def judging(self, texts: tuple[str, ...]) -> SentenceJudge:
-        """Return what judges the sentences of answers on these passages."""
-        return ForestJudge(indexed(texts))
+    def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
+        """Return what judges the sentences of answers to a question on these passages."""
+        return ForestJudge(indexed(texts), question=question)
 
-    def judge(self, answer: str, texts: tuple[str, ...]) -> Judgement | None:
-        """Judge an answer, `None` where it has no sentence; the worst sentence decides."""
-        by = self.judging(texts)
+    def judge(self, answer: str, texts: tuple[str, ...], question: str = "") -> Judgement | None:
+        """Judge an answer, `None` where it has no sentence."""
+        by = self.judging(texts, question)
         judged = by.sentences(answer)
         return None if judged is None else judgement(judged, by)
 
     def close(self) -> None:
         """Release nothing: indexes are shared and bounded."""
 
-    def _judged_of_two(self, other: str, answer: str, texts: tuple[str, ...]) -> Judgement | None:
+    def _judged_of_two(
+        self, other: str, answer: str, texts: tuple[str, ...], question: str
+    ) -> Judgement | None:
         first, second = sorted((answer, other))
-        of_first, of_second = self._both(first, second, texts)
+        of_first, of_second = self._both(first, second, texts, question)
         return of_first if answer == first else of_second
 
-    def _judged_beside(self, one: str, other: str, texts: tuple[str, ...]) -> Both:
-        return judge_beside(one, other, self.judging(texts))
+    def _judged_beside(self, one: str, other: str, texts: tuple[str, ...], question: str) -> Both:
+        return judge_beside(one, other, self.judging(texts, question))
 
     def _scored(self, generation: Generation, judge: _Judging) -> Score | None:
         texts = generation.content.context if generation.content else None
@@ -109,7 +111,8 @@ class Groundedness:
         if (reason := _why_not(texts, answer)) or answer is None:
             return unscored(self, generation, reason or NOT_RECORDED)
         passages = indexed(texts)
-        judgement = None if passages.is_empty else judge(answer, texts)
+        question = prompt_text(generation) or ""
+        judgement = None if passages.is_empty else judge(answer, texts, question)
         if passages.is_empty or judgement is None:
             whose = "the passages have" if passages.is_empty else "the answer has"
             return unscored(self, generation, f"{whose} no words")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.splices import KINDS, Splice, splices
@@ -44,6 +45,8 @@ class Reading:
     splices: tuple[Splice, ...]
     absent: tuple[Token, ...]
     """Content words that no passage holds."""
+    unexplained: tuple[Token, ...]
+    """Numbers among these that are not the question's, or the answer's own."""
     words: "Words"
     values: Values
 
@@ -74,15 +77,16 @@ def read(
     passages: Passages,
     rarity: Rarity,
     known: Sequence[Reading] = (),
+    question: str = "",
 ) -> list[Reading]:
     """Return each sentence's features, those of the whole answer included.
 
     `known` are readings of another answer on the same passages: a sentence that stands there, too,
-    is not read again.
+    is not read again. `question` is what was asked, where that is known.
     """
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
-        _read(text, sentence, passages, rarity)
+        _read(text, sentence, passages, rarity, question)
         if (before := read_before.get(sentence.text)) is None
         else _moved(before, sentence)
         for sentence in sentences
@@ -97,7 +101,9 @@ def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
     return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
 
 
-def _read(text: str, sentence: Sentence, passages: Passages, rarity: Rarity) -> Reading:
+def _read(
+    text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: str
+) -> Reading:
     words = Words(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
     best = int(support.argmax())
@@ -117,14 +123,24 @@ def _read(text: str, sentence: Sentence, passages: Passages, rarity: Rarity) -> 
     values |= _runs(words, passages)
     values |= _attributed(sentence, words, passages)
     absent = tuple(t for t, i in zip(words.content, words.ids, strict=True) if i < 0)
-    return Reading(sentence, start, end, found, spliced, absent, words, values)
+    numbers = unexplained(sentence, absent, text, passages, question)
+    return Reading(sentence, start, end, found, spliced, absent, numbers, words, values)
 
 
 def _moved(reading: Reading, sentence: Sentence) -> Reading:
     """Return the reading of a sentence as that of the same words in another answer."""
     by = sentence.start - reading.sentence.start
-    absent = tuple(t._replace(start=t.start + by, end=t.end + by) for t in reading.absent)
-    return replace(reading, sentence=sentence, absent=absent, values=dict(reading.values))
+    absent, numbers = (
+        tuple(t._replace(start=t.start + by, end=t.end + by) for t in tokens)
+        for tokens in (reading.absent, reading.unexplained)
+    )
+    return replace(
+        reading,
+        sentence=sentence,
+        absent=absent,
+        unexplained=numbers,
+        values=dict(reading.values),
+    )
 
 
 def _kind(sentence: Sentence, words: Words) -> Values:

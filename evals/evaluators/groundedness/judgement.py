@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Reading, matrix, read
-from evals.evaluators.groundedness.model import Model, shipped
+from evals.evaluators.groundedness.model import Model, shipped, together
 from evals.evaluators.groundedness.passages import Passages, Span
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
@@ -72,6 +73,9 @@ class Judged:
     text: str
     readings: Sequence[Reading]
     probabilities: NDArray[np.float64]
+    """Of each sentence."""
+    probability: float
+    """Of the answer, by all of them."""
 
 
 class SentenceJudge(Protocol):
@@ -88,7 +92,7 @@ class SentenceJudge(Protocol):
         """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
 
     def value(self, probability: float) -> float:
-        """Return the score of an answer from its worst sentence's probability."""
+        """Return the score of an answer from its probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +101,19 @@ class ForestJudge:
 
     passages: Passages
     model: Model = field(default_factory=shipped)
+    question: str = ""
 
     def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
         """Judge an answer's sentences by the words' measurements and the checks."""
         text = answer[:MAX_ANSWER_CHARACTERS]
-        readings = read(text, sentences_of(text), self.passages, self.model.rarity, known)
+        sentences, rarity = sentences_of(text), self.model.rarity
+        readings = read(text, sentences, self.passages, rarity, known, self.question)
         if not readings:
             return None
-        odds = self.model.checked(matrix(readings))
-        return Judged(text, readings, self.model.probability(odds))
+        raw = self.model.raw(matrix(readings))
+        odds = self.model.calibration.checked(raw, excess(readings))
+        (whole,) = self.model.probability(together(odds, np.zeros(len(odds), dtype=np.int64), 1))
+        return Judged(text, readings, self.model.alone(odds), float(whole))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the third forest's probabilities."""
@@ -116,18 +124,18 @@ class ForestJudge:
         return self.model.value(probability)
 
 
-def judge(answer: str, passages: Passages, model: Model | None = None) -> Judgement | None:
-    """Judge an answer by the forests, `None` where it has no sentence; the worst one decides."""
-    by = ForestJudge(passages, model or shipped())
+def judge(answer: str, passages: Passages, question: str = "") -> Judgement | None:
+    """Judge an answer by the shipped forests, `None` where it has no sentence."""
+    by = ForestJudge(passages, question=question)
     judged = by.sentences(answer)
     return None if judged is None else judgement(judged, by)
 
 
 def judgement(judged: Judged, by: SentenceJudge) -> Judgement:
-    """Return what the sentences' probabilities say of the answer; the worst sentence decides."""
-    worst = float(judged.probabilities.max())
+    """Return what was judged of an answer by itself."""
     said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
-    return Judgement(worst, by.value(worst), tuple(SentenceJudgement(r, p) for r, p in said))
+    sentences = tuple(SentenceJudgement(r, p) for r, p in said)
+    return Judgement(judged.probability, by.value(judged.probability), sentences)
 
 
 @lru_cache(maxsize=16)
@@ -139,7 +147,7 @@ def indexed(texts: tuple[str, ...]) -> Passages:
 def _reason(reading: Reading, text: str) -> str:
     """Say what stands in the sentence and not in the passages, the hardest fact first."""
     found = reading.differences
-    numbers = [text[t.start : t.end] for t in reading.absent if t.form.is_number]
+    numbers = [text[t.start : t.end] for t in reading.unexplained]
     names = [text[t.start : t.end] for t in reading.absent if t.is_name]
     others = [text[t.start : t.end] for t in reading.absent]
     negated = {s.kind for s in reading.splices} & {"added_negation", "dropped_negation"}

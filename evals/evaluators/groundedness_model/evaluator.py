@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.evaluator import Groundedness
 from evals.evaluators.groundedness.features import Reading, matrix, read
 from evals.evaluators.groundedness.judgement import (
@@ -42,9 +43,9 @@ class GroundednessModel(Groundedness):
         """The probability from which on an answer counts as unsupported."""
         return self._network.blend.threshold
 
-    def judging(self, texts: tuple[str, ...]) -> SentenceJudge:
-        """Return what judges the sentences of answers on these passages."""
-        return _BothJudge(self._network, self._context(texts))
+    def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
+        """Return what judges the sentences of answers to a question on these passages."""
+        return _BothJudge(self._network, self._context(texts), question)
 
     def _indexed(self, texts: tuple[str, ...]) -> Context:
         passages: Passages = indexed(texts)
@@ -57,6 +58,7 @@ class _BothJudge:
 
     network: Network
     context: Context
+    question: str
 
     @property
     def passages(self) -> Passages:
@@ -65,13 +67,14 @@ class _BothJudge:
     def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
         context, model, blend = self.context, shipped(), self.network.blend
         text = answer[:MAX_ANSWER_CHARACTERS]
-        readings = read(text, sentences_of(text), context.passages, model.rarity, known)
+        sentences, rarity = sentences_of(text), model.rarity
+        readings = read(text, sentences, context.passages, rarity, known, self.question)
         if not readings or not context.chunks:
             return None
         rows = matrix(readings)
         read_by_network = self.network.log_odds(text, readings, context)
-        odds = blend.probability(model.raw(rows), read_by_network, model.excess(rows))
-        return Judged(text, readings, odds)
+        found = blend.probability(model.raw(rows), read_by_network, excess(readings))
+        return Judged(text, readings, found, float(found.max()))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return shipped().contrasted(rows, self.network.blend.threshold)

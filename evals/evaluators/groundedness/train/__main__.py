@@ -11,11 +11,10 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.features import Rarity
-from evals.evaluators.groundedness.model import FILE, Calibration, Model, to_arrays
+from evals.evaluators.groundedness.model import FILE, Calibration, Model, to_arrays, together
 from evals.evaluators.groundedness.train.beside import values_beside
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load, texts
 from evals.evaluators.groundedness.train.examples import corrupted, sentences
@@ -27,6 +26,7 @@ from evals.evaluators.groundedness.train.fit import (
     OutOfFold,
     at_base_rate,
     calibrated,
+    checked,
     cross_fit,
     f1,
     fit,
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     corpus, words = corpus_of(args.data)
     label = np.array([item.label for item in corpus.answers])
     found = cross_fit(corpus, words)
-    calibration = calibrated(found.raw, label)
+    calibration = calibrated(found.sentences, corpus.sentences, label)
     every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
     model = with_calibration(fit(corpus, words, *every), calibration)
     arrays = to_arrays(model)
@@ -82,9 +82,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         beside, real = _beside(corpus, found, calibration)
         np.savez(
             args.out_of_fold,
-            raw=found.raw,
-            checked=found.checked,
-            made=found.corrupted,
+            checked=checked(found.sentences, corpus.sentences, len(label), calibration),
+            made=checked(
+                found.corrupted, corpus.corrupted_sentences, len(corpus.corrupted), calibration
+            ),
             beside=beside,
             real_beside=real,
         )
@@ -106,22 +107,24 @@ def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dic
     """Return what the models that saw nothing of an answer's question say of it."""
     label = np.array([item.label for item in corpus.answers])
     kinds = np.array([item.kind for item in corpus.corrupted])
+    raw = together(found.sentences, corpus.sentences.answer, len(label))
+    with_checks = checked(found.sentences, corpus.sentences, len(label), calibration)
+    made = checked(found.corrupted, corpus.corrupted_sentences, len(kinds), calibration)
 
     def flagged(log_odds: Floats) -> Bools:
-        probability = expit(calibration.slope * log_odds + calibration.intercept)
-        return np.asarray(probability >= calibration.threshold)
+        return np.asarray(calibration.probability(log_odds) >= calibration.threshold)
 
-    caught = flagged(found.corrupted)
+    caught = flagged(made)
     return {
         "answers": len(label),
         "corrupted": len(kinds),
-        "auroc_of_forests": round(float(roc_auc_score(label, found.raw)), 4),
-        "auroc": round(float(roc_auc_score(label, found.checked)), 4),
-        "f1_of_forests": round(f1(flagged(found.raw), label, at_base_rate(label)), 4),
-        "f1": round(f1(flagged(found.checked), label, at_base_rate(label)), 4),
-        "f1_as_found": round(f1(flagged(found.checked), label, np.ones(len(label))), 4),
-        "flagged_supported": round(float(flagged(found.checked)[label == 0].mean()), 4),
-        "flagged_unsupported": round(float(flagged(found.checked)[label == 1].mean()), 4),
+        "auroc_of_forests": round(float(roc_auc_score(label, raw)), 4),
+        "auroc": round(float(roc_auc_score(label, with_checks)), 4),
+        "f1_of_forests": round(f1(flagged(raw), label, at_base_rate(label)), 4),
+        "f1": round(f1(flagged(with_checks), label, at_base_rate(label)), 4),
+        "f1_as_found": round(f1(flagged(with_checks), label, np.ones(len(label))), 4),
+        "flagged_supported": round(float(flagged(with_checks)[label == 0].mean()), 4),
+        "flagged_unsupported": round(float(flagged(with_checks)[label == 1].mean()), 4),
         "flagged_corrupted": {
             str(kind): round(float(caught[kinds == kind].mean()), 3) for kind in np.unique(kinds)
         },

@@ -23,7 +23,7 @@ def values_beside(
         if duel.one.context != context:
             context = duel.one.context
             passages = Passages((context,))
-        judge = ForestJudge(passages, model_of(duel.one))
+        judge = ForestJudge(passages, model_of(duel.one), duel.one.question)
         both = judge_beside(duel.one.answer, duel.other.answer, judge)
         # An answer without a word claims nothing.
         found[at] = [1.0 if judged is None else judged.score for judged in both]
