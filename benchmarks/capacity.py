@@ -116,7 +116,9 @@ def backends(options: argparse.Namespace) -> list[Backend]:
             Assumption(29, "µs of CPU a span", where),
             Assumption(16, "µs of CPU a span", where),
             Assumption(3_806, "bytes a span", where),
-            Assumption(23_511, "spans/s", where + "; one collector on two cores: more is not known"),
+            Assumption(
+                23_511, "spans/s", where + "; one collector on two cores: more is not known"
+            ),
         ),
     ]
     if options.clickhouse_cpu_us is not None and options.clickhouse_bytes is not None:
