@@ -106,17 +106,19 @@ def backends(options: argparse.Namespace) -> list[Backend]:
     found = [
         Backend(
             "SQLite",
-            Assumption(96, "µs of CPU a span", where),
+            Assumption(33, "µs of CPU a span", where),
             Assumption(0, "µs of CPU a span", "in the collector's process"),
-            Assumption(2_249, "bytes a span", where),
-            Assumption(10_118, "spans/s", where + "; one collector, and no more are possible"),
+            Assumption(2_021, "bytes a span", where),
+            Assumption(29_078, "spans/s", where + "; one collector, and no more are possible"),
         ),
         Backend(
             "PostgreSQL",
-            Assumption(95, "µs of CPU a span", where),
-            Assumption(47, "µs of CPU a span", where),
-            Assumption(4_075, "bytes a span", where),
-            Assumption(7_583, "spans/s", where + "; one collector on two cores: more is not known"),
+            Assumption(29, "µs of CPU a span", where),
+            Assumption(16, "µs of CPU a span", where),
+            Assumption(3_806, "bytes a span", where),
+            Assumption(
+                23_511, "spans/s", where + "; one collector on two cores: more is not known"
+            ),
         ),
     ]
     if options.clickhouse_cpu_us is not None and options.clickhouse_bytes is not None:
@@ -124,7 +126,7 @@ def backends(options: argparse.Namespace) -> list[Backend]:
         found.append(
             Backend(
                 "ClickHouse",
-                Assumption(95, "µs of CPU a span", where + "; PostgreSQL's, insert included"),
+                Assumption(29, "µs of CPU a span", where + "; PostgreSQL's, insert included"),
                 Assumption(options.clickhouse_cpu_us, "µs of CPU a span", given),
                 Assumption(options.clickhouse_bytes, "bytes a span", given),
                 None,
@@ -140,7 +142,7 @@ def shared(options: argparse.Namespace) -> dict[str, Assumption]:
         "evaluator_ms": Assumption(
             options.evaluator_ms,
             "ms of CPU an answer",
-            "option; docs/evaluators.md, What was measured: groundedness on RAGTruth QA 3.9 ms; "
+            "option; docs/evaluators.md, Speed: groundedness on RAGTruth QA, in pairs, 2.7 ms; "
             "docs/measurements.md, How right the graders are: a program in the sandbox 47 ms",
         ),
         "utilisation": Assumption(options.utilisation, "of a core's time", chosen),
@@ -251,7 +253,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--span-bytes", type=float, help="of a span in protobuf, instead of the tokens")
     add("--retention-days", type=float, default=30)
     add("--evaluated", type=float, default=1.0, help="share of answers that are scored")
-    add("--evaluator-ms", type=float, default=3.9)
+    add("--evaluator-ms", type=float, default=2.7)
     add("--utilisation", type=float, default=0.5)
     add("--replicas", type=float, default=2, help="of the database and its disk")
     add("--disk-fill", type=float, default=0.7)

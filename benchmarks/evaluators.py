@@ -23,10 +23,12 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.grounding import baselines, calibration
-from benchmarks.grounding.judged import Judged, files, judged
+from benchmarks.grounding.judged import Judged, files, judged, of_folds
 from benchmarks.grounding.networked import networked
-from benchmarks.grounding.power import powers
-from evals.evaluators.groundedness.judgement import indexed, judge
+from benchmarks.grounding.power import equal_arms, powers
+from benchmarks.grounding.throughput import generation, throughput
+from evals.evaluation.scoring import Choice, Scorer, Signatures, Task
+from evals.evaluators.groundedness.train.twin_examples import duels_of
 
 BASE_RATE = 0.18
 
@@ -59,16 +61,32 @@ def accuracy(found: Judged) -> Row:
 
 
 def memory(found: Judged, answers: int) -> Row:
-    """Judge answers over and over, each context a new one; return the resident size on the way."""
+    """Score pairs of answers as `draftgate evaluate` does, each pair's context a new one.
+
+    Returns the resident size on the way, and the processor time.
+    """
     process, sizes = psutil.Process(), []
+    scorer = Scorer(Choice(names=("lexical-support",)).make())
+    wanted = frozenset(Signatures.of(Choice(names=("lexical-support",))).beside.values())
+    items, every = found.answers, max(answers // 10, 2) // 2 * 2
     started = time.process_time()
-    for number in range(answers):
-        item = found.answers[number % len(found.answers)]
-        judge(item.answer, indexed((f"{item.context} {number}",)))
-        if (number + 1) % max(answers // 5, 1) == 0:
+    for number in range(0, answers, 2):
+        one, other = (items[(number + side) % len(items)] for side in (0, 1))
+        context = (f"{one.context} {number}",)
+        pair = [
+            generation(number + side, item.answer, context)
+            for side, item in enumerate((one, other))
+        ]
+        scorer.score(Task(pair[0], pair[1], wanted))
+        if (number + 2) % every == 0:
             sizes.append(round(process.memory_info().rss / 2**20, 1))
     cpu_s = time.process_time() - started
-    return {"answers": answers, "rss_mib": sizes, "answers_a_cpu_second": round(answers / cpu_s)}
+    return {
+        "answers": answers,
+        "data": found.name,
+        "rss_mib": sizes,
+        "answers_a_cpu_second": round(answers / cpu_s),
+    }
 
 
 def _weights(label: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # Any: numpy's shape and type
@@ -132,8 +150,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="names of files, without .jsonl.gz")
     parser.add_argument("--rollouts", type=int, default=200, help="a row of the gate's power")
     parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
+    parser.add_argument("--throughput", type=int, default=0, help="pairs to store and evaluate")
+    parser.add_argument("--workers", type=int, default=2, help="processes for --throughput")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
-    parser.add_argument("--out-of-fold", type=Path, help="what the training kept: not fitted again")
+    parser.add_argument("--out-of-fold", type=Path, help="what the training kept of its folds")
+    parser.add_argument("--folds", type=int, nargs="*", help="of those out of fold: these alone")
     parser.add_argument("--network", action="store_true", help="judge by groundedness-model too")
     parser.add_argument(
         "--network-out-of-fold", type=Path, help="what the network's training kept of its fold"
@@ -146,6 +167,8 @@ def main() -> None:
         if args.only and name not in args.only:
             continue
         found = judged(file, args.out_of_fold)
+        if args.folds and found.how == "out of fold":
+            found = of_folds(found, args.folds)
         document["accuracy"].append(accuracy(found))
         print(json.dumps(document["accuracy"][-1]), flush=True)
         if args.network:
@@ -159,9 +182,16 @@ def main() -> None:
                 title = f"{found.name}, {found.how}, at a base rate of {BASE_RATE:.0%}"
                 args.picture.write_text(calibration.svg(bins, title))
         if found.corrupted and args.rollouts:
-            decided = [asdict(row) for row in powers(found, args.rollouts, args.seed)]
+            rows = (
+                *powers(found, args.rollouts, args.seed),
+                *equal_arms(found, args.rollouts, args.seed),
+            )
+            decided = [asdict(row) for row in rows]
             document["power"] += decided
             print(*map(json.dumps, decided), sep="\n", flush=True)
+        if args.throughput and found.corrupted and "throughput" not in document:
+            duels = duels_of(found.answers, found.corrupted)[: args.throughput]
+            document["throughput"] = asdict(throughput(duels, args.workers))
         if args.memory and "memory" not in document:
             document["memory"] = memory(found, args.memory)
     print(json.dumps(document))

@@ -1,8 +1,8 @@
 """Answers of a file with the probability that each is unsupported."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness.judgement import indexed, judge
-from evals.evaluators.groundedness.model import FILE, Model, shipped
+from evals.evaluators.groundedness.model import FILE, Model, shipped, together
+from evals.evaluators.groundedness.train.beside import values_beside
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
-from evals.evaluators.groundedness.train.examples import corrupted, sentences, worst
+from evals.evaluators.groundedness.train.examples import corrupted, sentences
+from evals.evaluators.groundedness.train.twin_examples import Duel, duels_of, real
 
 Floats = NDArray[np.float64]
 SEED = 20261121
@@ -34,6 +36,12 @@ class Judged:
     """The answer that each corrupted one was made of."""
     cpu_ms: float | None
     """Processor time an answer from text to judgement, the passages' index included."""
+    beside: Floats | None = None
+    """The scores of each corrupted answer's original and of itself, each beside the other."""
+    real: Sequence[Duel] = ()
+    """Two models' answers to one question, where the file has such."""
+    real_beside: Floats | None = None
+    """Their scores, each beside the other."""
     evaluator: str = Groundedness.name
     threshold: float = field(default_factory=lambda: shipped().calibration.threshold)
 
@@ -51,16 +59,20 @@ def files(folder: Path) -> list[Path]:
 def judged(file: Path, kept: Path | None = None) -> Judged:
     """Judge a file by the shipped model, or out of fold where its answers trained that one.
 
-    `kept` is what the training kept by `--out-of-fold`; without it the folds are fitted again.
+    `kept` is what the training kept by `--out-of-fold`.
     """
     answers, model = load(file), shipped()
     made = corrupted(answers, SEED)
     numbers = {item.id: at for at, item in enumerate(answers)}
     original = np.array([numbers[item.id] for item in made])
+    pairs = duels_of(answers, made)
+    two_models = real(answers) if "ragtruth" in file.name else []
     if trained_on(answers):
-        how, raw, raw_made = "out of fold", *_out_of_fold(answers, made, model, kept)
+        how = "out of fold"
+        raw, raw_made, beside, real_beside = _out_of_fold(kept)
     else:
         how, raw, raw_made = "shipped model", _raw(answers, model), _raw(made, model)
+        beside, real_beside = (values_beside(d, lambda _: model) for d in (pairs, two_models))
     return Judged(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
@@ -69,7 +81,38 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
         corrupted=made,
         corrupted_probability=model.probability(raw_made),
         original=original,
+        beside=beside,
+        real=two_models,
+        real_beside=real_beside,
         cpu_ms=cpu_ms(answers),
+    )
+
+
+def of_folds(found: Judged, folds: Collection[int]) -> Judged:
+    """Return what was judged in some of the training's folds."""
+    # scikit-learn is needed here alone: a held-out folder is judged without it.
+    from evals.evaluators.groundedness.train.fit import fold_of_groups  # noqa: PLC0415
+
+    fold = fold_of_groups(found.answers)
+
+    def chosen(items: Sequence[Labelled]) -> NDArray[np.int64]:
+        return np.flatnonzero([fold[item.group] in folds for item in items])
+
+    answers, made, pairs = map(
+        chosen, (found.answers, found.corrupted, [d.one for d in found.real])
+    )
+    number = {at: n for n, at in enumerate(answers.tolist())}
+    return replace(
+        found,
+        how=f"{found.how}, folds {', '.join(map(str, sorted(folds)))}",
+        answers=[found.answers[at] for at in answers],
+        probability=found.probability[answers],
+        corrupted=[found.corrupted[at] for at in made],
+        corrupted_probability=found.corrupted_probability[made],
+        original=np.array([number[at] for at in found.original[made].tolist()], dtype=np.int64),
+        beside=None if found.beside is None else found.beside[made],
+        real=[found.real[at] for at in pairs],
+        real_beside=None if found.real_beside is None else found.real_beside[pairs],
     )
 
 
@@ -86,7 +129,7 @@ def cpu_ms(answers: Sequence[Labelled], most: int = 400) -> float:
     indexed.cache_clear()
     started = time.process_time()
     for item in chosen:
-        judge(item.answer, indexed((item.context,)))
+        judge(item.answer, indexed((item.context,)), item.question)
     return (time.process_time() - started) / len(chosen) * 1e3
 
 
@@ -94,18 +137,15 @@ def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
     if not answers:
         return np.zeros(0)
     data = sentences(answers, model.rarity)
-    return worst(model.checked(data.rows), data, len(answers))
+    checked = model.calibration.checked(model.raw(data.rows), data.excess)
+    return together(checked, data.answer, len(answers))
 
 
-def _out_of_fold(
-    answers: Sequence[Labelled], made: Sequence[Labelled], model: Model, kept: Path | None
-) -> tuple[Floats, Floats]:
-    if kept is not None:
-        with np.load(kept, allow_pickle=False) as arrays:
-            return arrays["checked"], arrays["made"]
-    # scikit-learn is needed here alone: a held-out folder is judged without it.
-    from evals.evaluators.groundedness.train.fit import Corpus, cross_fit  # noqa: PLC0415
-
-    corpus = Corpus(answers, sentences(answers, model.rarity), made, sentences(made, model.rarity))
-    found = cross_fit(corpus, model.rarity)
-    return found.checked, found.corrupted
+def _out_of_fold(kept: Path | None) -> tuple[Floats, Floats, Floats, Floats]:
+    if kept is None:
+        raise SystemExit(
+            "these answers trained the model: name what the training kept of the folds, "
+            "--out-of-fold FILE (`python -m evals.evaluators.groundedness.train --help`)"
+        )
+    with np.load(kept, allow_pickle=False) as arrays:
+        return arrays["checked"], arrays["made"], arrays["beside"], arrays["real_beside"]

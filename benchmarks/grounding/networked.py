@@ -33,13 +33,13 @@ def cpu_ms(evaluator: GroundednessModel, answers: Sequence[Labelled], most: int 
     indexed.cache_clear()
     started = time.process_time()
     for item in chosen:
-        evaluator.judge(item.answer, (item.context,))
+        evaluator.judge(item.answer, (item.context,), item.question)
     return (time.process_time() - started) / len(chosen) * 1e3
 
 
 def _by_shipped(file: Path, answers: Sequence[Labelled], evaluator: GroundednessModel) -> Judged:
     started = time.process_time()
-    found = [evaluator.judge(item.answer, (item.context,)) for item in answers]
+    found = [evaluator.judge(item.answer, (item.context,), item.question) for item in answers]
     spent = (time.process_time() - started) / len(answers) * 1e3
     return Judged(
         name=file.name.removesuffix(".jsonl.gz"),

@@ -1,7 +1,8 @@
 """How often the gate fails a candidate that corrupts a share of its grounded answers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from scipy.special import expit, logit
 from benchmarks.grounding.judged import Judged
 from collector.contract import Outcome
 from evals import policy
-from evals.evaluators.groundedness.model import shipped
+from evals.evaluators.groundedness.model import SHARPNESS, shipped
 from evals.evidence import Evidence, PerPosition, Side
 from evals.gate import decide
 
@@ -25,6 +26,12 @@ prove:
   - {metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}
 """
 """The pooled groundedness cell of the default policy."""
+_RULES = policy.parse(POLICY, "power.yaml")
+BESIDE = "beside the other answer, as shipped"
+
+
+NAMED = ("number", "entity", "negation", "foreign")
+"""Numbers changed, names exchanged, negations added, sentences from other passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,68 +48,107 @@ class Power:
     rollouts: int
 
 
-def scores() -> Mapping[str, Callable[[Floats], Floats]]:
-    """Return what a probability can be made into: the score shipped is the sharpened one."""
+class Scores(NamedTuple):
+    """A score of each corrupted answer's original, and of the corrupted one."""
+
+    name: str
+    before: Floats
+    after: Floats
+
+
+def scores(found: Judged) -> list[Scores]:
+    """Return what can be held against a margin, the shipped score beside the other answer last."""
     threshold = shipped().calibration.threshold
-    value = np.vectorize(shipped().value)
 
     def sharpened(factor: float) -> Callable[[Floats], Floats]:
         return lambda p: expit(factor * (logit(threshold) - logit(np.clip(p, 1e-6, 1 - 1e-6))))
 
-    return {
+    made: dict[str, Callable[[Floats], Floats]] = {
         "calibrated probability": lambda p: 1 - p,
-        "sharpened twice": sharpened(2),
-        "score (sharpened four times)": value,
-        "0 or 1 at the threshold": lambda p: (p < threshold).astype(float),
+        "alone, sharpened twice": sharpened(2),
+        "alone, sharpened four times": sharpened(SHARPNESS),
+        "alone, 0 or 1 at the threshold": lambda p: (p < threshold).astype(float),
     }
+    before, after = found.probability[found.original], found.corrupted_probability
+    every = [Scores(name, of(before), of(after)) for name, of in made.items()]
+    if found.beside is not None:
+        every.append(Scores(BESIDE, found.beside[:, 0], found.beside[:, 1]))
+    return every
 
 
 def powers(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
     """Yield the gate's decisions: by score over all kinds, then by kind with the shipped score."""
     kinds = sorted({item.kind for item in found.corrupted if item.kind})
-    every = scores()
-    shipped_score = "score (sharpened four times)"
-    for name, score in every.items():
+    every = scores(found)
+    draws = _Draws(found, rollouts, seed)
+    for score in every:
         for share in SHARES:
-            yield _power(found, (name, score), kinds, share, rollouts, seed)
-    for kind in kinds:
+            yield draws.power(score, ("all kinds", kinds), share)
+    for name, of in (("the four named", list(NAMED)), *((kind, [kind]) for kind in kinds)):
         for share in SHARES[1:]:
-            yield _power(
-                found, (shipped_score, every[shipped_score]), [kind], share, rollouts, seed
-            )
+            yield draws.power(every[-1], (name, of), share)
+
+
+def equal_arms(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
+    """Yield the gate's decisions on two models' answers, which model is which arm by chance."""
+    if found.real_beside is None or not len(found.real_beside):
+        return
+    numbers = {item.id: at for at, item in enumerate(found.answers)}
+    ids = np.array([[numbers[d.one.id], numbers[d.other.id]] for d in found.real])
+    alone = np.vectorize(shipped().value)(found.probability)[ids]
+    for name, values in (("alone, sharpened four times", alone), (BESIDE, found.real_beside)):
+        rng, outcomes, drops = np.random.default_rng(seed), list[Outcome](), list[float]()
+        for _ in range(rollouts):
+            chosen = values[rng.choice(len(values), min(PAIRS, len(values)), replace=False)]
+            sides = rng.permuted(chosen, axis=1)
+            drops.append(float((sides[:, 1] - sides[:, 0]).mean()))
+            outcomes.append(_decided(sides[:, 0], sides[:, 1]))
+        yield _power(found, name, ("two models, arms by chance", 0.0), drops, outcomes)
+
+
+class _Draws:
+    """Rollouts drawn from a file's answers."""
+
+    def __init__(self, found: Judged, rollouts: int, seed: int) -> None:
+        self._found, self._rollouts, self._seed = found, rollouts, seed
+        self._kinds = np.array([item.kind for item in found.corrupted])
+
+    def power(self, score: Scores, kinds: tuple[str, list[str]], share: float) -> Power:
+        rng = np.random.default_rng([self._seed, int(share * 1000)])
+        of_kind = [np.flatnonzero(self._kinds == kind) for kind in kinds[1]]
+        outcomes, drops = list[Outcome](), list[float]()
+        for _ in range(self._rollouts):
+            # Pairs of equal texts: what is not corrupted has one score, whichever.
+            baseline = score.before[rng.choice(len(score.before), PAIRS)]
+            candidate = baseline.copy()
+            for turn, at in enumerate(rng.choice(PAIRS, round(share * PAIRS), replace=False)):
+                number = rng.choice(of_kind[turn % len(of_kind)])
+                baseline[at], candidate[at] = score.before[number], score.after[number]
+            drops.append(float((candidate - baseline).mean()))
+            outcomes.append(_decided(baseline, candidate))
+        return _power(self._found, score.name, (kinds[0], share), drops, outcomes)
+
+
+def _decided(baseline: Floats, candidate: Floats) -> Outcome:
+    return decide(evidence(baseline, candidate), _RULES, rollout="power").outcome
 
 
 def _power(
     found: Judged,
-    score: tuple[str, Callable[[Floats], Floats]],
-    kinds: list[str],
-    share: float,
-    rollouts: int,
-    seed: int,
+    score: str,
+    what: tuple[str, float],
+    drops: Sequence[float],
+    outcomes: Sequence[Outcome],
 ) -> Power:
-    name, made = score
-    rng = np.random.default_rng([seed, int(share * 1000)])
-    before, after = made(found.probability), made(found.corrupted_probability)
-    good = np.flatnonzero(found.label == 0)
-    of_kind = [np.flatnonzero([c.kind == k for c in found.corrupted]) for k in kinds]
-    rules, outcomes, drops = policy.parse(POLICY, "power.yaml"), [], []
-    for _ in range(rollouts):
-        baseline = before[rng.choice(good, PAIRS)]
-        candidate = baseline.copy()
-        for turn, at in enumerate(rng.choice(PAIRS, round(share * PAIRS), replace=False)):
-            number = rng.choice(of_kind[turn % len(of_kind)])
-            baseline[at], candidate[at] = before[found.original[number]], after[number]
-        drops.append(float((candidate - baseline).mean()))
-        outcomes.append(decide(evidence(baseline, candidate), rules, rollout="power").outcome)
     return Power(
         data=found.name,
-        score=name,
-        kind="all kinds" if len(kinds) > 1 else kinds[0],
-        share=share,
+        score=score,
+        kind=what[0],
+        share=what[1],
         mean_drop=round(float(np.mean(drops)), 4),
-        failed=sum(o is Outcome.FAIL for o in outcomes) / rollouts,
-        passed=sum(o is Outcome.PASS for o in outcomes) / rollouts,
-        rollouts=rollouts,
+        failed=sum(o is Outcome.FAIL for o in outcomes) / len(outcomes),
+        passed=sum(o is Outcome.PASS for o in outcomes) / len(outcomes),
+        rollouts=len(outcomes),
     )
 
 

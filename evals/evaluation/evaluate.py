@@ -1,19 +1,20 @@
 """Pull what lacks scores, score it, and post the scores."""
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 
 from collector.client import Client
 from collector.contract import Generation
 from evals.evaluation.posting import Posting
-from evals.evaluation.scoring import Choice, Signature, Task, signature
+from evals.evaluation.scoring import Choice, Signature, Signatures, Task
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import scored
-from evals.evaluators import Need
 from evals.rollouts import require
 
 Progress = Callable[[int, int], None]
 """Called with (generations done, generations in all)."""
-_Known = set[tuple[str, str, str, str, str]]
+_Known = dict[tuple[str, str], set[Signature]]
+"""What each generation, by its ids, has scores of."""
 
 
 def evaluate_rollout(
@@ -51,18 +52,14 @@ class _Evaluation:
         self._client, self._rollout, self._choice = client, rollout, choice
         self._progress, self._total = progress, total
         self._posting = Posting(client.post_scores)
-        evaluators = choice.make()
-        self._of_one = frozenset(signature(e) for e in evaluators if Need.BASELINE not in e.needs)
-        self._of_pairs = frozenset(signature(e) for e in evaluators) - self._of_one
-        for evaluator in evaluators:
-            evaluator.close()
-        self._known: _Known = {
-            (s.trace_id, s.span_id, s.metric, s.evaluator, s.version)
-            for s in client.scores(rollout)
-        }
+        self._wanted = Signatures.of(choice)
+        self._known: _Known = {}
+        for score in client.scores(rollout):
+            name = Signature(score.metric, score.evaluator, score.version)
+            self._known.setdefault((score.trace_id, score.span_id), set()).add(name)
 
     def run(self, workers: int) -> None:
-        """Score answers, then pairs; what is scored is posted, whatever ends the pass."""
+        """Score pairs, then answers; what is scored is posted, whatever ends the pass."""
         try:
             for done in scored(self._choice, self._tasks(), workers=workers):
                 self._posting.add(self.tally.take(done.scores))
@@ -70,14 +67,18 @@ class _Evaluation:
             self._posting.flush()
 
     def _tasks(self) -> Iterator[Task]:
+        # Pairs first: an answer that is scored beside another one is not scored by itself, too.
+        if self._wanted.wants_pairs:
+            yield from self._pair_tasks()
         for generation in self._client.generations(self._rollout, content=True):
             self.tally.count(generation)
-            if generation.error_type is None and (lacking := self._lacking(generation)):
-                yield Task(generation, None, lacking)
+            if generation.error_type is None:
+                known = self._known_of(generation)
+                self.tally.kept += len(self._wanted.alone & known)
+                if lacking := self._wanted.lacking(known):
+                    yield Task(generation, None, lacking)
             if self._progress is not None:
                 self._progress(self.tally.generations, max(self._total, self.tally.generations))
-        if self._of_pairs:
-            yield from self._pair_tasks()
 
     def _pair_tasks(self) -> Iterator[Task]:
         after: str | None = None
@@ -85,23 +86,25 @@ class _Evaluation:
             page = self._client.pairs(self._rollout, content=True, after=after)
             for pair in page.pairs:
                 candidate, baseline = pair.candidate, pair.baseline
-                both = candidate is not None and baseline is not None
-                if not both or candidate.error_type or baseline.error_type:  # type: ignore[union-attr]
+                if candidate is None or baseline is None:
                     continue
-                lacking = self._without_known(candidate, self._of_pairs)  # type: ignore[arg-type]
-                if lacking:
-                    yield Task(candidate, baseline, lacking)  # type: ignore[arg-type]
+                if candidate.error_type is None and baseline.error_type is None:
+                    yield from self._pair_task(candidate, baseline)
             after = page.next
             if after is None:
                 return
 
-    def _lacking(self, generation: Generation) -> frozenset[Signature]:
-        return self._without_known(generation, self._of_one)
+    def _pair_task(self, candidate: Generation, baseline: Generation) -> Iterator[Task]:
+        known, beside = self._known_of(candidate), self._known_of(baseline)
+        lacking = self._wanted.lacking_in_pair(known)
+        lacking |= frozenset(self._wanted.beside.values()) - beside
+        self.tally.kept += len(self._wanted.in_pairs - lacking)
+        self.tally.kept += len(frozenset(self._wanted.beside.values()) - lacking)
+        if lacking:
+            for one in (candidate, baseline):
+                names = self._known.setdefault((one.trace_id, one.span_id), set())
+                names.update(self._wanted.beside.values())
+            yield Task(candidate, baseline, lacking)
 
-    def _without_known(
-        self, generation: Generation, wanted: frozenset[Signature]
-    ) -> frozenset[Signature]:
-        ids = (generation.trace_id, generation.span_id)
-        lacking = frozenset(s for s in wanted if (*ids, *s) not in self._known)
-        self.tally.kept += len(wanted) - len(lacking)
-        return lacking
+    def _known_of(self, generation: Generation) -> AbstractSet[Signature]:
+        return self._known.get((generation.trace_id, generation.span_id), frozenset())

@@ -10,19 +10,19 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeVar
 
 from collector.client import Client, ClientError
-from collector.contract import Generation, Lease, LeasedEvaluator, LeaseRequest
+from collector.contract import Generation, Lease, LeasedEvaluator, LeaseRequest, Pair, Score
 from evals.evaluation.posting import Posting
-from evals.evaluation.scoring import Choice, Signature, Task, signature
+from evals.evaluation.scoring import Choice, Signature, Signatures, Task
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import Scoring, scoring
-from evals.evaluators import Need
 from evals.rollouts import require
 
 LEASED = 64
@@ -77,11 +77,8 @@ def follow_rollout(
 class _Following:
     def __init__(self, client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
         self._client, self._terms = client, terms
-        evaluators = choice.make()
-        self._of_one = frozenset(signature(e) for e in evaluators if Need.BASELINE not in e.needs)
-        self._of_pairs = frozenset(signature(e) for e in evaluators) - self._of_one
-        for evaluator in evaluators:
-            evaluator.close()
+        self._names = Signatures.of(choice)
+        self._pairs_seen: bool | None = None
         self._tally = Tally()
         self._reported_s = time.monotonic()
         self._wanted = LeaseRequest(
@@ -89,9 +86,9 @@ class _Following:
             worker=f"{socket.gethostname()}:{os.getpid()}",
             evaluators=tuple(
                 LeasedEvaluator(metric=one.metric, evaluator=one.name, version=one.version)
-                for one in sorted(self._of_one | self._of_pairs)
+                for one in sorted(self._names.alone | self._names.in_pairs)
             ),
-            pairs=bool(self._of_pairs),
+            pairs=self._names.wants_pairs,
             generations=min(LEASED * terms.workers, 1000),
             ttl_s=terms.ttl_s,
         )
@@ -118,29 +115,66 @@ class _Following:
                     posting.add(self._tally.take(done.scores))
             finally:
                 posting.flush()
+            self._restore_pairs(lease)
             # Where it was lost meanwhile another scores it again, and comes to the same.
             _patiently(lambda: self._client.finish_lease(lease.id))
 
     def _tasks(self, lease: Lease) -> Iterator[Task]:
-        known = {(s.trace_id, s.span_id, s.metric, s.evaluator, s.version) for s in lease.scores}
-
-        def lacking(one: Generation, wanted: frozenset[Signature]) -> frozenset[Signature]:
-            ids = (one.trace_id, one.span_id)
-            found = frozenset(name for name in wanted if (*ids, *name) not in known)
-            self._tally.kept += len(wanted) - len(found)
-            return found
-
+        known: dict[tuple[str, str], set[Signature]] = defaultdict(set)
+        for score in lease.scores:
+            name = Signature(score.metric, score.evaluator, score.version)
+            known[score.trace_id, score.span_id].add(name)
+        for candidate, baseline in _whole(lease.pairs):
+            has = known[candidate.trace_id, candidate.span_id]
+            left = self._names.lacking_in_pair(has)
+            self._tally.kept += len(self._names.in_pairs - left)
+            if left:
+                yield Task(candidate, baseline, left)
+            for one in (candidate, baseline):
+                known[one.trace_id, one.span_id].update(self._names.beside.values())
         for one in lease.generations:
             self._tally.count(one)
-            if one.error_type is None and (left := lacking(one, self._of_one)):
-                yield Task(one, None, left)
-        for pair in lease.pairs:
-            candidate, baseline = pair.candidate, pair.baseline
-            if candidate is None or baseline is None:
-                continue
-            failed = candidate.error_type or baseline.error_type
-            if not failed and (left := lacking(candidate, self._of_pairs)):
-                yield Task(candidate, baseline, left)
+            if one.error_type is None:
+                has = known[one.trace_id, one.span_id]
+                self._tally.kept += len(self._names.alone & has)
+                if left := self._names.lacking(has):
+                    yield Task(one, None, left)
+
+    def _restore_pairs(self, lease: Lease) -> None:
+        """Post again the scores beside another answer that ours of an answer alone came after.
+
+        The other side may have arrived, and another worker scored both, while we scored ours; of a
+        metric's scores the last that was posted counts.
+        """
+        whole = _whole(lease.pairs)
+        first, self._pairs_seen = self._pairs_seen is None, bool(self._pairs_seen or whole)
+        if not self._names.beside or not (first or self._pairs_seen):
+            return  # nothing has a pair here: a split of traffic, for example
+        paired = {(one.trace_id, one.span_id) for pair in whole for one in pair}
+        again = list[Score]()
+        for one in lease.generations:
+            if one.error_type is None and (one.trace_id, one.span_id) not in paired:
+                again += self._beside(one)
+        if again:
+            _patiently(lambda: self._client.post_scores(again))
+
+    def _beside(self, one: Generation) -> list[Score]:
+        """Return the stored scores of an answer beside its pair's other one."""
+        prompt, repeat = one.prompt_id, one.repeat
+        if prompt is None or repeat is None or one.arm is None:
+            return []
+        pair = _patiently(lambda: self._client.pair(self._wanted.rollout, prompt, repeat))
+        names = frozenset(self._names.beside.values())
+        return (
+            [
+                score
+                for score in (*pair.baseline_scores, *pair.candidate_scores)
+                if (score.trace_id, score.span_id) == (one.trace_id, one.span_id)
+                and Signature(score.metric, score.evaluator, score.version) in names
+            ]
+            if pair is not None
+            else []
+        )
 
     def _report(self, report: Callable[[EvaluationCounts], None]) -> None:
         counts = self._tally.counts()
@@ -148,6 +182,18 @@ class _Following:
         if counts.scored or counts.unscored:
             self._tally = Tally()
             report(counts)
+
+
+def _whole(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
+    """Return candidate and baseline of the pairs in which both answered."""
+    return [
+        (pair.candidate, pair.baseline)
+        for pair in pairs
+        if pair.candidate is not None
+        and pair.baseline is not None
+        and pair.candidate.error_type is None
+        and pair.baseline.error_type is None
+    ]
 
 
 @contextmanager

@@ -21,16 +21,19 @@ def answer_text(generation: Generation) -> str | None:
     Reads `gen_ai.output.messages`. Messages in another shape count as not recorded: they are not
     an empty answer.
     """
-    if generation.content is None or generation.content.output_messages is None:
+    if generation.content is None:
         return None
-    try:
-        messages = json.loads(generation.content.output_messages)
-    except (ValueError, RecursionError):
+    texts = [_text_of(message) for message in _messages(generation.content.output_messages)]
+    told = [text for text in texts if text is not None]
+    return "\n".join(text for text in told if text) if told and len(told) == len(texts) else None
+
+
+def prompt_text(generation: Generation) -> str | None:
+    """Return the text of the last message that the user sent; `None` where none was recorded."""
+    if generation.content is None:
         return None
-    if not isinstance(messages, list) or not messages:
-        return None
-    texts = [_text_of(message) for message in messages]
-    return None if any(text is None for text in texts) else "\n".join(t for t in texts if t)
+    asked = [m for m in _messages(generation.content.input_messages) if _is_user(m)]
+    return _text_of(asked[-1]) if asked else None
 
 
 def unfenced(text: str) -> str:
@@ -50,6 +53,19 @@ def json_value(text: str) -> object:
     except ValueError as exc:
         raise NotJsonError(str(exc)) from exc
     return value
+
+
+def _messages(recorded: str | None) -> list[object]:
+    """Return the messages of an attribute's JSON; none where it is in another shape."""
+    try:
+        messages = None if recorded is None else json.loads(recorded)
+    except (ValueError, RecursionError):
+        return []
+    return messages if isinstance(messages, list) else []
+
+
+def _is_user(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") == "user"
 
 
 def _text_of(message: object) -> str | None:

@@ -58,6 +58,22 @@ class Evaluator(Signed, Protocol):
         """
 
 
+class ComparingEvaluator(Evaluator, Protocol):
+    """An evaluator that sees more of an answer beside the other arm's to the same prompt.
+
+    Answers that have one are scored by `score_beside`, both of them, in the place of `score`; and
+    again so where the other one arrives later. The arms must not matter: with the answers exchanged
+    the scores are the same, exchanged.
+    """
+
+    @property
+    def version_beside(self) -> str:
+        """The version of scores by `score_beside`, other than `version`."""
+
+    def score_beside(self, generation: Generation, other: Generation) -> Score | None:
+        """Return the first answer's score, under the rules of `Evaluator.score`."""
+
+
 class PairEvaluator(Signed, Protocol):
     """Scores a candidate's answer against the baseline's to the same prompt and repeat."""
 
@@ -65,7 +81,7 @@ class PairEvaluator(Signed, Protocol):
         """Return the candidate's score, under the rules of `Evaluator.score`."""
 
 
-AnyEvaluator = Evaluator | PairEvaluator
+AnyEvaluator = Evaluator | ComparingEvaluator | PairEvaluator
 
 
 def scored(

@@ -12,6 +12,7 @@ from collector.app import create_app
 from collector.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
+from collector.store import Keep, Store
 
 READS = {
     "/api/v1/rollouts": {},
@@ -125,6 +126,38 @@ def whole_scans(engine: Engine, sql: str, values: Any) -> Iterable[str]:
         waiting += [(child, limited) for child in node.get("Plans", ())]
 
 
+def test_writing_and_upkeep_scan_no_table(
+    database_url: str,
+    sqlite_read: tuple[httpx.Client, Engine],
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """Nor does what stores spans, folds rollups, counts and orders pairs, and drops old days."""
+    http, engine = sqlite_read
+    store = Store.open(database_url)
+    written, kept = (
+        watch(one, "SELECT|DELETE|UPDATE|WITH|INSERT") for one in (engine, store.engine)
+    )
+    fill(http, generation_of, body_of, after=100)
+    for work in (store.fold, store.count_pairs, store.order_regressions):
+        assert work(at_most=1000)
+    store.promote_engine_spans(10**10, at_most=10)
+    while store.retain(Keep(spans_s=1, content_s=1), now_unix_s=10**10):
+        pass
+    store.close()
+    statements = [*written, *kept]
+    used = {sql: given[0] if isinstance(given, list) else given for sql, given in statements}
+    for table in ("rollup_minute", "pair_count", "regression", "span_key", "content"):
+        assert any(table in sql for sql in used), table
+    # As above; and rows that are given.
+    small = r"anon_1|series|pair_count|rollup_delta|packed_rows|json_each|\d+ CONSTANT ROWS"
+    found = {sql: plan(engine, sql, given) for sql, given in used.items()}
+    whole = re.compile(rf"SCAN (?!{small}|.*USING .*INDEX)")
+    assert [
+        (sql, line) for sql, lines in found.items() for line in lines if whole.match(line)
+    ] == []
+
+
 def test_postgresql_compiles_no_plan(postgres_engine: Engine) -> None:
     """It would for a page's first rows, by what all of the rollout's would cost."""
     with postgres_engine.connect() as connection:
@@ -211,9 +244,11 @@ def fill(
     http: httpx.Client,
     generation_of: Callable[..., Generation],
     body_of: Callable[[Iterable[Span]], bytes],
+    *,
+    after: int = 0,
 ) -> None:
     spans = [
-        encode(generation_of(2 * n + side, prompt_id=f"p{n}", arm=arm))
+        encode(generation_of(after + 2 * n + side, prompt_id=f"p{after + n}", arm=arm))
         for n in range(20)
         for side, arm in enumerate(Arm, 1)
     ]
@@ -224,12 +259,12 @@ def fill(
     assert http.post("/api/v1/scores", json=scores).status_code == 204
 
 
-def watch(engine: Engine) -> list[tuple[str, Any]]:
-    """Collect every SELECT that runs from now on."""
+def watch(engine: Engine, verbs: str = "SELECT") -> list[tuple[str, Any]]:
+    """Collect every statement of these kinds that runs from now on."""
     seen: list[tuple[str, Any]] = []
 
     def before(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        if statement.startswith("SELECT"):
+        if re.match(verbs, statement):
             seen.append((statement, parameters))
 
     event.listen(engine, "before_cursor_execute", before)

@@ -1,10 +1,21 @@
 """Deltas folded into minutes and hours, a bounded number at a time."""
 
+import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, delete, func, insert, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+)
 
 from collector.store.clickhouse import analytics_of
 from collector.store.clickhouse import rollups as clickhouse_rollups
@@ -66,11 +77,10 @@ def _add(connection: Connection, table: Table, added: dict[_Key, list[state.Pack
 def _add_some(
     connection: Connection, table: Table, added: dict[_Key, Sequence[state.Packed]]
 ) -> None:
-    columns = tuple_(table.c.series_id, table.c.start_unix_s)
-    known = connection.execute(select(table).where(columns.in_(list(added)))).all()
+    known = connection.execute(select(table).where(_is_among(connection, table, added))).all()
     old = {(row.series_id, row.start_unix_s): packed(row) for row in known}
     if old:
-        connection.execute(delete(table).where(columns.in_(list(old))))
+        connection.execute(delete(table).where(_is_among(connection, table, old)))
     merged = state.merge_each([[*_known(old, key), *new] for key, new in added.items()])
     connection.execute(
         insert(table),
@@ -79,6 +89,19 @@ def _add_some(
             for (series_id, start_unix_s), one in zip(added, merged, strict=True)
         ],
     )
+
+
+def _is_among(connection: Connection, table: Table, keys: Iterable[_Key]) -> ColumnElement[bool]:
+    """Return the condition that a row has one of the keys.
+
+    Of a list of pairs SQLite would make a reason to read the whole table; of a query's result it
+    looks each one up.
+    """
+    key = tuple_(table.c.series_id, table.c.start_unix_s)
+    if connection.dialect.name != "sqlite":
+        return key.in_(list(keys))
+    pair = func.json_each(json.dumps(list(keys))).table_valued("value").c.value
+    return key.in_(select(func.json_extract(pair, "$[0]"), func.json_extract(pair, "$[1]")))
 
 
 def _known(old: dict[_Key, state.Packed], key: _Key) -> list[state.Packed]:

@@ -1,23 +1,30 @@
 """The default evaluator of groundedness: local, on the CPU, without a language model."""
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from collector.contract import Generation, Score, ScoredSpan
-from evals.evaluators.answers import NOT_RECORDED, answer_text
+from evals.evaluators.answers import NOT_RECORDED, answer_text, prompt_text
 from evals.evaluators.base import Need, scored, unscored
+from evals.evaluators.groundedness.comparison import Both, judge_beside
 from evals.evaluators.groundedness.judgement import (
     MAX_ANSWER_CHARACTERS,
     MAX_CONTEXT_CHARACTERS,
+    ForestJudge,
     Judgement,
+    SentenceJudge,
     indexed,
-    judge,
+    judgement,
 )
 from evals.evaluators.groundedness.language import why_unreadable
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages, Span
 
+_Judging = Callable[[str, tuple[str, ...], str], Judgement | None]
+"""From an answer, its passages and what was asked to what is said of it."""
 _MAX_NAMED = 3
 _MAX_QUOTED = 160
 
@@ -31,16 +38,72 @@ class Groundedness:
     nearest to each; the spans give every sentence's support. An answer that only declines claims
     nothing and scores 1. English alone.
 
+    Beside the other arm's answer to the same prompt it sees more: `score_beside`.
+
     Applies where a generation carries passages.
     """
 
     name = "sentence-support"
-    version = "2"
+    version = "3"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
+    def __init__(self) -> None:
+        # Both sides of a pair are asked for one after the other.
+        self._both = lru_cache(maxsize=4)(self._judged_beside)
+
+    @property
+    def version_beside(self) -> str:
+        """The version of scores by `score_beside`."""
+        return f"{self.version}+pair"
+
     def score(self, generation: Generation) -> Score | None:
         """Score the answer; an empty one claims nothing that could be judged."""
+        return self._scored(generation, self.judge)
+
+    def score_beside(self, generation: Generation, other: Generation) -> Score | None:
+        """Score the answer, looking closest where the other one says otherwise.
+
+        `other` answers the same prompt. By itself where that rests on other passages, or has none
+        or no text.
+        """
+        mine, theirs = generation.content, other.content
+        text = answer_text(other)
+        if mine is None or theirs is None or mine.context != theirs.context or text is None:
+            found = self._scored(generation, self.judge)
+        else:
+            found = self._scored(generation, partial(self._judged_of_two, text))
+        return None if found is None else replace(found, version=self.version_beside)
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which on an answer counts as unsupported."""
+        return shipped().calibration.threshold
+
+    def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
+        """Return what judges the sentences of answers to a question on these passages."""
+        return ForestJudge(indexed(texts), question=question)
+
+    def judge(self, answer: str, texts: tuple[str, ...], question: str = "") -> Judgement | None:
+        """Judge an answer, `None` where it has no sentence."""
+        by = self.judging(texts, question)
+        judged = by.sentences(answer)
+        return None if judged is None else judgement(judged, by)
+
+    def close(self) -> None:
+        """Release nothing: indexes are shared and bounded."""
+
+    def _judged_of_two(
+        self, other: str, answer: str, texts: tuple[str, ...], question: str
+    ) -> Judgement | None:
+        first, second = sorted((answer, other))
+        of_first, of_second = self._both(first, second, texts, question)
+        return of_first if answer == first else of_second
+
+    def _judged_beside(self, one: str, other: str, texts: tuple[str, ...], question: str) -> Both:
+        return judge_beside(one, other, self.judging(texts, question))
+
+    def _scored(self, generation: Generation, judge: _Judging) -> Score | None:
         texts = generation.content.context if generation.content else None
         if texts is None:
             return None
@@ -48,23 +111,12 @@ class Groundedness:
         if (reason := _why_not(texts, answer)) or answer is None:
             return unscored(self, generation, reason or NOT_RECORDED)
         passages = indexed(texts)
-        judgement = None if passages.is_empty else self.judge(answer, texts)
+        question = prompt_text(generation) or ""
+        judgement = None if passages.is_empty else judge(answer, texts, question)
         if passages.is_empty or judgement is None:
             whose = "the passages have" if passages.is_empty else "the answer has"
             return unscored(self, generation, f"{whose} no words")
         return self._score(generation, answer, passages, judgement)
-
-    @property
-    def threshold(self) -> float:
-        """The probability from which on an answer counts as unsupported."""
-        return shipped().calibration.threshold
-
-    def judge(self, answer: str, texts: tuple[str, ...]) -> Judgement | None:
-        """Judge an answer, `None` where it has no sentence; the worst sentence decides."""
-        return judge(answer, indexed(texts))
-
-    def close(self) -> None:
-        """Release nothing: indexes are shared and bounded."""
 
     def _score(
         self, generation: Generation, answer: str, passages: Passages, judgement: Judgement
@@ -73,7 +125,7 @@ class Groundedness:
             ScoredSpan(start=s.sentence.start, end=s.sentence.end, support=1 - s.probability)
             for s in judgement.sentences
         )
-        if all(s.sentence.is_refusal for s in judgement.sentences):
+        if judgement.declines:
             whole = tuple(replace(span, support=1.0) for span in spans)
             why = "declines to answer"
             return scored(self, generation, 1.0, label="refusal", explanation=why, spans=whole)
@@ -105,11 +157,16 @@ def _explanation(answer: str, passages: Passages, judgement: Judgement, threshol
     lines = [f"{judgement.probability:.0%} likely to hold something unsupported"]
     if len(answer) > MAX_ANSWER_CHARACTERS:
         lines[0] += f"; judged by its first {MAX_ANSWER_CHARACTERS:,} characters"
+    if judgement.shared is not None:
+        count = len(judgement.sentences)
+        lines[0] += f"; the other answer has {judgement.shared} of its {count} sentences, too"
     worst = sorted(judgement.sentences, key=lambda s: -s.probability)
     for found in [s for s in worst if s.probability >= threshold][:_MAX_NAMED]:
-        line = f"{found.reason}: {_shortened(found.sentence.text)!r}"
-        if found.nearest is not None:
-            line += f"; nearest: {_quoted(passages, found.nearest)}"
+        line = f"{found.reason(answer)}: {_shortened(found.sentence.text)!r}"
+        if (nearest := found.nearest(passages)) is not None:
+            line += f"; nearest: {_quoted(passages, nearest)}"
+        if found.instead is not None:
+            line += f"; the other answer: {_shortened(found.instead)!r}"
         lines.append(line)
     return "\n".join(lines)
 

@@ -1,13 +1,14 @@
 """What is measured of each sentence of an answer against the passages."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
+from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.splices import KINDS, Splice, splices
@@ -44,10 +45,13 @@ class Reading:
     splices: tuple[Splice, ...]
     absent: tuple[Token, ...]
     """Content words that no passage holds."""
+    unexplained: tuple[Token, ...]
+    """Numbers among these that are not the question's, or the answer's own."""
+    words: "Words"
     values: Values
 
 
-class _Words:
+class Words:
     """A sentence's words as the passages know them; −1 is a word that they do not hold."""
 
     def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
@@ -68,10 +72,25 @@ class _Words:
 
 
 def read(
-    text: str, sentences: Sequence[Sentence], passages: Passages, rarity: Rarity
+    text: str,
+    sentences: Sequence[Sentence],
+    passages: Passages,
+    rarity: Rarity,
+    known: Sequence[Reading] = (),
+    question: str = "",
 ) -> list[Reading]:
-    """Return each sentence's features, those of the whole answer included."""
-    readings = [_read(text, sentence, passages, rarity) for sentence in sentences]
+    """Return each sentence's features, those of the whole answer included.
+
+    `known` are readings of another answer on the same passages: a sentence that stands there, too,
+    is not read again. `question` is what was asked, where that is known.
+    """
+    read_before = {reading.sentence.text: reading for reading in known}
+    readings = [
+        _read(text, sentence, passages, rarity, question)
+        if (before := read_before.get(sentence.text)) is None
+        else _moved(before, sentence)
+        for sentence in sentences
+    ]
     if readings:
         _add_answer(readings, len(passages.row))
     return readings
@@ -82,8 +101,10 @@ def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
     return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
 
 
-def _read(text: str, sentence: Sentence, passages: Passages, rarity: Rarity) -> Reading:
-    words = _Words(sentence, passages, rarity)
+def _read(
+    text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: str
+) -> Reading:
+    words = Words(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
     best = int(support.argmax())
     start = max(best * STRIDE - _AROUND, 0)
@@ -102,10 +123,27 @@ def _read(text: str, sentence: Sentence, passages: Passages, rarity: Rarity) -> 
     values |= _runs(words, passages)
     values |= _attributed(sentence, words, passages)
     absent = tuple(t for t, i in zip(words.content, words.ids, strict=True) if i < 0)
-    return Reading(sentence, start, end, found, spliced, absent, values)
+    numbers = unexplained(sentence, absent, text, passages, question)
+    return Reading(sentence, start, end, found, spliced, absent, numbers, words, values)
 
 
-def _kind(sentence: Sentence, words: _Words) -> Values:
+def _moved(reading: Reading, sentence: Sentence) -> Reading:
+    """Return the reading of a sentence as that of the same words in another answer."""
+    by = sentence.start - reading.sentence.start
+    absent, numbers = (
+        tuple(t._replace(start=t.start + by, end=t.end + by) for t in tokens)
+        for tokens in (reading.absent, reading.unexplained)
+    )
+    return replace(
+        reading,
+        sentence=sentence,
+        absent=absent,
+        unexplained=numbers,
+        values=dict(reading.values),
+    )
+
+
+def _kind(sentence: Sentence, words: Words) -> Values:
     return {
         "words": len(words.tokens),
         "content_words": len(words.content),
@@ -117,7 +155,7 @@ def _kind(sentence: Sentence, words: _Words) -> Values:
     }
 
 
-def _absence(words: _Words) -> Values:
+def _absence(words: Words) -> Values:
     """Measure the words that no passage holds."""
     triples = list(zip(words.content, words.ids, words.weights, strict=True))
     absent = {t.form.stem: w for t, i, w in triples if i < 0}
@@ -136,7 +174,7 @@ def _absence(words: _Words) -> Values:
     }
 
 
-def _specifics(words: _Words, inside: frozenset[int], passages: Passages) -> Values:
+def _specifics(words: Words, inside: frozenset[int], passages: Passages) -> Values:
     """Measure numbers and names: whether they stand in the passages, and in what company."""
     values: Values = {}
     for name in ("number", "name"):
@@ -167,7 +205,7 @@ def _compared(found: Differences) -> Values:
     }
 
 
-def _spliced(found: Sequence[Splice], words: _Words, passages: Passages) -> Values:
+def _spliced(found: Sequence[Splice], words: Words, passages: Passages) -> Values:
     values: Values = {"splices": len(found)}
     for kind in KINDS:
         values[f"splice_{kind}"] = max((s.strength for s in found if s.kind == kind), default=0.0)
@@ -181,7 +219,7 @@ def _spliced(found: Sequence[Splice], words: _Words, passages: Passages) -> Valu
     return values
 
 
-def _runs(words: _Words, passages: Passages) -> Values:
+def _runs(words: Words, passages: Passages) -> Values:
     """Measure how much is copied: neighbouring words that are neighbours in the passages too."""
     rows = words.rows
     pairs = [pair in passages.pairs for pair in pairwise(rows)]
@@ -201,7 +239,7 @@ def _runs(words: _Words, passages: Passages) -> Values:
     }
 
 
-def _attributed(sentence: Sentence, words: _Words, passages: Passages) -> Values:
+def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
     """Measure the support in the passages that the sentence names."""
     named = [place for n in sentence.attributed_to if (place := passages.labelled(n))]
     if not named:

@@ -1,14 +1,16 @@
 """What is said of an answer against its passages, sentence by sentence."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Reading, matrix, read
-from evals.evaluators.groundedness.model import Model, shipped
+from evals.evaluators.groundedness.model import Model, shipped, together
 from evals.evaluators.groundedness.passages import Passages, Span
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
@@ -21,12 +23,25 @@ _MAX_WORD = 40
 
 @dataclass(frozen=True, slots=True)
 class SentenceJudgement:
-    """How likely one sentence is unsupported, why, and the stretch that is nearest to it."""
+    """How likely one sentence is unsupported."""
 
-    sentence: Sentence
+    reading: Reading
     probability: float
-    reason: str
-    nearest: Span | None
+    instead: str | None = None
+    """What the other answer of its pair says in its place, where that was compared."""
+
+    @property
+    def sentence(self) -> Sentence:
+        """The sentence."""
+        return self.reading.sentence
+
+    def reason(self, answer: str) -> str:
+        """Say what stands in the sentence and not in the passages."""
+        return _reason(self.reading, answer)
+
+    def nearest(self, passages: Passages) -> Span | None:
+        """Return the stretch of the passages that is nearest to it."""
+        return passages.span(self.reading.start, self.reading.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +52,90 @@ class Judgement:
     value: float
     """The score: 1 − the probability, sharpened so that 0.5 is the threshold."""
     sentences: tuple[SentenceJudgement, ...]
+    shared: int | None = None
+    """How many of the sentences the other answer of its pair has too, where it was compared."""
+
+    @property
+    def declines(self) -> bool:
+        """Say whether it only tells what the passages do not say."""
+        return all(s.sentence.is_refusal for s in self.sentences)
+
+    @property
+    def score(self) -> float:
+        """The value; 1 where the answer only declines, which claims nothing."""
+        return 1.0 if self.declines else self.value
 
 
-def judge(answer: str, passages: Passages, model: Model | None = None) -> Judgement | None:
-    """Judge an answer, `None` where it has no sentence; the worst sentence decides."""
-    model = model or shipped()
-    text = answer[:MAX_ANSWER_CHARACTERS]
-    sentences = sentences_of(text)
-    readings = read(text, sentences, passages, model.rarity)
-    if not readings:
-        return None
-    probabilities = model.probability(model.checked(matrix(readings)))
-    return judgement(text, readings, passages, probabilities, model.value)
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An answer's sentences, each judged by itself."""
+
+    text: str
+    readings: Sequence[Reading]
+    probabilities: NDArray[np.float64]
+    """Of each sentence."""
+    probability: float
+    """Of the answer, by all of them."""
 
 
-def judgement(
-    text: str,
-    readings: Sequence[Reading],
-    passages: Passages,
-    probabilities: NDArray[np.float64],
-    value: Callable[[float], float],
-) -> Judgement:
-    """Return what the sentences' probabilities say of the answer; the worst sentence decides."""
-    worst = float(probabilities.max())
-    judged = [
-        SentenceJudgement(r.sentence, p, _reason(r, text), passages.span(r.start, r.end))
-        for r, p in zip(readings, probabilities.tolist(), strict=True)
-    ]
-    return Judgement(worst, value(worst), tuple(judged))
+class SentenceJudge(Protocol):
+    """Judges the sentences of answers on some passages."""
+
+    @property
+    def passages(self) -> Passages:
+        """The passages."""
+
+    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
+        """Judge an answer's sentences, `None` where it has none; `known` is as for `read`."""
+
+    def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
+
+    def value(self, probability: float) -> float:
+        """Return the score of an answer from its probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestJudge:
+    """Judges by the forests alone."""
+
+    passages: Passages
+    model: Model = field(default_factory=shipped)
+    question: str = ""
+
+    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
+        """Judge an answer's sentences by the words' measurements and the checks."""
+        text = answer[:MAX_ANSWER_CHARACTERS]
+        sentences, rarity = sentences_of(text), self.model.rarity
+        readings = read(text, sentences, self.passages, rarity, known, self.question)
+        if not readings:
+            return None
+        raw = self.model.raw(matrix(readings))
+        odds = self.model.calibration.checked(raw, excess(readings))
+        (whole,) = self.model.probability(together(odds, np.zeros(len(odds), dtype=np.int64), 1))
+        return Judged(text, readings, self.model.alone(odds), float(whole))
+
+    def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the third forest's probabilities."""
+        return self.model.contrasted(rows, self.model.calibration.threshold)
+
+    def value(self, probability: float) -> float:
+        """Return 1 − the probability, sharpened at the model's threshold."""
+        return self.model.value(probability)
+
+
+def judge(answer: str, passages: Passages, question: str = "") -> Judgement | None:
+    """Judge an answer by the shipped forests, `None` where it has no sentence."""
+    by = ForestJudge(passages, question=question)
+    judged = by.sentences(answer)
+    return None if judged is None else judgement(judged, by)
+
+
+def judgement(judged: Judged, by: SentenceJudge) -> Judgement:
+    """Return what was judged of an answer by itself."""
+    said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
+    sentences = tuple(SentenceJudgement(r, p) for r, p in said)
+    return Judgement(judged.probability, by.value(judged.probability), sentences)
 
 
 @lru_cache(maxsize=16)
@@ -76,7 +147,7 @@ def indexed(texts: tuple[str, ...]) -> Passages:
 def _reason(reading: Reading, text: str) -> str:
     """Say what stands in the sentence and not in the passages, the hardest fact first."""
     found = reading.differences
-    numbers = [text[t.start : t.end] for t in reading.absent if t.form.is_number]
+    numbers = [text[t.start : t.end] for t in reading.unexplained]
     names = [text[t.start : t.end] for t in reading.absent if t.is_name]
     others = [text[t.start : t.end] for t in reading.absent]
     negated = {s.kind for s in reading.splices} & {"added_negation", "dropped_negation"}

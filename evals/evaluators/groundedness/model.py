@@ -1,7 +1,7 @@
 """The trained model: how likely each sentence says what the passages do not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from evals.evaluators.groundedness.contrast import CONTRASTS
 from evals.evaluators.groundedness.features import NAMES, Rarity
 from evals.evaluators.groundedness.forest import Forest
 
@@ -20,23 +21,7 @@ The gate holds a mean against a margin in absolute points. A calibrated probabil
 about a fifth of what truly changed, a sharp one by two fifths: see `docs/evaluators.md`.
 """
 _LEAST = 1e-6
-_ABSENT_NUMBER = 0.49
-_CONTRADICTION = 0.29
-"""Least raw log-odds of a sentence in which a check found an error: above every threshold.
-
-RAGTruth's answers that are unsupported hold a number that no passage holds 3.7 times as often as
-the supported ones, which at a base rate of 18 % makes 0.45.
-"""
-_STRANGE_WORDS = 8
-"""From so many content words on, a sentence that shares none with the passages is an error."""
-_LEAST_STRENGTH = {
-    "splice_added_negation": 8.0,
-    "splice_dropped_negation": 8.0,
-    "splice_antonym": 8.0,
-    "splice_name": 10.0,
-    "splice_number": 10.0,
-}
-"""How much must be copied around a word before its exchange is an error by itself."""
+_STEPS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +34,32 @@ class Calibration:
     """Probability from which on an answer counts as unsupported."""
     contradiction_shift: float
     """Log-odds by which contradictions are rarer in use than in training."""
+    contrast_threshold: float
+    """Probability by the third forest from which on a sentence counts as unsupported."""
+
+    def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of answers, of log-odds as `together` gives them."""
+        return np.asarray(expit(self.slope * odds + self.intercept))
+
+    def checked(self, raw: NDArray[np.float64], excess: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return sentences' raw log-odds, or more where a check found an error.
+
+        `excess` is how far above the threshold that puts each sentence by itself.
+        """
+        found = np.isfinite(excess)
+        least = (logit(self.threshold) + excess[found] - self.intercept) / self.slope
+        checked = raw.copy()
+        checked[found] = np.maximum(raw[found], _of_one(least))
+        return checked
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Two forests: what the passages lack, and what they say otherwise."""
+    """Three forests: what the passages lack, what they say otherwise, and which of two is worse."""
 
     invention: Forest
     contradiction: Forest
+    contrast: Forest
     rarity: Rarity
     calibration: Calibration
 
@@ -68,23 +71,21 @@ class Model:
         either = 1 - (1 - invented) * (1 - contradicted)
         return np.asarray(logit(np.clip(either, _LEAST, 1 - _LEAST)), dtype=np.float64)
 
-    def checked(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return `raw`, or more where a check found an error.
+    def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the calibrated probabilities of answers, of log-odds as `together` gives them."""
+        return self.calibration.probability(odds)
 
-        What a check found counts whatever the forests say: they learned from long answers, in
-        which few numbers are wrong.
+    def alone(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of each sentence, as of an answer that says nothing else."""
+        return self.probability(together(odds, np.arange(len(odds)), len(odds)))
+
+    def contrasted(self, rows: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+        """Return probabilities of sentences beside their counterparts, of rows as of `contrast`.
+
+        They are decided at `threshold`, as those of sentences by themselves are.
         """
-        return np.maximum(self.raw(rows), _checked(rows))
-
-    def excess(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far above the threshold the checks put each sentence, in log-odds."""
-        limit = logit(self.calibration.threshold)
-        odds = self.calibration.slope * _checked(rows) + self.calibration.intercept
-        return np.asarray(np.where(np.isfinite(odds), np.maximum(odds - limit, 0.0), -np.inf))
-
-    def probability(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated probabilities of raw log-odds."""
-        return np.asarray(expit(self.calibration.slope * raw + self.calibration.intercept))
+        shift = logit(threshold) - logit(self.calibration.contrast_threshold)
+        return np.asarray(expit(self.contrast.log_odds(rows) + shift))
 
     def value(self, probability: float) -> float:
         """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
@@ -92,18 +93,29 @@ class Model:
         return float(expit(SHARPNESS * (logit(self.calibration.threshold) - logit(inside))))
 
 
-def _checked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the least log-odds that the explicit checks leave each sentence."""
-    spliced = np.zeros(len(rows), dtype=np.bool_)
-    for name, least in _LEAST_STRENGTH.items():
-        spliced |= rows[:, NAMES.index(name)] > least
-    strange = rows[:, NAMES.index("content_words")] >= _STRANGE_WORDS
-    strange &= rows[:, NAMES.index("pairs_share")] == 0
-    strange &= rows[:, NAMES.index("absent_words_share")] == 1
-    for name in ("about_passages", "refusal"):
-        strange &= rows[:, NAMES.index(name)] == 0
-    least_odds = np.where(spliced | strange, _CONTRADICTION, -np.inf)
-    return np.where(rows[:, NAMES.index("numbers_absent")] > 0, _ABSENT_NUMBER, least_odds)
+def together(
+    odds: NDArray[np.float64], answer: NDArray[np.int64], answers: int
+) -> NDArray[np.float64]:
+    """Return answers' log-odds from their sentences'; `answer` is the number of each one's answer.
+
+    The worst sentence's, and the logarithm of what all of them come to, −Σ log(1 − p): so several
+    doubtful sentences count for more than one. An answer without a sentence is below all others.
+    """
+    worst, doubt = np.full(answers, -np.inf), np.zeros(answers)
+    np.maximum.at(worst, answer, odds)
+    np.add.at(doubt, answer, np.logaddexp(0.0, odds))
+    told = doubt > 0
+    found = worst + np.log(doubt, where=told, out=np.zeros(answers))
+    return np.where(told, found, found[told].min(initial=0.0))
+
+
+def _of_one(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sentences' log-odds that `together` makes each of these of, by Newton's steps."""
+    odds = found / 2
+    for _ in range(_STEPS):
+        doubt = np.logaddexp(0.0, odds)
+        odds = odds - (odds + np.log(doubt) - found) / (1 + expit(odds) / doubt)
+    return odds
 
 
 @cache
@@ -115,13 +127,15 @@ def shipped() -> Model:
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Return the model of a file's arrays; raises `ValueError` for another version's."""
-    if tuple(arrays["names"].tolist()) != NAMES:
+    names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
+    if names != (list(NAMES), list(CONTRASTS)):
         raise ValueError(f"{FILE.name} was trained on other features; train it again")
     words = bytes(arrays["words"].tolist()).decode().split("\n")
     weights = arrays["weights"].astype(np.float64).tolist()
     return Model(
         invention=_forest(arrays, "invention"),
         contradiction=_forest(arrays, "contradiction"),
+        contrast=_forest(arrays, "contrast"),
         rarity=Rarity(dict(zip(words, weights, strict=True)), float(arrays["unknown"])),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
@@ -133,12 +147,14 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
     c = model.calibration
     arrays: dict[str, NDArray[np.generic]] = {
         "names": np.array(NAMES),
+        "contrasts": np.array(CONTRASTS),
         "words": np.frombuffer(words, dtype=np.uint8),
         "weights": np.array(list(model.rarity.known.values()), dtype=np.float32),
         "unknown": np.array(model.rarity.unknown),
-        "calibration": np.array([c.slope, c.intercept, c.threshold, c.contradiction_shift]),
+        "calibration": np.array(astuple(c)),
     }
-    for name, forest in (("invention", model.invention), ("contradiction", model.contradiction)):
+    for name in ("invention", "contradiction", "contrast"):
+        forest: Forest = getattr(model, name)
         for part in ("feature", "left", "right", "roots"):
             arrays[f"{name}_{part}"] = getattr(forest, part).astype(np.int32)
         arrays[f"{name}_limit"] = forest.limit

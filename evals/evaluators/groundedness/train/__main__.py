@@ -11,12 +11,12 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.features import Rarity
-from evals.evaluators.groundedness.model import FILE, Calibration, to_arrays
-from evals.evaluators.groundedness.train.data import fingerprint, load, texts
+from evals.evaluators.groundedness.model import FILE, Calibration, Model, to_arrays, together
+from evals.evaluators.groundedness.train.beside import values_beside
+from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load, texts
 from evals.evaluators.groundedness.train.examples import corrupted, sentences
 from evals.evaluators.groundedness.train.fit import (
     SEED,
@@ -26,11 +26,19 @@ from evals.evaluators.groundedness.train.fit import (
     OutOfFold,
     at_base_rate,
     calibrated,
+    checked,
     cross_fit,
     f1,
     fit,
     rarity,
     with_calibration,
+)
+from evals.evaluators.groundedness.train.twin_examples import (
+    contrasts,
+    duels_of,
+    exchanged,
+    made_duels,
+    real,
 )
 
 COUNTED = ("halueval_qa.jsonl.gz", "halueval_general.jsonl.gz")
@@ -42,7 +50,16 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
     words = rarity(chain.from_iterable(texts(folder / name) for name in COUNTED))
     answers = load(folder / TRAINED)
     made = corrupted(answers, SEED)
-    return Corpus(answers, sentences(answers, words), made, sentences(made, words)), words
+    # Other draws than those whose pairs are measured.
+    duels = made_duels(answers, SEED + 1) + real(answers)
+    duels += exchanged(answers, SEED + 2)
+    return Corpus(
+        answers,
+        sentences(answers, words),
+        made,
+        sentences(made, words),
+        contrasts(duels, words),
+    ), words
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -55,37 +72,59 @@ def main(argv: Sequence[str] | None = None) -> None:
     corpus, words = corpus_of(args.data)
     label = np.array([item.label for item in corpus.answers])
     found = cross_fit(corpus, words)
-    calibration = calibrated(found.raw, label)
+    calibration = calibrated(found.sentences, corpus.sentences, label)
     every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
     model = with_calibration(fit(corpus, words, *every), calibration)
     arrays = to_arrays(model)
     arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)
     if args.out_of_fold:
-        np.savez(args.out_of_fold, raw=found.raw, checked=found.checked, made=found.corrupted)
+        beside, real = _beside(corpus, found, calibration)
+        np.savez(
+            args.out_of_fold,
+            checked=checked(found.sentences, corpus.sentences, len(label), calibration),
+            made=checked(
+                found.corrupted, corpus.corrupted_sentences, len(corpus.corrupted), calibration
+            ),
+            beside=beside,
+            real_beside=real,
+        )
     print(json.dumps(_measured(corpus, found, calibration)))  # noqa: T201 - the command's result
+
+
+def _beside(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
+    """Return the scores of corrupted answers' pairs, and of two models' answers."""
+    models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
+
+    def model_of(item: Labelled) -> Model:
+        return models[id(found.models[item.group])]
+
+    pairs = duels_of(corpus.answers, corpus.corrupted)
+    return values_beside(pairs, model_of), values_beside(real(corpus.answers), model_of)
 
 
 def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dict[str, object]:
     """Return what the models that saw nothing of an answer's question say of it."""
     label = np.array([item.label for item in corpus.answers])
     kinds = np.array([item.kind for item in corpus.corrupted])
+    raw = together(found.sentences, corpus.sentences.answer, len(label))
+    with_checks = checked(found.sentences, corpus.sentences, len(label), calibration)
+    made = checked(found.corrupted, corpus.corrupted_sentences, len(kinds), calibration)
 
     def flagged(log_odds: Floats) -> Bools:
-        probability = expit(calibration.slope * log_odds + calibration.intercept)
-        return np.asarray(probability >= calibration.threshold)
+        return np.asarray(calibration.probability(log_odds) >= calibration.threshold)
 
-    caught = flagged(found.corrupted)
+    caught = flagged(made)
     return {
         "answers": len(label),
         "corrupted": len(kinds),
-        "auroc_of_forests": round(float(roc_auc_score(label, found.raw)), 4),
-        "auroc": round(float(roc_auc_score(label, found.checked)), 4),
-        "f1_of_forests": round(f1(flagged(found.raw), label, at_base_rate(label)), 4),
-        "f1": round(f1(flagged(found.checked), label, at_base_rate(label)), 4),
-        "f1_as_found": round(f1(flagged(found.checked), label, np.ones(len(label))), 4),
-        "flagged_supported": round(float(flagged(found.checked)[label == 0].mean()), 4),
-        "flagged_unsupported": round(float(flagged(found.checked)[label == 1].mean()), 4),
+        "auroc_of_forests": round(float(roc_auc_score(label, raw)), 4),
+        "auroc": round(float(roc_auc_score(label, with_checks)), 4),
+        "f1_of_forests": round(f1(flagged(raw), label, at_base_rate(label)), 4),
+        "f1": round(f1(flagged(with_checks), label, at_base_rate(label)), 4),
+        "f1_as_found": round(f1(flagged(with_checks), label, np.ones(len(label))), 4),
+        "flagged_supported": round(float(flagged(with_checks)[label == 0].mean()), 4),
+        "flagged_unsupported": round(float(flagged(with_checks)[label == 1].mean()), 4),
         "flagged_corrupted": {
             str(kind): round(float(caught[kinds == kind].mean()), 3) for kind in np.unique(kinds)
         },

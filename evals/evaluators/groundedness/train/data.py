@@ -18,6 +18,8 @@ class Labelled:
     """Answers of one group share passages: never split them."""
     context: str
     answer: str
+    question: str = ""
+    """What was asked, where the data has it."""
     label: int
     spans: tuple[tuple[int, int], ...] = ()
     """Characters of the answer that are unsupported, where they were marked."""
@@ -55,6 +57,7 @@ def _labelled(row: dict[str, Any]) -> Labelled:  # Any: a row of JSON
         group=str(group),
         context=row["context"],
         answer=row["answer"],
+        question=row.get("question") or "",
         label=row["label"],
         spans=tuple((span["start"], span["end"]) for span in marked),
         kinds=tuple(span["type"] for span in marked),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Rarity, Reading, matrix, read
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
@@ -22,6 +23,8 @@ class Sentences:
     """Feature rows of many answers' sentences."""
 
     rows: NDArray[np.float64]
+    excess: NDArray[np.float64]
+    """What the checks found in each, as `checks.excess` gives it."""
     answer: NDArray[np.int64]
     """The number of the answer that each row belongs to."""
     unsupported: NDArray[np.bool_]
@@ -34,19 +37,23 @@ class Sentences:
 
 def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
     """Return the features of all sentences."""
-    rows, numbers, marked = [], [], []
+    rows, found, numbers, marked = [], [], [], []
     contexts: dict[str, Passages] = {}
     for number, item in enumerate(answers):
         passages = contexts.get(item.context)
         if passages is None:
             contexts = {item.context: (passages := Passages((item.context,)))}
-        readings = read(item.answer, sentences_of(item.answer), passages, rarity)
+        split = sentences_of(item.answer)
+        readings = read(item.answer, split, passages, rarity, question=item.question)
         if not readings:
             continue
         rows.append(matrix(readings))
+        found.append(excess(readings))
         numbers += [number] * len(readings)
-        marked += [_touched(reading, item) for reading in readings]
-    return Sentences(np.concatenate(rows), np.array(numbers), np.array(marked))
+        marked += [touched(reading, item) for reading in readings]
+    return Sentences(
+        np.concatenate(rows), np.concatenate(found), np.array(numbers), np.array(marked)
+    )
 
 
 def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
@@ -71,14 +78,8 @@ def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
     return made
 
 
-def worst(log_odds: NDArray[np.float64], data: Sentences, answers: int) -> NDArray[np.float64]:
-    """Return each answer's highest sentence; one without a sentence gets the lowest of all."""
-    found = np.full(answers, log_odds.min())
-    np.maximum.at(found, data.answer, log_odds)
-    return found
-
-
-def _touched(reading: Reading, item: Labelled) -> bool:
+def touched(reading: Reading, item: Labelled) -> bool:
+    """Say whether a marked span touches a sentence of the answer."""
     sentence = reading.sentence
     return any(
         min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,18 +15,22 @@ from sklearn.model_selection import GroupKFold
 
 from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.forest import Forest
-from evals.evaluators.groundedness.model import Calibration, Model
+from evals.evaluators.groundedness.model import Calibration, Model, together
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.examples import Sentences, worst
+from evals.evaluators.groundedness.train.examples import Sentences
+from evals.evaluators.groundedness.train.twin_examples import Contrasts
 
 BASE_RATE = 0.18
 """Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""
 CONTRADICTION_SHIFT = 2.0
 FOLDS = 5
 SEED = 20261121
-_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, CONTRADICTION_SHIFT)
+CONTRAST_THRESHOLD = 0.4
+_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, CONTRADICTION_SHIFT, CONTRAST_THRESHOLD)
 _WEIGHT_OF_CORRUPTED = 0.3
+_WEIGHTS_OF_PAIRS = {"affirmed": 3.0, "negation": 0.6, "denied": 0.6}
+"""Negations that were left out are rare among the made pairs: else every `not` would look wrong."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "learning_rate": 0.05,
     "max_leaf_nodes": 12,
@@ -49,6 +53,7 @@ class Corpus:
     sentences: Sentences
     corrupted: Sequence[Labelled]
     corrupted_sentences: Sentences
+    contrasts: Contrasts
 
     def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
         """Return which answers and which corrupted ones belong to some groups."""
@@ -60,13 +65,13 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class OutOfFold:
-    """Log-odds of each answer by a model that saw nothing of its group."""
+    """Raw log-odds of each sentence by forests that saw nothing of its answer's group."""
 
-    raw: Floats
-    """Of the forests alone."""
-    checked: Floats
+    sentences: Floats
     corrupted: Floats
-    """Of the corrupted answers, with the checks."""
+    """Of the corrupted answers' sentences."""
+    models: Mapping[str, Model]
+    """The model that did not see a group, not calibrated."""
 
 
 def rarity(documents: Iterable[str]) -> Rarity:
@@ -92,41 +97,61 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     label = np.repeat([False, True], [right.sum(), wrong.sum()])
     weight = np.repeat([1.0, _WEIGHT_OF_CORRUPTED], [right.sum(), wrong.sum()])
     contradiction = _boosted(200, rows, label, weight)
-    return Model(invention, contradiction, words, _UNCALIBRATED)
+    seen = frozenset(item.group for item, used in zip(corpus.answers, train, strict=True) if used)
+    return Model(invention, contradiction, _contrast(corpus.contrasts, seen), words, _UNCALIBRATED)
+
+
+def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
+    """Fit the forest that judges a sentence beside its counterpart."""
+    used = np.array([group in groups for group in data.group])
+    weight = np.array([_WEIGHTS_OF_PAIRS.get(kind, 1.0) for kind in data.kind])
+    return _boosted(400, data.rows[used], data.unsupported[used], weight[used])
 
 
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     """Judge every answer by a model fitted without its group."""
-    groups = np.array([item.group for item in corpus.answers])
-    raw, checked = np.zeros(len(groups)), np.zeros(len(groups))
-    made = np.zeros(len(corpus.corrupted))
-    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED)
-    for _, test in folds.split(groups, groups=groups):
-        tested, of_tested = corpus.of_groups(frozenset(groups[test].tolist()))
+    data, made = corpus.sentences, corpus.corrupted_sentences
+    raw, raw_made = np.zeros(len(data.rows)), np.zeros(len(made.rows))
+    models = dict[str, Model]()
+    folds = fold_of_groups(corpus.answers)
+    for fold in range(FOLDS):
+        names = frozenset(group for group, at in folds.items() if at == fold)
+        tested, of_tested = corpus.of_groups(names)
         model = fit(corpus, words, ~tested, ~of_tested)
-        raw[tested] = _worst(model.raw, corpus.sentences, tested)[tested]
-        checked[tested] = _worst(model.checked, corpus.sentences, tested)[tested]
-        made[of_tested] = _worst(model.checked, corpus.corrupted_sentences, of_tested)[of_tested]
-    return OutOfFold(raw, checked, made)
+        rows, rows_made = data.of(tested), made.of(of_tested)
+        raw[rows], raw_made[rows_made] = model.raw(data.rows[rows]), model.raw(made.rows[rows_made])
+        models |= dict.fromkeys(names, model)
+    return OutOfFold(raw, raw_made, models)
 
 
-def _worst(judge: Callable[[Floats], Floats], data: Sentences, chosen: Bools) -> Floats:
-    """Return the worst sentence's log-odds of the chosen answers."""
-    rows = data.of(chosen)
-    part = Sentences(data.rows[rows], data.answer[rows], data.unsupported[rows])
-    return worst(judge(part.rows), part, len(chosen))
+def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
+    """Return each group's fold."""
+    groups = np.array([item.group for item in answers])
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(groups, groups=groups)
+    return {name: at for at, (_, test) in enumerate(folds) for name in groups[test].tolist()}
 
 
-def calibrated(raw: Floats, label: NDArray[np.int64]) -> Calibration:
-    """Return the calibration at the base rate of use, and the threshold of the best F1 there."""
+def checked(raw: Floats, data: Sentences, answers: int, calibration: Calibration) -> Floats:
+    """Return answers' log-odds of their sentences' raw ones and the checks."""
+    return together(calibration.checked(raw, data.excess), data.answer, answers)
+
+
+def calibrated(raw: Floats, data: Sentences, label: NDArray[np.int64]) -> Calibration:
+    """Return the calibration at the base rate of use, and the threshold to decide at.
+
+    `raw` are the sentences' log-odds. What a check found is flagged at every threshold. The best F1
+    at the base rate is flat: of the thresholds that come near it the lowest finds most.
+    """
     weight = at_base_rate(label)
+    raw = together(raw, data.answer, len(label))
+    found = np.zeros(len(label), dtype=np.bool_)
+    found[data.answer[np.isfinite(data.excess)]] = True
     platt = LogisticRegression(C=1e6).fit(raw[:, None], label, sample_weight=weight)
     slope, intercept = float(platt.coef_[0, 0]), float(platt.intercept_[0])
     probability = expit(slope * raw + intercept)
-    found = [f1(probability >= t, label, weight) for t in _THRESHOLDS]
-    return Calibration(
-        slope, intercept, float(_THRESHOLDS[int(np.argmax(found))]), CONTRADICTION_SHIFT
-    )
+    reached = np.array([f1((probability >= t) | found, label, weight) for t in _THRESHOLDS])
+    threshold = float(_THRESHOLDS[reached >= _NEAR_BEST * reached.max()][0])
+    return Calibration(slope, intercept, threshold, CONTRADICTION_SHIFT, CONTRAST_THRESHOLD)
 
 
 def with_calibration(model: Model, calibration: Calibration) -> Model:
@@ -147,6 +172,7 @@ def f1(flagged: Bools, label: NDArray[np.int64], weight: Floats) -> float:
     return float(2 * hit / (weight[flagged].sum() + weight[label == 1].sum()))
 
 
+_NEAR_BEST = 0.99
 _THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
 
 

@@ -51,5 +51,5 @@ def _said(model: Model, data: Sentences, chosen: Bools, of: str) -> dict[str, ND
     return {
         f"{of}answer": data.answer[rows],
         f"{of}odds": model.raw(data.rows[rows]),
-        f"{of}excess": model.excess(data.rows[rows]),
+        f"{of}excess": data.excess[rows],
     }

@@ -1,0 +1,195 @@
+"""What is measured of a sentence where the other answer has a variant of it, or another one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
+from evals.evaluators.groundedness.features import Reading, Values, Words
+from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
+
+_NOTHING = -99.0
+"""Stands where there is nothing to measure."""
+_NEAREST = 3
+"""Windows that count as near."""
+_AROUND = 6
+_MAX_ASKED = 8
+_SCOPE = 4
+"""Content words behind a negator that it may negate."""
+_SIDE = (
+    "words", "mass", "absent", "absent_mass", "near", "near_mass", "negators",
+    "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
+    "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
+)  # fmt: skip
+_OF_READING = (
+    "words", "content_words", "negators", "refusal", "about_passages", "item", "colon",
+    "absent_mass", "absent_share", "absent_max", "absent_words", "absent_words_share",
+    "absent_plain_max", "best_support_weighted", "best_support",
+    "numbers_absent", "numbers_outside", "number_company", "names_absent", "names_outside",
+    "name_company", "numbers_swapped", "names_swapped", "words_swapped", "antonyms",
+    "negations_added", "negations_dropped", "backwards", "names_backwards",
+    "splice_number", "splice_name", "splice_word", "splice_added_negation",
+    "splice_dropped_negation", "splice_antonym",
+    "pairs_share", "triples_share", "content_pairs_share", "longest_run", "longest_run_share",
+    "attributed_support", "attributed_loss",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The words of one of two sentences that the other one lacks."""
+
+    words: Words
+    own: frozenset[int]
+    """Numbers of its tokens."""
+
+
+def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Values:
+    """Return the features of our sentence beside theirs; None where nothing stands there."""
+    values: Values = {f"own_{name}": float(ours.values[name]) for name in _OF_READING}
+    if theirs is None:
+        values["twin"] = 0.0
+        values["alike"] = 0.0
+        for name in _OF_READING:
+            values[f"more_{name}"] = _NOTHING
+        for name in _SIDE:
+            values[f"here_{name}"] = values[f"there_{name}"] = _NOTHING
+        values["negated_near"] = _NOTHING
+        values["same_words"] = 0.0
+        return values
+    for name in _OF_READING:
+        values[f"more_{name}"] = float(ours.values[name] - theirs.values[name])
+    a, b = [t.form.stem for t in ours.words.tokens], [t.form.stem for t in theirs.words.tokens]
+    here, there, alike = _differences(a, b)
+    values["twin"] = 1.0
+    values["alike"] = alike
+    mine, other = _Difference(ours.words, here), _Difference(theirs.words, there)
+    near = _near(ours.words, here, passages)
+    rows = frozenset(passages.row[p] for start, end in near for p in range(start, end)) - {-1}
+    for side, one, against in (("here", mine, other), ("there", other, mine)):
+        for name, value in _side(one, against, rows, passages).items():
+            values[f"{side}_{name}"] = value
+    values["negated_near"] = _negated(mine, other, near, passages)
+    values["same_words"] = float(sorted(a) == sorted(b))
+    return values
+
+
+def _differences(
+    a: Sequence[str], b: Sequence[str]
+) -> tuple[frozenset[int], frozenset[int], float]:
+    """Return the places of each list's words that the other one lacks there, and the likeness."""
+    if swapped := list(b) < list(a):  # so that both orders find the same
+        a, b = b, a
+    here, there, same = set(range(len(a))), set(range(len(b))), 0
+    for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+        here.difference_update(range(block.a, block.a + block.size))
+        there.difference_update(range(block.b, block.b + block.size))
+        same += block.size
+    alike = 2 * same / max(len(a) + len(b), 1)
+    found = (frozenset(there), frozenset(here)) if swapped else (frozenset(here), frozenset(there))
+    return (*found, alike)
+
+
+def _near(words: Words, own: frozenset[int], passages: Passages) -> list[tuple[int, int]]:
+    """Return the stretches that hold most of what both sentences say."""
+    held = {
+        row: weight
+        for at, (row, weight, token) in enumerate(
+            zip(words.rows, words.row_weights, words.tokens, strict=True)
+        )
+        if at not in own and row >= 0 and token.form.is_content
+    }
+    support = passages.support(list(held), list(held.values()))
+    order = np.argsort(-support, kind="stable")[:_NEAREST].tolist()
+    best = [at for at in order if support[at] > 0]
+    last = len(passages.places)
+    return [
+        (max(at * STRIDE - _AROUND, 0), min(at * STRIDE + WINDOW + _AROUND, last)) for at in best
+    ]
+
+
+def _side(
+    one: _Difference, against: _Difference, near: frozenset[int], passages: Passages
+) -> Values:
+    words, own = one.words, sorted(one.own)
+    tokens, rows, weights = words.tokens, words.rows, words.row_weights
+    content = [at for at in own if tokens[at].form.is_content]
+    absent = [at for at in content if rows[at] < 0]
+    close = [at for at in content if rows[at] in near]
+    numbers = [at for at in content if tokens[at].form.is_number]
+    names = [at for at in content if tokens[at].is_name]
+    joints = [at for at in range(len(rows) - 1) if at in one.own or at + 1 in one.own]
+    triples = [at for at in range(len(rows) - 2) if not one.own.isdisjoint((at, at + 1, at + 2))]
+    place = {at: n for n, at in enumerate(at for at, t in enumerate(tokens) if t.form.is_content)}
+    asked = [at for at in content if rows[at] >= 0][:_MAX_ASKED]
+    kept = [company(place[at], words.ids, words.weights, passages) for at in asked]
+    opposite = opposites()
+    theirs = {against.words.tokens[at].form.stem for at in against.own}
+    return {
+        "words": len(own),
+        "mass": sum(weights[at] for at in content),
+        "absent": len(absent),
+        "absent_mass": sum(weights[at] for at in absent),
+        "near": len(close),
+        "near_mass": sum(weights[at] for at in close),
+        "negators": sum(tokens[at].form.is_negator for at in own),
+        "numbers": len(numbers),
+        "numbers_absent": sum(rows[at] < 0 for at in numbers),
+        "numbers_far": sum(rows[at] not in near for at in numbers),
+        "names": len(names),
+        "names_absent": sum(rows[at] < 0 for at in names),
+        "names_far": sum(rows[at] not in near for at in names),
+        "joints": len(joints),
+        "joints_held": sum((rows[at], rows[at + 1]) in passages.pairs for at in joints)
+        / max(len(joints), 1),
+        "triples_held": sum(
+            (rows[at], rows[at + 1], rows[at + 2]) in passages.triples for at in triples
+        )
+        / max(len(triples), 1),
+        "company_least": min(kept, default=1.0),
+        "company_mean": sum(kept) / len(kept) if kept else 1.0,
+        "opposed": sum(
+            not theirs.isdisjoint(opposite.get(tokens[at].form.stem, ())) for at in content
+        ),
+    }
+
+
+def _negated(
+    mine: _Difference, other: _Difference, near: Sequence[tuple[int, int]], passages: Passages
+) -> float:
+    """Return how often what one of both negates is negated in the passages nearby."""
+    scope: set[int] = set()
+    for one in (mine, other):
+        tokens, rows = one.words.tokens, one.words.rows
+        for at in one.own:
+            if tokens[at].form.is_negator:
+                behind = [rows[n] for n in range(at + 1, len(tokens)) if tokens[n].form.is_content]
+                scope.update(behind[:_SCOPE])
+    scope.discard(-1)
+    found = denied = 0
+    for start, end in near:
+        left = 0
+        for place in range(start, end):
+            token = passages.places[place]
+            if token is None:
+                left = 0
+            elif token.form.is_negator:
+                left = NEGATION_REACH + 2
+            else:
+                if passages.row[place] in scope:
+                    found += 1
+                    denied += left > 0
+                left = max(left - 1, 0)
+    return denied / found if found else _NOTHING
+
+
+CONTRASTS = (
+    *(f"own_{name}" for name in _OF_READING),
+    *(f"more_{name}" for name in _OF_READING),
+    *(f"here_{name}" for name in _SIDE),
+    *(f"there_{name}" for name in _SIDE),
+    "twin", "alike", "negated_near", "same_words",
+)  # fmt: skip
+"""The features' names, in the order of the model's columns."""

@@ -1,0 +1,72 @@
+"""Numbers that no passage holds and that claim nothing: the question's, a list's, a century's."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.sentences import Sentence
+from evals.evaluators.groundedness.tokens import Token, tokens_of
+
+_MAX_QUESTION = 20_000
+"""Characters at the end of a longer prompt that are looked through."""
+_REACH = 40
+"""Characters before a number in which its label is looked for."""
+_SPELLED = frozenset({"0", "1", "2"})
+"""Counts that a writer makes: the two ways, neither one, zero in on."""
+_LABEL = re.compile(
+    r"\b(?:steps?|stages?|phases?|parts?|questions?|q|facts?|points?|items?|options?|methods?"
+    r"|tips?|rules?|notes?|examples?|numbers?|no\.)\s*#?"
+    r"(?:\d{1,2}\s*(?:,|and|&|to|-|–|through|or)\s*)*$",
+    re.IGNORECASE,
+)
+"""What an answer counts of its own: Step 3, Repeat steps 5 and 6, Q2."""
+_FRACTION = re.compile(r"(?<![\d/.])(?:24/7|1/(?:[2-9]|1[0-6])|[2-9]/(?:[3-9]|1[0-6]))(?![\d/])")
+"""Of small numbers, and no date; and round the clock."""
+_CENTURY = re.compile(r"(?:st|nd|rd|th)[-\s]+centur", re.IGNORECASE)
+_YEAR = re.compile(r"1\d\d\d|20\d\d")
+
+
+def unexplained(
+    sentence: Sentence, absent: Sequence[Token], text: str, passages: Passages, question: str
+) -> tuple[Token, ...]:
+    """Return the numbers among the absent words that nothing explains.
+
+    `text` is the whole answer. A number claims nothing against the passages where the question
+    gives it, where it counts the answer's own steps, where it is part of a fraction (which has
+    several spellings), and where it names the century or the decade of a year that they give.
+    """
+    return tuple(
+        token
+        for token in absent
+        if token.form.is_number and not _explained(token, sentence, text, passages, question)
+    )
+
+
+def _explained(
+    token: Token, sentence: Sentence, text: str, passages: Passages, question: str
+) -> bool:
+    number, after = token.form.stem, text[token.end : token.end + _REACH]
+    before = text[max(token.start - _REACH, sentence.start) : token.start]
+    if text[token.start].isalpha():
+        known = number in _SPELLED
+    elif before.endswith("/") or after.startswith("/"):
+        near = text[max(token.start - _REACH, 0) : token.end + _REACH]
+        at = token.start - max(token.start - _REACH, 0)
+        known = any(m.start() <= at < m.end() for m in _FRACTION.finditer(near))
+    elif _CENTURY.match(after):
+        known = any(str((int(year) - 1) // 100 + 1) == number for year in _years(passages))
+    elif after.startswith("s") and _YEAR.fullmatch(number):
+        known = any(year[:3] == number[:3] for year in _years(passages))
+    else:
+        known = _LABEL.search(before) is not None
+    return known or number in _numbers(question[-_MAX_QUESTION:])
+
+
+def _years(passages: Passages) -> list[str]:
+    return [stem for stem in passages.ids if _YEAR.fullmatch(stem)]
+
+
+@lru_cache(maxsize=64)
+def _numbers(question: str) -> frozenset[str]:
+    return frozenset(t.form.stem for t in tokens_of(question) if t.form.is_number)

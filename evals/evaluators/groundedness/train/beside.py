@@ -1,0 +1,30 @@
+"""What models that never saw an answer's passages say of pairs of answers."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.evaluators.groundedness.comparison import judge_beside
+from evals.evaluators.groundedness.judgement import ForestJudge
+from evals.evaluators.groundedness.model import Model
+from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.train.data import Labelled
+from evals.evaluators.groundedness.train.twin_examples import Duel
+
+
+def values_beside(
+    duels: Sequence[Duel], model_of: Callable[[Labelled], Model]
+) -> NDArray[np.float64]:
+    """Return the scores of both answers of each pair, a row a pair."""
+    found = np.ones((len(duels), 2))
+    context, passages = None, Passages(())
+    for at, duel in enumerate(duels):
+        if duel.one.context != context:
+            context = duel.one.context
+            passages = Passages((context,))
+        judge = ForestJudge(passages, model_of(duel.one), duel.one.question)
+        both = judge_beside(duel.one.answer, duel.other.answer, judge)
+        # An answer without a word claims nothing.
+        found[at] = [1.0 if judged is None else judged.score for judged in both]
+    return found

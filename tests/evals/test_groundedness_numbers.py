@@ -1,0 +1,133 @@
+"""Numbers that no passage holds: which count as errors, and which claim nothing."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from grounding_passages import FACTS
+
+from collector.contract import Generation
+from evals.evaluators import Groundedness
+from evals.evaluators.answers import prompt_text
+from evals.evaluators.groundedness.checks import excess
+from evals.evaluators.groundedness.features import read
+from evals.evaluators.groundedness.judgement import indexed
+from evals.evaluators.groundedness.model import shipped
+from evals.evaluators.groundedness.sentences import sentences_of
+
+GenerationOf = Callable[..., Generation]
+COOKING = ("Preheat the oven to 350°F. Bake the bread, founded on a recipe of 1931, for an hour.",)
+
+
+def asked(generation: Generation, *messages: tuple[str, str]) -> Generation:
+    """Return the generation with other input messages, of role and text."""
+    assert generation.content is not None
+    sent = [{"role": r, "parts": [{"type": "text", "content": text}]} for r, text in messages]
+    content = replace(generation.content, input_messages=json.dumps(sent))
+    return replace(generation, content=content)
+
+
+def numbers(answer: str, context: tuple[str, ...], question: str = "") -> list[str]:
+    readings = read(
+        answer, sentences_of(answer), indexed(context), shipped().rarity, question=question
+    )
+    return [answer[t.start : t.end] for reading in readings for t in reading.unexplained]
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("Step 7: Bake the bread.", []),
+        ("Repeat steps 5 and 6 until the bread is brown.", []),
+        ("Follow steps 1-4 again.", []),
+        ("(Fact 5) The oven is at 350°F.", []),
+        ("There are two ways to bake bread, and the two differ.", []),
+        ("There are seven ways to bake bread.", ["seven"]),
+        ("Bake it for 1/2 to 3/4 of an hour.", []),
+        ("The bakery is open 24/7.", []),
+        ("The recipe is of 5/12/2014.", ["5", "12", "2014"]),
+        ("It costs 48/month, or 7/8/9.", ["48", "7", "8", "9"]),
+        ("The recipe dates from the early 20th century.", []),
+        ("The recipe dates from the early 19th century.", ["19"]),
+        ("The recipe dates from the 1930s.", []),
+        ("The recipe dates from the 1940s.", ["1940"]),
+        ("Preheat the oven to 400°F.", ["400"]),
+        ("Preheat the oven to 350°F (177°C).", ["177"]),
+        ("The steps take 7 minutes.", ["7"]),
+    ],
+)
+def test_some_numbers_claim_nothing(answer, left) -> None:
+    """Labels of the answer's own, spelled pairs, fractions, and centuries of a year that is there.
+
+    What is converted stays: the passages do not say it, and people marked most of it as invented.
+    """
+    assert numbers(answer, COOKING) == left
+
+
+def test_a_number_of_the_question_is_no_invention(generation_of) -> None:
+    """The last thing that the user said explains it; what was said before, and by others, not."""
+    evaluator = Groundedness()
+    answer = "It cannot run on Windows 11. Bake the bread for 11 minutes."
+    alone = generation_of(answer=answer, context=COOKING)
+    told = asked(alone, ("system", "Be brief."), ("user", "Does the oven run Windows 11?"))
+    before = asked(alone, ("user", "Windows 11?"), ("assistant", "11"), ("user", "And 12?"))
+    found = {
+        name: score.explanation or ""
+        for name, generation in {"alone": alone, "told": told, "before": before}.items()
+        if (score := evaluator.score(generation))
+    }
+    assert "11 not in the passages" in found["alone"]
+    assert "11 not in the passages" in found["before"]
+    assert "11 not in the passages" not in found["told"]
+
+
+def test_both_answers_of_a_pair_have_the_question(generation_of) -> None:
+    """Judged beside each other, too."""
+    question = ("user", "Does the oven of 2019 bake bread?")
+    context = COOKING
+    one, other = (
+        asked(generation_of(answer=answer, context=context), question)
+        for answer in (
+            "Bake the bread for an hour. The oven of 2019 bakes bread.",
+            "Bake the bread for an hour. The oven of 2019 bakes it.",
+        )
+    )
+    score = Groundedness().score_beside(one, other)
+    assert score is not None
+    assert "2019 not in" not in (score.explanation or "")
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        (None, None),
+        ("not JSON", None),
+        ("{}", None),
+        ('[{"role": "system", "parts": [{"type": "text", "content": "a"}]}]', None),
+        ('[{"role": "user", "parts": [{"type": "text", "content": "a"}]}]', "a"),
+        ('[{"role": "user", "parts": 3}]', None),
+        ('[{"role": "user", "parts": [{"type": "image"}]}]', ""),
+    ],
+)
+def test_what_the_user_asked_is_read_or_absent(generation_of, messages, text) -> None:
+    """In whatever shape it was recorded."""
+    generation = generation_of(answer="a", context=FACTS)
+    assert generation.content is not None
+    content = replace(generation.content, input_messages=messages)
+    assert prompt_text(replace(generation, content=content)) == text
+
+
+def test_a_check_flags_a_sentence_by_itself() -> None:
+    """However little the forests make of it: above the shipped threshold."""
+    text = "Preheat the oven to 400°F."
+    model = shipped()
+    readings = read(text, sentences_of(text), indexed(COOKING), model.rarity)
+    (found,) = excess(readings)
+    assert found > 0
+    for raw in (-9.0, 0.0):
+        odds = model.calibration.checked(np.array([raw]), excess(readings))
+        assert model.alone(odds)[0] > model.calibration.threshold
+    unfound = model.calibration.checked(np.array([-9.0]), np.array([-np.inf]))
+    assert unfound == -9.0
