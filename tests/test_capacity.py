@@ -53,14 +53,14 @@ def test_needs_grow_with_the_rate_the_size_and_the_retention() -> None:
 
 
 def test_one_row_by_hand() -> None:
-    """1,000 requests/s, a tenth mirrored: 200 spans/s of 95 and 47 µs, 4,075 bytes each."""
+    """1,000 requests/s, a tenth mirrored: 200 spans/s of 29 and 16 µs, 3,806 bytes each."""
     row = needs("--requests-per-s", "1000", "--span-bytes", "3392")[1]
     assert row.backend == "PostgreSQL"
     assert row.spans_per_s == 200
-    assert row.collector_cores == pytest.approx(200 * 95e-6 / 0.5)
-    assert row.database_cores == pytest.approx(200 * 47e-6 / 0.5 * 2)
-    assert row.evaluator_cores == pytest.approx(200 * 3.9e-3 / 0.5)
-    assert row.disk_gb == pytest.approx(200 * 86_400 * 30 * 4_075 / 1e9 * 2 / 0.7)
+    assert row.collector_cores == pytest.approx(200 * 29e-6 / 0.5)
+    assert row.database_cores == pytest.approx(200 * 16e-6 / 0.5 * 2)
+    assert row.evaluator_cores == pytest.approx(200 * 2.7e-3 / 0.5)
+    assert row.disk_gb == pytest.approx(200 * 86_400 * 30 * 3_806 / 1e9 * 2 / 0.7)
     assert row.databases == 1
     cores = row.collector_cores + row.database_cores + row.evaluator_cores
     assert row.usd_a_month == pytest.approx(cores * 720 * 0.04 + row.disk_gb * 0.10)
