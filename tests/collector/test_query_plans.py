@@ -139,16 +139,9 @@ def test_writing_and_upkeep_scan_no_table(
         watch(one, "SELECT|DELETE|UPDATE|WITH|INSERT") for one in (engine, store.engine)
     )
     fill(http, generation_of, body_of, after=100)
-    for work in (store.fold, store.count_pairs, store.order_regressions):
-        assert work(at_most=1000)
-    store.promote_engine_spans(10**10, at_most=10)
-    while store.retain(Keep(spans_s=1, content_s=1), now_unix_s=10**10):
-        pass
+    keep_up(store)
     store.close()
-    statements = [*written, *kept]
-    used = {sql: given[0] if isinstance(given, list) else given for sql, given in statements}
-    for table in ("rollup_minute", "pair_count", "regression", "span_key", "content"):
-        assert any(table in sql for sql in used), table
+    used = once_each([*written, *kept])
     # As above; and rows that are given.
     small = r"anon_1|series|pair_count|rollup_delta|packed_rows|json_each|\d+ CONSTANT ROWS"
     found = {sql: plan(engine, sql, given) for sql, given in used.items()}
@@ -156,6 +149,46 @@ def test_writing_and_upkeep_scan_no_table(
     assert [
         (sql, line) for sql, lines in found.items() for line in lines if whole.match(line)
     ] == []
+
+
+def test_upkeep_on_postgresql_can_find_its_rows_by_an_index(
+    new_database_url: Callable[[str], str],
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+) -> None:
+    """Nor is a table read whole there; what goes by days goes with them."""
+    app = create_app(Settings(database_url=new_database_url("postgresql")))
+    transport = InProcessTransport(app, app.router.lifespan_context(app))
+    with httpx.Client(base_url="http://collector", transport=transport) as http:
+        fill(http, generation_of, body_of)
+        store = app.state.collector.store
+        seen = watch(store.engine, "SELECT|DELETE|UPDATE|WITH")
+        fill(http, generation_of, body_of, after=100)
+        keep_up(store)
+        walked = {
+            (name, sql)
+            for sql, given in once_each(seen).items()
+            for name in whole_scans(store.engine, sql, given)
+        }
+    small = {"series", "pair_count", "rollup_delta"}
+    assert [(name, sql) for name, sql in walked if name not in small] == []
+
+
+def keep_up(store: Store) -> None:
+    """Do everything that upkeep does, and retention of all."""
+    for work in (store.fold, store.count_pairs, store.order_regressions):
+        work(at_most=1000)
+    store.promote_engine_spans(10**10, at_most=10)
+    while store.retain(Keep(spans_s=1, content_s=1), now_unix_s=10**10):
+        pass
+
+
+def once_each(statements: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return each statement once, with values that it was run with."""
+    used = {sql: given[0] if isinstance(given, list) else given for sql, given in statements}
+    for table in ("rollup_minute", "pair_count", "regression"):
+        assert any(table in sql for sql in used), table
+    return used
 
 
 def test_postgresql_compiles_no_plan(postgres_engine: Engine) -> None:
