@@ -28,6 +28,7 @@ from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import equal_arms, powers
 from benchmarks.grounding.throughput import generation, throughput
 from evals.evaluation.scoring import Choice, Scorer, Signatures, Task
+from evals.evaluators.groundedness.train.data import CONTRADICTION
 from evals.evaluators.groundedness.train.twin_examples import duels_of
 
 BASE_RATE = 0.18
@@ -118,7 +119,7 @@ def _recall(found: Judged, flagged: Any) -> Row:  # Any: an array
 
 
 def _kind(kinds: Sequence[str]) -> str | None:
-    conflict = ["Conflict" in kind for kind in kinds]
+    conflict = [CONTRADICTION in kind for kind in kinds]
     if not conflict:
         return None
     both = "both" if any(conflict) else "inventions alone"

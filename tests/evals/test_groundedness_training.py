@@ -25,7 +25,8 @@ def rows() -> Iterator[dict[str, object]]:
             good = f"The library of {place} was founded in {year}."
             bad = f"Its owner paints {PLACES[(number + repeat + 1) % 10]} every summer."
             wrong = repeat % 2
-            spans = [{"start": len(good) + 1, "end": len(good) + 1 + len(bad), "type": "Evident"}]
+            kind = "Evident Conflict" if repeat == 1 else "Evident Baseless Info"
+            spans = [{"start": len(good) + 1, "end": len(good) + 1 + len(bad), "type": kind}]
             yield {
                 "id": f"{place}-{repeat}",
                 "source_id": place,

@@ -116,7 +116,7 @@ class ForestJudge:
         return Judged(text, readings, self.model.alone(odds), float(whole))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the third forest's probabilities."""
+        """Return the probabilities by the forest of contrasts."""
         return self.model.contrasted(rows, self.model.calibration.threshold)
 
     def value(self, probability: float) -> float:

@@ -22,6 +22,8 @@ about a fifth of what truly changed, a sharp one by two fifths: see `docs/evalua
 """
 _LEAST = 1e-6
 _STEPS = 30
+_FORESTS = ("invention", "corruption", "contradiction", "contrast")
+"""As the model's fields and the file's arrays are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,11 @@ class Calibration:
     intercept: float
     threshold: float
     """Probability from which on an answer counts as unsupported."""
+    corruption_shift: float
     contradiction_shift: float
-    """Log-odds by which contradictions are rarer in use than in training."""
+    """Log-odds by which each is rarer in use than in training, as its forest counts them."""
     contrast_threshold: float
-    """Probability by the third forest from which on a sentence counts as unsupported."""
+    """Probability by the forest of contrasts from which on a sentence counts as unsupported."""
 
     def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of answers, of log-odds as `together` gives them."""
@@ -55,21 +58,25 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Three forests: what the passages lack, what they say otherwise, and which of two is worse."""
+    """Four forests: three of what can be wrong with a sentence, and which of two is worse."""
 
     invention: Forest
+    """Finds what people marked as unsupported, mostly what the passages lack."""
+    corruption: Forest
+    """Finds what was changed by rules."""
     contradiction: Forest
+    """Finds what people marked as said otherwise."""
     contrast: Forest
     rarity: Rarity
     calibration: Calibration
 
     def raw(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the forests' log-odds of each sentence being unsupported, uncalibrated."""
-        invented = expit(self.invention.log_odds(rows))
-        shift = self.calibration.contradiction_shift
-        contradicted = expit(self.contradiction.log_odds(rows) - shift)
-        either = 1 - (1 - invented) * (1 - contradicted)
-        return np.asarray(logit(np.clip(either, _LEAST, 1 - _LEAST)), dtype=np.float64)
+        return any_of(
+            self.invention.log_odds(rows),
+            self.corruption.log_odds(rows) - self.calibration.corruption_shift,
+            self.contradiction.log_odds(rows) - self.calibration.contradiction_shift,
+        )
 
     def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the calibrated probabilities of answers, of log-odds as `together` gives them."""
@@ -91,6 +98,12 @@ class Model:
         """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
         inside = min(max(probability, _LEAST), 1 - _LEAST)
         return float(expit(SHARPNESS * (logit(self.calibration.threshold) - logit(inside))))
+
+
+def any_of(*odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds that any of several things is so that know nothing of each other."""
+    some = 1 - np.prod([expit(-one) for one in odds], axis=0)
+    return np.asarray(logit(np.clip(some, _LEAST, 1 - _LEAST)), dtype=np.float64)
 
 
 def together(
@@ -128,14 +141,13 @@ def shipped() -> Model:
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Return the model of a file's arrays; raises `ValueError` for another version's."""
     names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
-    if names != (list(NAMES), list(CONTRASTS)):
-        raise ValueError(f"{FILE.name} was trained on other features; train it again")
+    is_whole = all(f"{forest}_roots" in arrays for forest in _FORESTS)
+    if names != (list(NAMES), list(CONTRASTS)) or not is_whole:
+        raise ValueError(f"{FILE.name} was trained by another version; train it again")
     words = bytes(arrays["words"].tolist()).decode().split("\n")
     weights = arrays["weights"].astype(np.float64).tolist()
     return Model(
-        invention=_forest(arrays, "invention"),
-        contradiction=_forest(arrays, "contradiction"),
-        contrast=_forest(arrays, "contrast"),
+        **{name: _forest(arrays, name) for name in _FORESTS},
         rarity=Rarity(dict(zip(words, weights, strict=True)), float(arrays["unknown"])),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
@@ -153,7 +165,7 @@ def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
         "unknown": np.array(model.rarity.unknown),
         "calibration": np.array(astuple(c)),
     }
-    for name in ("invention", "contradiction", "contrast"):
+    for name in _FORESTS:
         forest: Forest = getattr(model, name)
         for part in ("feature", "left", "right", "roots"):
             arrays[f"{name}_{part}"] = getattr(forest, part).astype(np.int32)

@@ -6,10 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from evals.evaluators.groundedness.model import SHARPNESS
+from evals.evaluators.groundedness.model import SHARPNESS, Model, any_of
 
 Floats = NDArray[np.float64]
 _LEAST = 1e-6
+_CORRUPTION_SHIFT = 2.0
+
+
+def of_forests(model: Model, rows: Floats) -> Floats:
+    """Return what is weighed of the forests: each sentence's log-odds by two of them.
+
+    The network was weighed against these two, before there was one of marked contradictions.
+    """
+    corrupted = model.corruption.log_odds(rows) - _CORRUPTION_SHIFT
+    return any_of(model.invention.log_odds(rows), corrupted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from evals.evaluators.groundedness.judgement import (
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness_model.blend import of_forests
 from evals.evaluators.groundedness_model.network import Context, Network
 
 _CONTEXTS = 8
@@ -73,7 +74,7 @@ class _BothJudge:
             return None
         rows = matrix(readings)
         read_by_network = self.network.log_odds(text, readings, context)
-        found = blend.probability(model.raw(rows), read_by_network, excess(readings))
+        found = blend.probability(of_forests(model, rows), read_by_network, excess(readings))
         return Judged(text, readings, found, float(found.max()))
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+CONTRADICTION = "Conflict"
+"""In RAGTruth's names of spans' types: evident and subtle ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
@@ -27,6 +30,12 @@ class Labelled:
     """Each span's type, as the data calls it."""
     kind: str | None = None
     """How the whole answer was corrupted, where it was."""
+
+    @property
+    def contradictions(self) -> tuple[tuple[int, int], ...]:
+        """The spans that are marked as said otherwise in the context."""
+        marked = zip(self.spans, self.kinds, strict=True) if self.kinds else ()
+        return tuple(span for span, kind in marked if CONTRADICTION in kind)
 
 
 def load(file: Path) -> list[Labelled]:

@@ -29,6 +29,8 @@ class Sentences:
     """The number of the answer that each row belongs to."""
     unsupported: NDArray[np.bool_]
     """Whether a marked span touches the sentence."""
+    contradicted: NDArray[np.bool_]
+    """Whether one does that is marked as said otherwise in the passages."""
 
     def of(self, answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which rows belong to some answers."""
@@ -37,7 +39,7 @@ class Sentences:
 
 def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
     """Return the features of all sentences."""
-    rows, found, numbers, marked = [], [], [], []
+    rows, found, numbers, marked, contradicted = [], [], [], [], []
     contexts: dict[str, Passages] = {}
     for number, item in enumerate(answers):
         passages = contexts.get(item.context)
@@ -50,9 +52,14 @@ def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
         rows.append(matrix(readings))
         found.append(excess(readings))
         numbers += [number] * len(readings)
-        marked += [touched(reading, item) for reading in readings]
+        marked += [touched(reading, item.spans) for reading in readings]
+        contradicted += [touched(reading, item.contradictions) for reading in readings]
     return Sentences(
-        np.concatenate(rows), np.concatenate(found), np.array(numbers), np.array(marked)
+        np.concatenate(rows),
+        np.concatenate(found),
+        np.array(numbers),
+        np.array(marked),
+        np.array(contradicted),
     )
 
 
@@ -78,10 +85,10 @@ def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
     return made
 
 
-def touched(reading: Reading, item: Labelled) -> bool:
-    """Say whether a marked span touches a sentence of the answer."""
+def touched(reading: Reading, spans: Sequence[tuple[int, int]]) -> bool:
+    """Say whether a span of the answer, from one character to before another, is in a sentence."""
     sentence = reading.sentence
     return any(
         min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)
-        for start, end in item.spans
+        for start, end in spans
     )

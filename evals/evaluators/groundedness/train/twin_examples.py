@@ -140,7 +140,7 @@ def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
         for item, ours, theirs in _differing(duel, *readings):
             values = contrast(ours, theirs, passages)
             rows.append([values[name] for name in CONTRASTS])
-            labels.append(touched(ours, item))
+            labels.append(touched(ours, item.spans))
             groups.append(item.group)
             kinds.append(duel.kind)
     return Contrasts(

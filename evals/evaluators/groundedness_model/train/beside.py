@@ -10,6 +10,7 @@ from evals.evaluators.groundedness.model import Calibration, Model
 from evals.evaluators.groundedness.train.__main__ import corpus_of
 from evals.evaluators.groundedness.train.examples import Sentences
 from evals.evaluators.groundedness.train.fit import Bools, fit, with_calibration
+from evals.evaluators.groundedness_model.blend import of_forests
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +51,6 @@ def _said(model: Model, data: Sentences, chosen: Bools, of: str) -> dict[str, ND
     rows = data.of(chosen)
     return {
         f"{of}answer": data.answer[rows],
-        f"{of}odds": model.raw(data.rows[rows]),
+        f"{of}odds": of_forests(model, data.rows[rows]),
         f"{of}excess": data.excess[rows],
     }
