@@ -18,7 +18,7 @@ SHARPNESS = 4.0
 """How much steeper a score is than the log-odds behind it.
 
 The gate holds a mean against a margin in absolute points. A calibrated probability moves a mean by
-about a fifth of what truly changed, a sharp one by two fifths: see `docs/evaluators.md`.
+about an eighth of what truly changed, a sharp one by three tenths: see `docs/evaluators.md`.
 """
 _LEAST = 1e-6
 _STEPS = 30
