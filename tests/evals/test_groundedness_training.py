@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from collector.contract import Generation
+from evals.evaluators.groundedness.train.data import Labelled
 
 torch = pytest.importorskip("torch", reason="training needs it")
 pytest.importorskip("onnx", reason="training needs it")
@@ -157,3 +158,17 @@ def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
         for run in ("whole", "stopped")
     )
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_embedding_baseline_finds_what_is_copied_near(minilm: Path) -> None:
+    """A sentence of the passages is at no distance; an answer without a word is farthest."""
+    from benchmarks.grounding.cosine import Embedder, distance
+
+    context = "The library of Bonn was founded in 1807. It has two floors."
+    answers = [
+        Labelled(id=text, group="g", context=context, answer=text, label=0)
+        for text in ("It has two floors.", "Zebras queue for jazz.", "")
+    ]
+    copied, foreign, empty = distance(answers, Embedder(minilm))
+    assert copied == pytest.approx(0, abs=1e-5)
+    assert copied < foreign < empty == 1
