@@ -13,7 +13,6 @@ import asyncio
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ import scripted_server  # noqa: E402  # the tests' own server
 from scripted_server import Received, Reply, Route, Server  # noqa: E402
 
 from benchmarks.router import MIRRORED, TTFT_S, percentiles  # noqa: E402
+from benchmarks.routing import targets  # noqa: E402
 from benchmarks.routing.load import Streamed, ask  # noqa: E402
 
 _STAGES = {
@@ -77,22 +77,13 @@ def main() -> None:
 def _ask(
     server: Server, other: Server, notes: Path, streams: int, spread_s: float
 ) -> list[Streamed]:
-    command = [sys.executable, "-m", "benchmarks.routing.staged_router"]
-    command += [server.url, other.url, str(MIRRORED), str(notes)]
-    router = subprocess.Popen(  # noqa: S603
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
-    )
-    try:
-        assert router.stdout is not None
-        url = f"{router.stdout.readline().strip()}/v1"
-        return asyncio.run(ask(url, streams, _REQUESTS, spread_s))
-    finally:
-        router.terminate()
-        router.wait()
+    arguments = (server.url, other.url, str(MIRRORED), str(notes))
+    with targets.module("staged_router", *arguments) as router:
+        answered = asyncio.run(ask(router.url, streams, _REQUESTS, spread_s))
+        assert router.process is not None
+        router.process.terminate()  # it writes its notes then
+        router.process.wait()
+    return answered
 
 
 def _times(stream: Streamed, noted: Mapping[str, float], entry: Received) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """How many answers a second `draftgate evaluate` scores, from a collector and back."""
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -8,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-import psutil
-
+from benchmarks.load.otlp_json import traces
+from benchmarks.load.processes import cpu_s, family
 from collector.client import Client
-from collector.contract import Arm, Content, Generation, encode
+from collector.contract import Arm, Content, Generation
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.scoring import Choice
 from evals.evaluators.groundedness.train.twin_examples import Duel
@@ -40,9 +41,10 @@ def throughput(duels: Sequence[Duel], workers: int) -> Throughput:
         with Client.local(url, capture_content=True) as client:
             _fill(client, duels)
             choice = Choice(names=("lexical-support",))
-            started, before = time.monotonic(), _cpu_s()
+            started, before_s = time.monotonic(), cpu_s(family(os.getpid()))
             counts = evaluate_rollout(client, ROLLOUT, choice=choice, workers=workers)
-            spent, cpu_s = time.monotonic() - started, _cpu_s() - before
+            spent = time.monotonic() - started
+            used_s = cpu_s(family(os.getpid())) - before_s
     if counts.scored + counts.unscored != 2 * len(duels):
         raise SystemExit(f"{counts.scored} scores of {2 * len(duels)} answers")
     answers = 2 * len(duels)
@@ -51,8 +53,8 @@ def throughput(duels: Sequence[Duel], workers: int) -> Throughput:
         workers,
         round(spent, 2),
         round(answers / spent, 1),
-        round(cpu_s, 2),
-        round(answers / cpu_s, 1),
+        round(used_s, 2),
+        round(answers / used_s, 1),
     )
 
 
@@ -80,43 +82,5 @@ def _fill(client: Client, duels: Sequence[Duel]) -> None:
         for number, duel in enumerate(duels)
         for turn, (arm, item) in enumerate(zip(Arm, (duel.one, duel.other), strict=True))
     )
-    while some := [_span(one) for one in islice(made, _SPANS_A_POST)]:
-        body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": some}]}]})
-        client.post_traces(body.encode(), content_type="application/json")
-
-
-def _span(of: Generation) -> dict[str, object]:
-    span = encode(of)
-    attributes = [{"key": key, "value": _value(value)} for key, value in span.attributes.items()]
-    return {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "name": span.name,
-        "kind": 3,
-        "startTimeUnixNano": str(span.start_unix_ns),
-        "endTimeUnixNano": str(span.end_unix_ns),
-        "attributes": attributes,
-    }
-
-
-def _value(value: object) -> dict[str, object]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if isinstance(value, (list, tuple)):
-        return {"arrayValue": {"values": [_value(one) for one in value]}}
-    return {"stringValue": str(value)}
-
-
-def _cpu_s() -> float:
-    """Return the processor time of this process and of its children, ended ones included."""
-    own = psutil.Process()
-    spent = own.cpu_times()
-    total = spent.user + spent.system + spent.children_user + spent.children_system
-    for child in own.children():
-        of_child = child.cpu_times()
-        total += of_child.user + of_child.system
-    return float(total)
+    while some := list(islice(made, _SPANS_A_POST)):
+        client.post_traces(traces(some), content_type="application/json")

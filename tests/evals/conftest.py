@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from benchmarks.load.otlp_json import traces
 from collector.client import Client
-from collector.contract import Arm, Content, Generation, encode
+from collector.contract import Arm, Content, Generation
 from demo.collector_process import running
 from evals import pairs_table
 from evals.evidence import Evidence
@@ -139,38 +140,7 @@ def generation_of() -> Callable[..., Generation]:
 @pytest.fixture(scope="session")
 def otlp_of() -> Callable[[Sequence[Generation]], bytes]:
     """Give a function from generations to an OTLP/JSON body."""
-
-    def body(generations: Sequence[Generation]) -> bytes:
-        spans = [_span(generation) for generation in generations]
-        return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
-
-    return body
-
-
-def _span(generation: Generation) -> dict[str, Any]:
-    span = encode(generation)
-    return {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "name": span.name,
-        "kind": 3,
-        "startTimeUnixNano": str(span.start_unix_ns),
-        "endTimeUnixNano": str(span.end_unix_ns),
-        "attributes": [{"key": k, "value": _value(v)} for k, v in span.attributes.items()],
-        "status": {"code": 2 if generation.error_type else 0},
-    }
-
-
-def _value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value}
-    if isinstance(value, tuple):
-        return {"arrayValue": {"values": [_value(item) for item in value]}}
-    return {"stringValue": value}
+    return traces
 
 
 @pytest.fixture
