@@ -6,15 +6,20 @@ from collections.abc import Set as AbstractSet
 from collector.client import Client
 from collector.contract import Generation
 from evals.evaluation.posting import Posting
-from evals.evaluation.scoring import Choice, Signature, Signatures, Task
+from evals.evaluation.scoring import (
+    Choice,
+    Signature,
+    Signatures,
+    Task,
+    answered,
+    known_by_answer,
+)
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import scored
 from evals.rollouts import require
 
 Progress = Callable[[int, int], None]
 """Called with (generations done, generations in all)."""
-_Known = dict[tuple[str, str], set[Signature]]
-"""What each generation, by its ids, has scores of."""
 
 
 def evaluate_rollout(
@@ -53,10 +58,7 @@ class _Evaluation:
         self._progress, self._total = progress, total
         self._posting = Posting(client.post_scores)
         self._wanted = Signatures.of(choice)
-        self._known: _Known = {}
-        for score in client.scores(rollout):
-            name = Signature(score.metric, score.evaluator, score.version)
-            self._known.setdefault((score.trace_id, score.span_id), set()).add(name)
+        self._known = known_by_answer(client.scores(rollout))
 
     def run(self, workers: int) -> None:
         """Score pairs, then answers; what is scored is posted, whatever ends the pass."""
@@ -84,12 +86,8 @@ class _Evaluation:
         after: str | None = None
         while True:
             page = self._client.pairs(self._rollout, content=True, after=after)
-            for pair in page.pairs:
-                candidate, baseline = pair.candidate, pair.baseline
-                if candidate is None or baseline is None:
-                    continue
-                if candidate.error_type is None and baseline.error_type is None:
-                    yield from self._pair_task(candidate, baseline)
+            for candidate, baseline in answered(page.pairs):
+                yield from self._pair_task(candidate, baseline)
             after = page.next
             if after is None:
                 return
@@ -97,13 +95,12 @@ class _Evaluation:
     def _pair_task(self, candidate: Generation, baseline: Generation) -> Iterator[Task]:
         known, beside = self._known_of(candidate), self._known_of(baseline)
         lacking = self._wanted.lacking_in_pair(known)
-        lacking |= frozenset(self._wanted.beside.values()) - beside
+        lacking |= self._wanted.of_both - beside
         self.tally.kept += len(self._wanted.in_pairs - lacking)
-        self.tally.kept += len(frozenset(self._wanted.beside.values()) - lacking)
+        self.tally.kept += len(self._wanted.of_both - lacking)
         if lacking:
             for one in (candidate, baseline):
-                names = self._known.setdefault((one.trace_id, one.span_id), set())
-                names.update(self._wanted.beside.values())
+                self._known[one.trace_id, one.span_id].update(self._wanted.of_both)
             yield Task(candidate, baseline, lacking)
 
     def _known_of(self, generation: Generation) -> AbstractSet[Signature]:

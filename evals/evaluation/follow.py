@@ -10,17 +10,23 @@ import os
 import socket
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeVar
 
 from collector.client import Client, ClientError
-from collector.contract import Generation, Lease, LeasedEvaluator, LeaseRequest, Pair, Score
+from collector.contract import Generation, Lease, LeasedEvaluator, LeaseRequest, Score
 from evals.evaluation.posting import Posting
-from evals.evaluation.scoring import Choice, Signature, Signatures, Task
+from evals.evaluation.scoring import (
+    Choice,
+    Signature,
+    Signatures,
+    Task,
+    answered,
+    known_by_answer,
+)
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import Scoring, scoring
 from evals.rollouts import require
@@ -120,18 +126,15 @@ class _Following:
             _patiently(lambda: self._client.finish_lease(lease.id))
 
     def _tasks(self, lease: Lease) -> Iterator[Task]:
-        known: dict[tuple[str, str], set[Signature]] = defaultdict(set)
-        for score in lease.scores:
-            name = Signature(score.metric, score.evaluator, score.version)
-            known[score.trace_id, score.span_id].add(name)
-        for candidate, baseline in _whole(lease.pairs):
+        known = known_by_answer(lease.scores)
+        for candidate, baseline in answered(lease.pairs):
             has = known[candidate.trace_id, candidate.span_id]
             left = self._names.lacking_in_pair(has)
             self._tally.kept += len(self._names.in_pairs - left)
             if left:
                 yield Task(candidate, baseline, left)
             for one in (candidate, baseline):
-                known[one.trace_id, one.span_id].update(self._names.beside.values())
+                known[one.trace_id, one.span_id].update(self._names.of_both)
         for one in lease.generations:
             self._tally.count(one)
             if one.error_type is None:
@@ -146,7 +149,7 @@ class _Following:
         The other side may have arrived, and another worker scored both, while we scored ours; of a
         metric's scores the last that was posted counts.
         """
-        whole = _whole(lease.pairs)
+        whole = answered(lease.pairs)
         first, self._pairs_seen = self._pairs_seen is None, bool(self._pairs_seen or whole)
         if not self._names.beside or not (first or self._pairs_seen):
             return  # nothing has a pair here: a split of traffic, for example
@@ -164,13 +167,12 @@ class _Following:
         if prompt is None or repeat is None or one.arm is None:
             return []
         pair = _patiently(lambda: self._client.pair(self._wanted.rollout, prompt, repeat))
-        names = frozenset(self._names.beside.values())
         return (
             [
                 score
                 for score in (*pair.baseline_scores, *pair.candidate_scores)
                 if (score.trace_id, score.span_id) == (one.trace_id, one.span_id)
-                and Signature(score.metric, score.evaluator, score.version) in names
+                and Signature(score.metric, score.evaluator, score.version) in self._names.of_both
             ]
             if pair is not None
             else []
@@ -182,18 +184,6 @@ class _Following:
         if counts.scored or counts.unscored:
             self._tally = Tally()
             report(counts)
-
-
-def _whole(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
-    """Return candidate and baseline of the pairs in which both answered."""
-    return [
-        (pair.candidate, pair.baseline)
-        for pair in pairs
-        if pair.candidate is not None
-        and pair.baseline is not None
-        and pair.candidate.error_type is None
-        and pair.baseline.error_type is None
-    ]
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from time import perf_counter
 from typing import NamedTuple, TypeGuard
 
-from collector.contract import Generation, Score
+from collector.contract import Generation, Pair, Score
 from evals.evaluators import AnyEvaluator, Need, make, shipped
 from evals.evaluators.base import ComparingEvaluator
 
@@ -65,9 +66,14 @@ class Signatures:
         return cls(frozenset(signature(e) for e in evaluators) - pairs, pairs, beside)
 
     @property
+    def of_both(self) -> frozenset[Signature]:
+        """Those that both answers of a pair have, each beside the other."""
+        return frozenset(self.beside.values())
+
+    @property
     def in_pairs(self) -> frozenset[Signature]:
         """Those that only an answer with a pair has."""
-        return self.of_pairs | frozenset(self.beside.values())
+        return self.of_pairs | self.of_both
 
     @property
     def wants_pairs(self) -> bool:
@@ -88,6 +94,27 @@ class Signatures:
 def signature(evaluator: AnyEvaluator) -> Signature:
     """Return what the evaluator's scores are stored under."""
     return Signature(evaluator.metric, evaluator.name, evaluator.version)
+
+
+def known_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set[Signature]]:
+    """Return what each answer, by its trace's and span's id, has scores of."""
+    known = defaultdict[tuple[str, str], set[Signature]](set)
+    for score in scores:
+        name = Signature(score.metric, score.evaluator, score.version)
+        known[score.trace_id, score.span_id].add(name)
+    return known
+
+
+def answered(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
+    """Return candidate and baseline of the pairs in which both answered."""
+    return [
+        (pair.candidate, pair.baseline)
+        for pair in pairs
+        if pair.candidate is not None
+        and pair.baseline is not None
+        and pair.candidate.error_type is None
+        and pair.baseline.error_type is None
+    ]
 
 
 def signature_beside(evaluator: ComparingEvaluator) -> Signature:

@@ -11,7 +11,7 @@ from evals.evaluators.groundedness.judgement import (
     Judgement,
     SentenceJudge,
     SentenceJudgement,
-    judgement,
+    alone,
 )
 from evals.evaluators.groundedness.twins import Key, Twins, key, twins
 
@@ -33,11 +33,11 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     ours = judge.sentences(one)
     theirs = judge.sentences(other, () if ours is None else ours.readings)
     if ours is None or theirs is None:
-        return _alone(ours, judge), _alone(theirs, judge)
+        return alone(ours, judge), alone(theirs, judge)
     one_side, other_side = _keys(ours), _keys(theirs)
     found = twins(one_side, other_side)
     if not found.shared and not found.pairs:
-        return _alone(ours, judge), _alone(theirs, judge)
+        return alone(ours, judge), alone(theirs, judge)
     common = _common(ours, one_side, found.shared)
     for name, probability in _common(theirs, other_side, found.shared).items():
         common[name] = min(common[name], probability)
@@ -60,10 +60,6 @@ def _keys(judged: Judged) -> list[Key]:
     return [key(reading.sentence) for reading in judged.readings]
 
 
-def _alone(judged: Judged | None, judge: SentenceJudge) -> Judgement | None:
-    return None if judged is None else judgement(judged, judge)
-
-
 def _common(judged: Judged, keys: Sequence[Key], shared: Collection[Key]) -> dict[Key, float]:
     """Return the least probability of each sentence that both answers have."""
     least: dict[Key, float] = {}
@@ -77,8 +73,8 @@ def _beside(side: _Side, common: Mapping[Key, float], judge: SentenceJudge) -> J
     both, own, differ = max(common.values(), default=0.0), 0.0, 0
     contrasted = _contrasted(side, judge)
     sentences = list[SentenceJudgement]()
-    alone = zip(side.ours.readings, side.keys, side.ours.probabilities.tolist(), strict=True)
-    for at, (reading, name, by_itself) in enumerate(alone):
+    own_ones = zip(side.ours.readings, side.keys, side.ours.probabilities.tolist(), strict=True)
+    for at, (reading, name, by_itself) in enumerate(own_ones):
         if name in common:
             sentences.append(SentenceJudgement(reading, common[name]))
             continue

@@ -16,8 +16,8 @@ from evals.evaluators.groundedness.judgement import (
     ForestJudge,
     Judgement,
     SentenceJudge,
+    alone,
     indexed,
-    judgement,
 )
 from evals.evaluators.groundedness.language import why_unreadable
 from evals.evaluators.groundedness.model import shipped
@@ -87,8 +87,7 @@ class Groundedness:
     def judge(self, answer: str, texts: tuple[str, ...], question: str = "") -> Judgement | None:
         """Judge an answer, `None` where it has no sentence."""
         by = self.judging(texts, question)
-        judged = by.sentences(answer)
-        return None if judged is None else judgement(judged, by)
+        return alone(by.sentences(answer), by)
 
     def close(self) -> None:
         """Release nothing: indexes are shared and bounded."""

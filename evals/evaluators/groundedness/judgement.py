@@ -127,12 +127,13 @@ class ForestJudge:
 def judge(answer: str, passages: Passages, question: str = "") -> Judgement | None:
     """Judge an answer by the shipped forests, `None` where it has no sentence."""
     by = ForestJudge(passages, question=question)
-    judged = by.sentences(answer)
-    return None if judged is None else judgement(judged, by)
+    return alone(by.sentences(answer), by)
 
 
-def judgement(judged: Judged, by: SentenceJudge) -> Judgement:
-    """Return what was judged of an answer by itself."""
+def alone(judged: Judged | None, by: SentenceJudge) -> Judgement | None:
+    """Return what was judged of an answer by itself, `None` where it has no sentence."""
+    if judged is None:
+        return None
     said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
     sentences = tuple(SentenceJudgement(r, p) for r, p in said)
     return Judgement(judged.probability, by.value(judged.probability), sentences)

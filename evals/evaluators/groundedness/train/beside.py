@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.comparison import judge_beside
-from evals.evaluators.groundedness.judgement import ForestJudge
+from evals.evaluators.groundedness.judgement import ForestJudge, indexed
 from evals.evaluators.groundedness.model import Model
-from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.twin_examples import Duel
 
@@ -18,11 +17,8 @@ def values_beside(
 ) -> NDArray[np.float64]:
     """Return the scores of both answers of each pair, a row a pair."""
     found = np.ones((len(duels), 2))
-    context, passages = None, Passages(())
     for at, duel in enumerate(duels):
-        if duel.one.context != context:
-            context = duel.one.context
-            passages = Passages((context,))
+        passages = indexed((duel.one.context,))
         judge = ForestJudge(passages, model_of(duel.one), duel.one.question)
         both = judge_beside(duel.one.answer, duel.other.answer, judge)
         # An answer without a word claims nothing.

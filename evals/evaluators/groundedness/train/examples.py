@@ -1,16 +1,16 @@
 """Sentences with labels: read from answers, and made by corrupting grounded ones."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
-from evals.evaluators.groundedness.features import Rarity, Reading, matrix, read
-from evals.evaluators.groundedness.passages import Passages
-from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness.features import Rarity, matrix, read
+from evals.evaluators.groundedness.judgement import indexed
+from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
 from evals.evaluators.groundedness.train.data import Labelled
 
@@ -40,11 +40,8 @@ class Sentences:
 def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
     """Return the features of all sentences."""
     rows, found, numbers, marked, contradicted = [], [], [], [], []
-    contexts: dict[str, Passages] = {}
     for number, item in enumerate(answers):
-        passages = contexts.get(item.context)
-        if passages is None:
-            contexts = {item.context: (passages := Passages((item.context,)))}
+        passages = indexed((item.context,))
         split = sentences_of(item.answer)
         readings = read(item.answer, split, passages, rarity, question=item.question)
         if not readings:
@@ -52,8 +49,8 @@ def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
         rows.append(matrix(readings))
         found.append(excess(readings))
         numbers += [number] * len(readings)
-        marked += [touched(reading, item.spans) for reading in readings]
-        contradicted += [touched(reading, item.contradictions) for reading in readings]
+        marked += [touched(reading.sentence, item.spans) for reading in readings]
+        contradicted += [touched(reading.sentence, item.contradictions) for reading in readings]
     return Sentences(
         np.concatenate(rows),
         np.concatenate(found),
@@ -66,12 +63,8 @@ def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
 def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
     """Return the grounded answers, each made wrong in every way that it can be."""
     rng = random.Random(seed)  # noqa: S311 - a seeded draw, no secret
-    good = [item for item in answers if item.label == 0]
     made = []
-    for item in good:
-        other = rng.choice(good)
-        while other.group == item.group:
-            other = rng.choice(good)
+    for item, other in beside_strangers(answers, rng):
         source = Source(item.context, item.answer, other.answer)
         for kind in KINDS:
             found = corrupt(source, kind, rng)
@@ -85,9 +78,20 @@ def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
     return made
 
 
-def touched(reading: Reading, spans: Sequence[tuple[int, int]]) -> bool:
+def beside_strangers(
+    answers: Sequence[Labelled], rng: random.Random
+) -> Iterator[tuple[Labelled, Labelled]]:
+    """Yield each grounded answer with one of them that is drawn from another group."""
+    good = [item for item in answers if item.label == 0]
+    for item in good:
+        other = rng.choice(good)
+        while other.group == item.group:
+            other = rng.choice(good)
+        yield item, other
+
+
+def touched(sentence: Sentence, spans: Sequence[tuple[int, int]]) -> bool:
     """Say whether a span of the answer, from one character to before another, is in a sentence."""
-    sentence = reading.sentence
     return any(
         min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)
         for start, end in spans

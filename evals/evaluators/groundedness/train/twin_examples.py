@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.features import Rarity, Reading, read
-from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
 from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.examples import touched
+from evals.evaluators.groundedness.train.examples import beside_strangers, touched
 from evals.evaluators.groundedness.twins import key, twins
 
 _NOT = re.compile(r"\s+(?:not|never)\b|n['’]t\b", re.IGNORECASE)
@@ -64,12 +64,8 @@ class Contrasts:
 def made_duels(answers: Sequence[Labelled], seed: int) -> list[Duel]:
     """Return supported answers beside copies that are wrong, or worded otherwise, in one place."""
     rng = random.Random(seed)  # noqa: S311 - a seeded draw, no secret
-    good = [item for item in answers if item.label == 0]
     found = list[Duel]()
-    for item in good:
-        other = rng.choice(good)
-        while other.group == item.group:
-            other = rng.choice(good)
+    for item, other in beside_strangers(answers, rng):
         source = Source(item.context, item.answer, other.answer)
         for kind in KINDS:
             wrong = corrupt(source, kind, rng)
@@ -129,18 +125,15 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
 def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
     """Return the features of both sides' sentences that differ."""
     rows, labels, groups, kinds = [], [], [], []
-    contexts: dict[str, Passages] = {}
     for duel in duels:
-        passages = contexts.get(duel.one.context)
-        if passages is None:
-            contexts = {duel.one.context: (passages := Passages((duel.one.context,)))}
+        passages = indexed((duel.one.context,))
         readings = [
             read(i.answer, sentences_of(i.answer), passages, rarity) for i in (duel.one, duel.other)
         ]
         for item, ours, theirs in _differing(duel, *readings):
             values = contrast(ours, theirs, passages)
             rows.append([values[name] for name in CONTRASTS])
-            labels.append(touched(ours, item.spans))
+            labels.append(touched(ours.sentence, item.spans))
             groups.append(item.group)
             kinds.append(duel.kind)
     return Contrasts(

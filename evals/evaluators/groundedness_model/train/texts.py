@@ -15,13 +15,12 @@ from evals.evaluators.groundedness.features import Rarity, Reading, read
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.train.data import Labelled
+from evals.evaluators.groundedness.train.examples import touched
 from evals.evaluators.groundedness_model.encoding import Chunk, Encoder, Part, memory
 from evals.evaluators.groundedness_model.network import session
 from evals.evaluators.groundedness_model.train.network import WIDTH
 
 Half = NDArray[np.float16]
-_LEAST_OVERLAP = 3
-"""Characters of a marked span that make a sentence unsupported, as in the forests' training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def _example(
     weight: float,
 ) -> Example:
     pieces = [any(s < end and e > start for start, end in item.spans) for s, e in part.offsets]
-    sentences = [_touched(r.sentence.start, r.sentence.end, item) for r in readings]
+    sentences = [touched(r.sentence, item.spans) for r in readings]
     return Example(
         number,
         part,
@@ -111,13 +110,6 @@ def _example(
         np.array(pieces, dtype=np.float32),
         np.array(sentences, dtype=np.float32),
         weight,
-    )
-
-
-def _touched(start: int, end: int, item: Labelled) -> bool:
-    return any(
-        min(end, stop) - max(start, begin) >= min(_LEAST_OVERLAP, stop - begin)
-        for begin, stop in item.spans
     )
 
 
