@@ -96,8 +96,13 @@ class Model:
 
     def value(self, probability: float) -> float:
         """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
-        inside = min(max(probability, _LEAST), 1 - _LEAST)
-        return float(expit(SHARPNESS * (logit(self.calibration.threshold) - logit(inside))))
+        return sharpened(probability, self.calibration.threshold)
+
+
+def sharpened(probability: float, threshold: float) -> float:
+    """Return 1 − an unsupported sentence's probability, made steep: 0.5 at the threshold."""
+    inside = min(max(probability, _LEAST), 1 - _LEAST)
+    return float(expit(SHARPNESS * (logit(threshold) - logit(inside))))
 
 
 def any_of(*odds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from evals.evaluators.groundedness.model import SHARPNESS, Model, any_of
+from evals.evaluators.groundedness.model import Model, any_of, sharpened
 
 Floats = NDArray[np.float64]
-_LEAST = 1e-6
 _CORRUPTION_SHIFT = 2.0
 
 
@@ -42,5 +41,4 @@ class Blend:
 
     def value(self, probability: float) -> float:
         """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
-        inside = min(max(probability, _LEAST), 1 - _LEAST)
-        return float(expit(SHARPNESS * (logit(self.threshold) - logit(inside))))
+        return sharpened(probability, self.threshold)
