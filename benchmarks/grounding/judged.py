@@ -1,7 +1,7 @@
 """Answers of a file with the probability that each is unsupported."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import Groundedness
-from evals.evaluators.groundedness.judgement import indexed, judge
+from evals.evaluators.groundedness.judgement import Judgement, indexed, judge
 from evals.evaluators.groundedness.model import FILE, Model, shipped, together
 from evals.evaluators.groundedness.train.beside import values_beside
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
@@ -62,6 +62,7 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
     `kept` is what the training kept by `--out-of-fold`.
     """
     answers, model = load(file), shipped()
+    calibration = model.calibration
     made = corrupted(answers, SEED)
     numbers = {item.id: at for at, item in enumerate(answers)}
     original = np.array([numbers[item.id] for item in made])
@@ -77,14 +78,14 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
         answers=answers,
-        probability=model.probability(raw),
+        probability=calibration.probability(raw),
         corrupted=made,
-        corrupted_probability=model.probability(raw_made),
+        corrupted_probability=calibration.probability(raw_made),
         original=original,
         beside=beside,
         real=two_models,
         real_beside=real_beside,
-        cpu_ms=cpu_ms(answers),
+        cpu_ms=cpu_ms(answers[:400], _by_forests),
     )
 
 
@@ -123,14 +124,17 @@ def trained_on(answers: Sequence[Labelled]) -> bool:
     return any(fingerprint(item) in known for item in answers)
 
 
-def cpu_ms(answers: Sequence[Labelled], most: int = 400) -> float:
+def cpu_ms(answers: Sequence[Labelled], judge: Callable[[Labelled], object]) -> float:
     """Return the processor time an answer; each run of one context indexes it once."""
-    chosen = answers[:most]
     indexed.cache_clear()
     started = time.process_time()
-    for item in chosen:
-        judge(item.answer, indexed((item.context,)), item.question)
-    return (time.process_time() - started) / len(chosen) * 1e3
+    for item in answers:
+        judge(item)
+    return (time.process_time() - started) / len(answers) * 1e3
+
+
+def _by_forests(item: Labelled) -> Judgement | None:
+    return judge(item.answer, indexed((item.context,)), item.question)
 
 
 def _raw(answers: Sequence[Labelled], model: Model) -> Floats:

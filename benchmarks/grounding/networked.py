@@ -1,89 +1,49 @@
-"""Answers judged by the network and the forests together, beside the forests alone."""
+"""Answers judged by the network and the forests together."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.grounding.judged import SEED, Floats, Judged, trained_on
-from evals.evaluators.groundedness.judgement import indexed
-from evals.evaluators.groundedness.model import shipped
+from benchmarks.grounding.judged import SEED, Floats, Judged, cpu_ms, trained_on
+from evals.evaluators.groundedness.judgement import Judgement
 from evals.evaluators.groundedness.train.data import Labelled, load
 from evals.evaluators.groundedness.train.examples import corrupted
 from evals.evaluators.groundedness_model import GroundednessModel
 
 
-def networked(file: Path, kept: Path | None) -> list[Judged]:
+def networked(file: Path, kept: Path | None) -> Judged | None:
     """Return a file's answers as judged by both, where they trained neither.
 
-    Of answers that trained the shipped forests, `kept` holds what models without them said: those
-    of one fold alone, which come a second time as judged by the forests of that fold. Without
-    `kept` there is nothing to say of such a file.
+    Of answers that trained both, `kept` holds what was said by models without them; without it
+    there is nothing to say of such a file.
     """
     answers, evaluator = load(file), GroundednessModel()
+
+    def judge(item: Labelled) -> Judgement | None:
+        return evaluator.judge(item.answer, (item.context,), item.question)
+
+    made: Sequence[Labelled] = ()
     if not trained_on(answers):
-        return [_by_shipped(file, answers, evaluator)]
-    return [] if kept is None else _out_of_fold(file, answers, evaluator, kept)
-
-
-def cpu_ms(evaluator: GroundednessModel, answers: Sequence[Labelled], most: int = 200) -> float:
-    """Return the processor time an answer; each run of one context indexes and reads it once."""
-    chosen = answers[:most]
-    indexed.cache_clear()
-    started = time.process_time()
-    for item in chosen:
-        evaluator.judge(item.answer, (item.context,), item.question)
-    return (time.process_time() - started) / len(chosen) * 1e3
-
-
-def _by_shipped(file: Path, answers: Sequence[Labelled], evaluator: GroundednessModel) -> Judged:
-    started = time.process_time()
-    found = [evaluator.judge(item.answer, (item.context,), item.question) for item in answers]
-    spent = (time.process_time() - started) / len(answers) * 1e3
+        found = [judge(item) for item in answers]
+        probability: Floats = np.array([one.probability if one else 0.0 for one in found])
+        how, of_made = "shipped model", np.zeros(0)
+    elif kept is None:
+        return None
+    else:
+        how, made = "out of fold", corrupted(answers, SEED)
+        with np.load(kept, allow_pickle=False) as arrays:
+            probability, of_made = arrays["probability"], arrays["made"]
+    numbers = {item.id: at for at, item in enumerate(answers)}
     return Judged(
         name=file.name.removesuffix(".jsonl.gz"),
-        how="shipped model",
+        how=how,
         answers=answers,
-        probability=np.array([judgement.probability if judgement else 0.0 for judgement in found]),
-        corrupted=(),
-        corrupted_probability=np.zeros(0),
-        original=np.zeros(0, dtype=np.int64),
-        cpu_ms=spent,
+        probability=probability,
+        corrupted=made,
+        corrupted_probability=of_made,
+        original=np.array([numbers[item.id] for item in made], dtype=np.int64),
+        cpu_ms=cpu_ms(answers[:200], judge),
         evaluator=evaluator.name,
         threshold=evaluator.threshold,
     )
-
-
-def _out_of_fold(
-    file: Path, answers: Sequence[Labelled], evaluator: GroundednessModel, kept: Path
-) -> list[Judged]:
-    with np.load(kept, allow_pickle=False) as arrays:
-        number, made_number = arrays["answer"], arrays["made"]
-        both, made_both = arrays["probability"], arrays["made_probability"]
-        forests, made_forests = arrays["forests"], arrays["made_forests"]
-    every = corrupted(answers, SEED)
-    made = [every[at] for at in made_number.tolist()]
-    chosen = [answers[at] for at in number.tolist()]
-    at_id = {item.id: at for at, item in enumerate(chosen)}
-
-    def of(name: str, said: tuple[Floats, Floats], threshold: float, ms: float | None) -> Judged:
-        return Judged(
-            name=file.name.removesuffix(".jsonl.gz"),
-            how="one fold, unseen",
-            answers=chosen,
-            probability=said[0],
-            corrupted=made,
-            corrupted_probability=said[1],
-            original=np.array([at_id[item.id] for item in made]),
-            cpu_ms=ms,
-            evaluator=name,
-            threshold=threshold,
-        )
-
-    spent = cpu_ms(evaluator, chosen)
-    limit = shipped().calibration.threshold
-    return [
-        of("sentence-support", (forests, made_forests), limit, None),
-        of(evaluator.name, (both, made_both), evaluator.threshold, spent),
-    ]

@@ -95,7 +95,7 @@ def equal_arms(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
         return
     numbers = {item.id: at for at, item in enumerate(found.answers)}
     ids = np.array([[numbers[d.one.id], numbers[d.other.id]] for d in found.real])
-    alone = np.vectorize(shipped().value)(found.probability)[ids]
+    alone = np.vectorize(shipped().calibration.value)(found.probability)[ids]
     for name, values in (("alone, sharpened four times", alone), (BESIDE, found.real_beside)):
         rng, outcomes, drops = np.random.default_rng(seed), list[Outcome](), list[float]()
         for _ in range(rollouts):

@@ -4,14 +4,12 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from grounding_passages import FACTS
 
 from collector.contract import Generation
 from evals.evaluators import Groundedness
 from evals.evaluators.answers import prompt_text
-from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
@@ -117,17 +115,3 @@ def test_what_the_user_asked_is_read_or_absent(generation_of, messages, text) ->
     assert generation.content is not None
     content = replace(generation.content, input_messages=messages)
     assert prompt_text(replace(generation, content=content)) == text
-
-
-def test_a_check_flags_a_sentence_by_itself() -> None:
-    """However little the forests make of it: above the shipped threshold."""
-    text = "Preheat the oven to 400°F."
-    model = shipped()
-    readings = read(text, sentences_of(text), indexed(COOKING), model.rarity)
-    (found,) = excess(readings)
-    assert found > 0
-    for raw in (-9.0, 0.0):
-        odds = model.calibration.checked(np.array([raw]), excess(readings))
-        assert model.alone(odds)[0] > model.calibration.threshold
-    unfound = model.calibration.checked(np.array([-9.0]), np.array([-np.inf]))
-    assert unfound == -9.0

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from collector.contract import Generation
@@ -102,28 +103,58 @@ def train(data: Path, minilm: Path, out: Path, *more: str) -> None:
     main(["--data", str(data), "--minilm", str(minilm), "--out", str(out), *more])
 
 
+@pytest.fixture(scope="module")
+def trained(data: Path, minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a whole training: five folds, and the layers that are shipped."""
+    out = tmp_path_factory.mktemp("run")
+    train(data, minilm, out, "--epochs", "6", "--pieces", "400")
+    return out
+
+
+def finished(data: Path, minilm: Path, out: Path, folder: Path, missing: int = 0) -> Path:
+    """Weigh a training against forests that know nothing; return the folder of the weights."""
+    from evals.evaluators.groundedness.model import shipped
+    from evals.evaluators.groundedness.train.data import load
+    from evals.evaluators.groundedness.train.examples import corrupted, sentences
+    from evals.evaluators.groundedness.train.fit import SEED
+    from evals.evaluators.groundedness_model.train import finish
+
+    answers = load(data / "ragtruth_qa.jsonl.gz")
+    own, made = (
+        len(sentences(items, shipped().rarity).answer)
+        for items in (answers, corrupted(answers, SEED))
+    )
+    forests, weights = folder / "forests.npz", folder / "weights"
+    np.savez(
+        forests,
+        sentences=np.tile((0.0, -9.0), (own - missing, 1)),
+        made_sentences=np.tile((0.0, -9.0), (made, 1)),
+    )
+    finish.main(
+        ["--data", str(data), "--minilm", str(minilm), "--out", str(out), "--weights",
+         str(weights), "--forests", str(forests), "--out-of-fold", str(folder / "kept.npz")]
+    )  # fmt: skip
+    return weights
+
+
 def test_training_learns_ships_and_judges(
-    data, minilm, tmp_path, capsys, generation_of: Callable[..., Generation]
+    data, minilm, trained, tmp_path, capsys, generation_of: Callable[..., Generation]
 ) -> None:
     """From labelled answers to an evaluator, measured on the questions that trained nothing."""
     from evals.evaluators.groundedness.model import shipped
     from evals.evaluators.groundedness_model import GroundednessModel
     from evals.evaluators.groundedness_model.network import Network
-    from evals.evaluators.groundedness_model.train import finish
 
-    out, weights = tmp_path / "run", tmp_path / "weights"
-    train(data, minilm, out, "--folds", "0", "--epochs", "6", "--pieces", "400")
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0]["examples"] == 60
-    assert lines[-1]["unseen"] == 12
-    assert lines[-1]["auroc"] > 0.9
-    finish.main(
-        ["--data", str(data), "--minilm", str(minilm), "--out", str(out), "--fold", "0",
-         "--weights", str(weights), "--out-of-fold", str(tmp_path / "kept.npz")]
-    )  # fmt: skip
+    weights = finished(data, minilm, trained, tmp_path)
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert told["answers"] == 12
+    assert told["answers"] == 60
+    assert told["auroc"]["forests"] == 0.5
     assert told["auroc"]["network alone"] > 0.9
+    assert told["auroc"]["both"] > 0.9
+    assert told["blend"]["share"] > 0
+    assert [fold["network alone"] > 0.5 for fold in told["folds"]] == [True] * 5
+    with np.load(tmp_path / "kept.npz") as kept:
+        assert kept["probability"].shape == (60,)
     evaluator = GroundednessModel(Network(shipped().rarity, weights))
     assert told["hash"] in evaluator.version
     answer = "The library of Bonn was founded in 1800. Its owner paints Ghent every summer."
@@ -131,6 +162,12 @@ def test_training_learns_ships_and_judges(
     assert score is not None
     assert score.spans is not None
     assert (score.spans[0].support or 0) > (score.spans[1].support or 0)
+
+
+def test_forests_of_another_training_are_refused(data, minilm, trained, tmp_path) -> None:
+    """What they said of sentences is not taken for what they say of others."""
+    with pytest.raises(SystemExit, match=r"--forests has 119 sentences .* have 120"):
+        finished(data, minilm, trained, tmp_path, missing=1)
 
 
 def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
@@ -141,7 +178,7 @@ def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
     train(data, minilm, tmp_path / "whole", *short)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "_SAVED_EVERY_STEPS", 2)
-        save, saved = fit._save, []
+        save, saved = fit._Run.save, []
 
         def stopping(*args: object) -> None:
             save(*args)
@@ -149,13 +186,12 @@ def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
             if len(saved) == 1:
                 raise KeyboardInterrupt
 
-        patch.setattr(fit, "_save", stopping)
+        patch.setattr(fit._Run, "save", stopping)
         with pytest.raises(KeyboardInterrupt):
             train(data, minilm, tmp_path / "stopped", *short)
         train(data, minilm, tmp_path / "stopped", *short)
     one, other = (
-        torch.load(tmp_path / run / "fold1.upper", weights_only=True)
-        for run in ("whole", "stopped")
+        torch.load(tmp_path / run / "1.upper", weights_only=True) for run in ("whole", "stopped")
     )
     assert all(torch.equal(one[name], other[name]) for name in one)
 

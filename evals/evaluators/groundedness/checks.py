@@ -12,14 +12,14 @@ CONTRADICTION = 0.49
 """Log-odds by which a sentence that a check found wrong stands above the threshold, by itself."""
 _STRANGE_WORDS = 8
 """From so many content words on, a sentence that shares none with the passages is an error."""
-_LEAST_STRENGTH = {
-    "splice_added_negation": 8.0,
-    "splice_dropped_negation": 8.0,
-    "splice_antonym": 8.0,
-    "splice_name": 10.0,
-    "splice_number": 10.0,
-}
-"""How much must be copied around a word before its exchange is an error by itself."""
+_LEAST_STRENGTH = {"splice_added_negation": 8.0, "splice_antonym": 8.0, "splice_name": 10.0}
+"""How much must be copied around a word before its exchange is an error by itself.
+
+A number of the passages in another one's place is none: people accept most of what looks so, and
+the forests see it.
+"""
+_LEFT_OUT = 8.0
+"""As much around a negation that is left out, where the sentence has none of its own elsewhere."""
 
 
 def excess(readings: Sequence[Reading]) -> NDArray[np.float64]:
@@ -36,7 +36,8 @@ def _excess(reading: Reading) -> float:
         return ABSENT_NUMBER
     values = reading.values
     spliced = any(values[name] > least for name, least in _LEAST_STRENGTH.items())
-    return CONTRADICTION if spliced or _is_strange(reading) else -np.inf
+    affirmed = values["splice_dropped_negation"] > _LEFT_OUT and not values["negators"]
+    return CONTRADICTION if spliced or affirmed or _is_strange(reading) else -np.inf
 
 
 def _is_strange(reading: Reading) -> bool:

@@ -13,10 +13,10 @@ from evals.evaluators.groundedness.comparison import Both, judge_beside
 from evals.evaluators.groundedness.judgement import (
     MAX_ANSWER_CHARACTERS,
     MAX_CONTEXT_CHARACTERS,
-    ForestJudge,
     Judgement,
     SentenceJudge,
     alone,
+    by_forests,
     indexed,
 )
 from evals.evaluators.groundedness.language import why_unreadable
@@ -44,7 +44,7 @@ class Groundedness:
     """
 
     name = "sentence-support"
-    version = "3"
+    version = "4"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
@@ -82,7 +82,7 @@ class Groundedness:
 
     def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
         """Return what judges the sentences of answers to a question on these passages."""
-        return ForestJudge(indexed(texts), question=question)
+        return by_forests(indexed(texts), question)
 
     def judge(self, answer: str, texts: tuple[str, ...], question: str = "") -> Judgement | None:
         """Judge an answer, `None` where it has no sentence."""

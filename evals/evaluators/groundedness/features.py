@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
+from evals.evaluators.groundedness.question import Question, asked
 from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.splices import KINDS, Splice, splices
 from evals.evaluators.groundedness.tokens import Token
@@ -82,11 +83,12 @@ def read(
     """Return each sentence's features, those of the whole answer included.
 
     `known` are readings of another answer on the same passages: a sentence that stands there, too,
-    is not read again. `question` is what was asked, where that is known.
+    is not read again. `question` is the prompt, where that is known.
     """
+    about = asked(question, passages.texts)
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
-        _read(text, sentence, passages, rarity, question)
+        _read(text, sentence, passages, rarity, about)
         if (before := read_before.get(sentence.text)) is None
         else _moved(before, sentence)
         for sentence in sentences
@@ -102,7 +104,7 @@ def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
 
 
 def _read(
-    text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: str
+    text: str, sentence: Sentence, passages: Passages, rarity: Rarity, question: Question
 ) -> Reading:
     words = Words(sentence, passages, rarity)
     support = passages.support(list(words.held), list(words.held.values()))
@@ -124,6 +126,8 @@ def _read(
     values |= _attributed(sentence, words, passages)
     absent = tuple(t for t, i in zip(words.content, words.ids, strict=True) if i < 0)
     numbers = unexplained(sentence, absent, text, passages, question)
+    values["numbers_unexplained"] = len(numbers)
+    values |= _asked(words, passages, question)
     return Reading(sentence, start, end, found, spliced, absent, numbers, words, values)
 
 
@@ -250,6 +254,23 @@ def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
     return {"attributed": 1.0, "attributed_support": support, "attributed_loss": loss}
 
 
+def _asked(words: Words, passages: Passages, question: Question) -> Values:
+    """Measure the question's words, and those that neither it nor a passage holds."""
+    stems, own = question.stems, {t.form.stem for t in words.content}
+    triples = zip(words.content, words.ids, words.weights, strict=True)
+    absent = [(token, weight) for token, i, weight in triples if i < 0]
+    unasked = [(token, weight) for token, weight in absent if token.form.stem not in stems]
+    held = sum(stem in passages.ids for stem in stems)
+    return {
+        "question_held": held / len(stems) if stems else -1.0,
+        "asked_share": len(own & stems) / len(stems) if stems else -1.0,
+        "asked_absent": len(absent) - len(unasked),
+        "unasked_mass": sum({token.form.stem: weight for token, weight in unasked}.values()),
+        "unasked_max": max((w for t, w in unasked if not t.form.is_number), default=0.0),
+        "names_unasked": sum(token.is_name for token, _ in unasked),
+    }
+
+
 def _add_answer(readings: Sequence[Reading], passage_words: int) -> None:
     """Add what the whole answer says of each of its sentences."""
     shares = [r.values["absent_share"] for r in readings]
@@ -260,6 +281,7 @@ def _add_answer(readings: Sequence[Reading], passage_words: int) -> None:
         "answer_absent_max": max(shares),
         "answer_refusals": sum(r.values["refusal"] for r in readings),
         "answer_items": sum(r.values["item"] for r in readings),
+        "answer_unexplained": sum(r.values["numbers_unexplained"] for r in readings),
         "passage_words": passage_words,
     }
     for at, reading in enumerate(readings):
@@ -288,5 +310,7 @@ NAMES = (
     "sentences", "answer_words", "answer_absent_share", "answer_absent_max", "answer_refusals",
     "answer_items", "passage_words", "index", "relative_index", "is_last",
     "before_absent_share", "after_absent_share",
+    "numbers_unexplained", "answer_unexplained",
+    "question_held", "asked_share", "asked_absent", "unasked_mass", "unasked_max", "names_unasked",
 )  # fmt: skip
 """The model's inputs, in the order of its columns."""

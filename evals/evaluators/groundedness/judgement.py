@@ -1,16 +1,15 @@
 """What is said of an answer against its passages, sentence by sentence."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Reading, matrix, read
-from evals.evaluators.groundedness.model import Model, shipped, together
+from evals.evaluators.groundedness.model import Calibration, Model, shipped, together
 from evals.evaluators.groundedness.passages import Passages, Span
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
@@ -78,55 +77,59 @@ class Judged:
     """Of the answer, by all of them."""
 
 
-class SentenceJudge(Protocol):
-    """Judges the sentences of answers on some passages."""
-
-    @property
-    def passages(self) -> Passages:
-        """The passages."""
-
-    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
-        """Judge an answer's sentences, `None` where it has none; `known` is as for `read`."""
-
-    def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
-
-    def value(self, probability: float) -> float:
-        """Return the score of an answer from its probability."""
+Odds = Callable[[str, Sequence[Reading]], NDArray[np.float64]]
+"""From an answer and what was read of its sentences to their log-odds of being unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
-class ForestJudge:
-    """Judges by the forests alone."""
+class SentenceJudge:
+    """Judges the sentences of answers to a question on some passages."""
 
     passages: Passages
-    model: Model = field(default_factory=shipped)
+    odds: Odds
+    calibration: Calibration
+    """Of those log-odds."""
+    model: Model
+    """Its forest of contrasts judges a sentence beside its counterpart."""
     question: str = ""
 
     def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
-        """Judge an answer's sentences by the words' measurements and the checks."""
+        """Judge an answer's sentences, `None` where it has none; `known` is as for `read`.
+
+        What a check found counts whatever the log-odds say.
+        """
         text = answer[:MAX_ANSWER_CHARACTERS]
         sentences, rarity = sentences_of(text), self.model.rarity
         readings = read(text, sentences, self.passages, rarity, known, self.question)
         if not readings:
             return None
-        raw = self.model.raw(matrix(readings))
-        odds = self.model.calibration.checked(raw, excess(readings))
-        (whole,) = self.model.probability(together(odds, np.zeros(len(odds), dtype=np.int64), 1))
-        return Judged(text, readings, self.model.alone(odds), float(whole))
+        odds = self.calibration.checked(self.odds(text, readings), excess(readings))
+        whole = together(odds, np.zeros(len(odds), dtype=np.int64), 1)
+        probability = float(self.calibration.probability(whole)[0])
+        return Judged(text, readings, self.calibration.alone(odds), probability)
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities by the forest of contrasts."""
-        return self.model.contrasted(rows, self.model.calibration.threshold)
+        """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
+        return self.model.contrasted(rows, self.calibration.threshold)
 
     def value(self, probability: float) -> float:
-        """Return 1 − the probability, sharpened at the model's threshold."""
-        return self.model.value(probability)
+        """Return the score of an answer from its probability."""
+        return self.calibration.value(probability)
+
+
+def by_forests(passages: Passages, question: str = "", model: Model | None = None) -> SentenceJudge:
+    """Return what judges by the forests alone, the shipped ones where no others are given."""
+    known = model or shipped()
+
+    def odds(_: str, readings: Sequence[Reading]) -> NDArray[np.float64]:
+        return known.raw(matrix(readings))
+
+    return SentenceJudge(passages, odds, known.calibration, known, question)
 
 
 def judge(answer: str, passages: Passages, question: str = "") -> Judgement | None:
     """Judge an answer by the shipped forests, `None` where it has no sentence."""
-    by = ForestJudge(passages, question=question)
+    by = by_forests(passages, question)
     return alone(by.sentences(answer), by)
 
 

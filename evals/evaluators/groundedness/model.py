@@ -25,26 +25,23 @@ _STEPS = 30
 _FORESTS = ("invention", "corruption", "contradiction", "contrast")
 """As the model's fields and the file's arrays are called."""
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """From the trees' odds to a probability at the base rate of use, and where to decide."""
+    """From log-odds to a probability at the base rate of use, and where to decide."""
 
     slope: float
     intercept: float
     threshold: float
     """Probability from which on an answer counts as unsupported."""
-    corruption_shift: float
-    contradiction_shift: float
-    """Log-odds by which each is rarer in use than in training, as its forest counts them."""
-    contrast_threshold: float
-    """Probability by the forest of contrasts from which on a sentence counts as unsupported."""
 
-    def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, odds: Floats) -> Floats:
         """Return the probabilities of answers, of log-odds as `together` gives them."""
         return np.asarray(expit(self.slope * odds + self.intercept))
 
-    def checked(self, raw: NDArray[np.float64], excess: NDArray[np.float64]) -> NDArray[np.float64]:
+    def checked(self, raw: Floats, excess: Floats) -> Floats:
         """Return sentences' raw log-odds, or more where a check found an error.
 
         `excess` is how far above the threshold that puts each sentence by itself.
@@ -54,6 +51,29 @@ class Calibration:
         checked = raw.copy()
         checked[found] = np.maximum(raw[found], _of_one(least))
         return checked
+
+    def alone(self, odds: Floats) -> Floats:
+        """Return the probability of each sentence, as of an answer that says nothing else."""
+        return self.probability(together(odds, np.arange(len(odds)), len(odds)))
+
+    def value(self, probability: float) -> float:
+        """Return the score of an unsupported answer's probability: 0.5 at the threshold.
+
+        It is 1 − the probability, made steep.
+        """
+        inside = min(max(probability, _LEAST), 1 - _LEAST)
+        return float(expit(SHARPNESS * (logit(self.threshold) - logit(inside))))
+
+
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """What the forests' log-odds are held against."""
+
+    corruption: float
+    contradiction: float
+    """Log-odds by which each is rarer in use than in training, as its forest counts them."""
+    contrast_threshold: float
+    """Probability by the forest of contrasts from which on a sentence counts as unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,52 +88,37 @@ class Model:
     """Finds what people marked as said otherwise."""
     contrast: Forest
     rarity: Rarity
+    shifts: Shifts
     calibration: Calibration
 
-    def raw(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the forests' log-odds of each sentence being unsupported, uncalibrated."""
-        return any_of(
-            self.invention.log_odds(rows),
-            self.corruption.log_odds(rows) - self.calibration.corruption_shift,
-            self.contradiction.log_odds(rows) - self.calibration.contradiction_shift,
+    def parts(self, rows: Floats) -> Floats:
+        """Return the log-odds of each sentence being invented, and being changed: two columns."""
+        changed = any_of(
+            self.corruption.log_odds(rows) - self.shifts.corruption,
+            self.contradiction.log_odds(rows) - self.shifts.contradiction,
         )
+        return np.stack([self.invention.log_odds(rows), changed], axis=1)
 
-    def probability(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated probabilities of answers, of log-odds as `together` gives them."""
-        return self.calibration.probability(odds)
+    def raw(self, rows: Floats) -> Floats:
+        """Return the log-odds of each sentence being unsupported, uncalibrated."""
+        return any_of(*self.parts(rows).T)
 
-    def alone(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each sentence, as of an answer that says nothing else."""
-        return self.probability(together(odds, np.arange(len(odds)), len(odds)))
-
-    def contrasted(self, rows: NDArray[np.float64], threshold: float) -> NDArray[np.float64]:
+    def contrasted(self, rows: Floats, threshold: float) -> Floats:
         """Return probabilities of sentences beside their counterparts, of rows as of `contrast`.
 
         They are decided at `threshold`, as those of sentences by themselves are.
         """
-        shift = logit(threshold) - logit(self.calibration.contrast_threshold)
+        shift = logit(threshold) - logit(self.shifts.contrast_threshold)
         return np.asarray(expit(self.contrast.log_odds(rows) + shift))
 
-    def value(self, probability: float) -> float:
-        """Return the score of an unsupported sentence's probability: 0.5 at the threshold."""
-        return sharpened(probability, self.calibration.threshold)
 
-
-def sharpened(probability: float, threshold: float) -> float:
-    """Return 1 − an unsupported sentence's probability, made steep: 0.5 at the threshold."""
-    inside = min(max(probability, _LEAST), 1 - _LEAST)
-    return float(expit(SHARPNESS * (logit(threshold) - logit(inside))))
-
-
-def any_of(*odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def any_of(*odds: Floats) -> Floats:
     """Return the log-odds that any of several things is so that know nothing of each other."""
     some = 1 - np.prod([expit(-one) for one in odds], axis=0)
     return np.asarray(logit(np.clip(some, _LEAST, 1 - _LEAST)), dtype=np.float64)
 
 
-def together(
-    odds: NDArray[np.float64], answer: NDArray[np.int64], answers: int
-) -> NDArray[np.float64]:
+def together(odds: Floats, answer: NDArray[np.int64], answers: int) -> Floats:
     """Return answers' log-odds from their sentences'; `answer` is the number of each one's answer.
 
     The worst sentence's, and the logarithm of what all of them come to, −Σ log(1 − p): so several
@@ -127,7 +132,7 @@ def together(
     return np.where(told, found, found[told].min(initial=0.0))
 
 
-def _of_one(found: NDArray[np.float64]) -> NDArray[np.float64]:
+def _of_one(found: Floats) -> Floats:
     """Return the sentences' log-odds that `together` makes each of these of, by Newton's steps."""
     odds = found / 2
     for _ in range(_STEPS):
@@ -146,7 +151,7 @@ def shipped() -> Model:
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     """Return the model of a file's arrays; raises `ValueError` for another version's."""
     names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
-    is_whole = all(f"{forest}_roots" in arrays for forest in _FORESTS)
+    is_whole = "shifts" in arrays and all(f"{forest}_roots" in arrays for forest in _FORESTS)
     if names != (list(NAMES), list(CONTRASTS)) or not is_whole:
         raise ValueError(f"{FILE.name} was trained by another version; train it again")
     words = bytes(arrays["words"].tolist()).decode().split("\n")
@@ -154,6 +159,7 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
     return Model(
         **{name: _forest(arrays, name) for name in _FORESTS},
         rarity=Rarity(dict(zip(words, weights, strict=True)), float(arrays["unknown"])),
+        shifts=Shifts(*arrays["shifts"].tolist()),
         calibration=Calibration(*arrays["calibration"].tolist()),
     )
 
@@ -161,14 +167,14 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
 def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
     """Return the model as a file's arrays."""
     words = "\n".join(model.rarity.known).encode()
-    c = model.calibration
     arrays: dict[str, NDArray[np.generic]] = {
         "names": np.array(NAMES),
         "contrasts": np.array(CONTRASTS),
         "words": np.frombuffer(words, dtype=np.uint8),
         "weights": np.array(list(model.rarity.known.values()), dtype=np.float32),
         "unknown": np.array(model.rarity.unknown),
-        "calibration": np.array(astuple(c)),
+        "shifts": np.array(astuple(model.shifts)),
+        "calibration": np.array(astuple(model.calibration)),
     }
     for name in _FORESTS:
         forest: Forest = getattr(model, name)

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from evals.evaluators.groundedness.passages import Passages
+from evals.evaluators.groundedness.question import Question
 from evals.evaluators.groundedness.sentences import Sentence
-from evals.evaluators.groundedness.tokens import Token, tokens_of
+from evals.evaluators.groundedness.tokens import Token
 
-_MAX_QUESTION = 20_000
-"""Characters at the end of a longer prompt that are looked through."""
 _REACH = 40
 """Characters before a number in which its label is looked for."""
 _SPELLED = frozenset({"0", "1", "2"})
@@ -28,7 +26,7 @@ _YEAR = re.compile(r"1\d\d\d|20\d\d")
 
 
 def unexplained(
-    sentence: Sentence, absent: Sequence[Token], text: str, passages: Passages, question: str
+    sentence: Sentence, absent: Sequence[Token], text: str, passages: Passages, question: Question
 ) -> tuple[Token, ...]:
     """Return the numbers among the absent words that nothing explains.
 
@@ -44,7 +42,7 @@ def unexplained(
 
 
 def _explained(
-    token: Token, sentence: Sentence, text: str, passages: Passages, question: str
+    token: Token, sentence: Sentence, text: str, passages: Passages, question: Question
 ) -> bool:
     number, after = token.form.stem, text[token.end : token.end + _REACH]
     before = text[max(token.start - _REACH, sentence.start) : token.start]
@@ -60,13 +58,8 @@ def _explained(
         known = any(year[:3] == number[:3] for year in _years(passages))
     else:
         known = _LABEL.search(before) is not None
-    return known or number in _numbers(question[-_MAX_QUESTION:])
+    return known or number in question.numbers
 
 
 def _years(passages: Passages) -> list[str]:
     return [stem for stem in passages.ids if _YEAR.fullmatch(stem)]
-
-
-@lru_cache(maxsize=64)
-def _numbers(question: str) -> frozenset[str]:
-    return frozenset(t.form.stem for t in tokens_of(question) if t.form.is_number)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evals.errors import EvaluatorError
 from evals.evaluators.groundedness.features import Rarity, Reading
 from evals.evaluators.groundedness.passages import Passages
-from evals.evaluators.groundedness_model.blend import Blend
+from evals.evaluators.groundedness_model.blend import from_json
 
 FOLDER = Path(__file__).parent / "weights"
 LOWER, UPPER, VOCABULARY, BLEND = "lower.onnx", "upper.onnx", "tokenizer.json", "blend.json"
@@ -55,7 +55,7 @@ class Network:
         self._encoder: Any = encoding.Encoder(tokenizer, rarity)  # Any: as above
         self._lower = session(onnxruntime, files[LOWER])
         self._upper = session(onnxruntime, files[UPPER])
-        self.blend = Blend(**json.loads(files[BLEND]))
+        self.blend = from_json(json.loads(files[BLEND]))
         digest = hashlib.sha256()
         for name in FILES:
             digest.update(files[name])

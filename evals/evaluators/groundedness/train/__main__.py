@@ -14,7 +14,14 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.features import Rarity
-from evals.evaluators.groundedness.model import FILE, Calibration, Model, to_arrays, together
+from evals.evaluators.groundedness.model import (
+    FILE,
+    Calibration,
+    Model,
+    any_of,
+    to_arrays,
+    together,
+)
 from evals.evaluators.groundedness.train.beside import values_beside
 from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load, texts
 from evals.evaluators.groundedness.train.examples import corrupted, sentences
@@ -72,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     corpus, words = corpus_of(args.data)
     label = np.array([item.label for item in corpus.answers])
     found = cross_fit(corpus, words)
-    calibration = calibrated(found.sentences, corpus.sentences, label)
+    calibration = calibrated(any_of(*found.sentences.T), corpus.sentences, label)
     every = np.ones(len(label), dtype=np.bool_), np.ones(len(corpus.corrupted), dtype=np.bool_)
     model = with_calibration(fit(corpus, words, *every), calibration)
     arrays = to_arrays(model)
@@ -80,16 +87,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     np.savez_compressed(args.out, allow_pickle=False, **arrays)
     if args.out_of_fold:
         beside, real = _beside(corpus, found, calibration)
+        own, made = _checked(corpus, found, calibration)
         np.savez(
             args.out_of_fold,
-            checked=checked(found.sentences, corpus.sentences, len(label), calibration),
-            made=checked(
-                found.corrupted, corpus.corrupted_sentences, len(corpus.corrupted), calibration
-            ),
+            checked=own,
+            made=made,
             beside=beside,
             real_beside=real,
+            sentences=found.sentences,
+            made_sentences=found.corrupted,
         )
     print(json.dumps(_measured(corpus, found, calibration)))  # noqa: T201 - the command's result
+
+
+def _checked(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
+    """Return the log-odds of the answers, and of the corrupted ones, with the checks."""
+    own, made = any_of(*found.sentences.T), any_of(*found.corrupted.T)
+    return (
+        checked(own, corpus.sentences, len(corpus.answers), calibration),
+        checked(made, corpus.corrupted_sentences, len(corpus.corrupted), calibration),
+    )
 
 
 def _beside(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
@@ -107,9 +124,8 @@ def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dic
     """Return what the models that saw nothing of an answer's question say of it."""
     label = np.array([item.label for item in corpus.answers])
     kinds = np.array([item.kind for item in corpus.corrupted])
-    raw = together(found.sentences, corpus.sentences.answer, len(label))
-    with_checks = checked(found.sentences, corpus.sentences, len(label), calibration)
-    made = checked(found.corrupted, corpus.corrupted_sentences, len(kinds), calibration)
+    raw = together(any_of(*found.sentences.T), corpus.sentences.answer, len(label))
+    with_checks, made = _checked(corpus, found, calibration)
 
     def flagged(log_odds: Floats) -> Bools:
         return np.asarray(calibration.probability(log_odds) >= calibration.threshold)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.comparison import judge_beside
-from evals.evaluators.groundedness.judgement import ForestJudge, indexed
+from evals.evaluators.groundedness.judgement import by_forests, indexed
 from evals.evaluators.groundedness.model import Model
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.twin_examples import Duel
@@ -19,7 +19,7 @@ def values_beside(
     found = np.ones((len(duels), 2))
     for at, duel in enumerate(duels):
         passages = indexed((duel.one.context,))
-        judge = ForestJudge(passages, model_of(duel.one), duel.one.question)
+        judge = by_forests(passages, duel.one.question, model_of(duel.one))
         both = judge_beside(duel.one.answer, duel.other.answer, judge)
         # An answer without a word claims nothing.
         found[at] = [1.0 if judged is None else judged.score for judged in both]

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold
 
 from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.forest import Forest
-from evals.evaluators.groundedness.model import Calibration, Model, together
+from evals.evaluators.groundedness.model import Calibration, Model, Shifts, together
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.examples import Sentences
@@ -23,17 +23,16 @@ from evals.evaluators.groundedness.train.twin_examples import Contrasts
 
 BASE_RATE = 0.18
 """Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""
-CORRUPTION_SHIFT = 3.0
-CONTRADICTION_SHIFT = -0.5
+SHIFTS = Shifts(corruption=3.0, contradiction=-0.5, contrast_threshold=0.4)
 """Marked contradictions are few among the training's sentences: 1 in 50 of what is not invented."""
 FOLDS = 5
 SEED = 20261121
-CONTRAST_THRESHOLD = 0.4
-_SHIFTS = (CORRUPTION_SHIFT, CONTRADICTION_SHIFT)
-_UNCALIBRATED = Calibration(1.0, 0.0, 0.5, *_SHIFTS, CONTRAST_THRESHOLD)
+UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
 _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {"affirmed": 3.0, "negation": 0.6, "denied": 0.6}
 """Negations that were left out are rare among the made pairs: else every `not` would look wrong."""
+_DRAWS = range(3)
+"""Forests of inventions, which differ in the columns that their trees draw; their mean counts."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "learning_rate": 0.05,
     "max_leaf_nodes": 12,
@@ -68,7 +67,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class OutOfFold:
-    """Raw log-odds of each sentence by forests that saw nothing of its answer's group."""
+    """What forests that saw nothing of its answer's group say of each sentence: `Model.parts`."""
 
     sentences: Floats
     corrupted: Floats
@@ -91,7 +90,9 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     """Fit the forests on some of the answers; the calibration is not fitted yet."""
     data, made = corpus.sentences, corpus.corrupted_sentences
     used = data.of(train)
-    invention = _boosted(250, data.rows[used], data.unsupported[used])
+    invention = _mean(
+        [_boosted(250, data.rows[used], data.unsupported[used], random_state=n) for n in _DRAWS]
+    )
     # A sentence of other passages is an invention; the other kinds teach what a change is.
     told = np.array([item.kind != "foreign" for item in corpus.corrupted])
     wrong = made.of(train_corrupted & told) & made.unsupported
@@ -103,7 +104,7 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     contradiction = _contradiction(data, used)
     seen = frozenset(item.group for item, used in zip(corpus.answers, train, strict=True) if used)
     contrast = _contrast(corpus.contrasts, seen)
-    return Model(invention, corruption, contradiction, contrast, words, _UNCALIBRATED)
+    return Model(invention, corruption, contradiction, contrast, words, SHIFTS, UNCALIBRATED)
 
 
 def _contradiction(data: Sentences, used: Bools) -> Forest:
@@ -123,7 +124,7 @@ def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     """Judge every answer by a model fitted without its group."""
     data, made = corpus.sentences, corpus.corrupted_sentences
-    raw, raw_made = np.zeros(len(data.rows)), np.zeros(len(made.rows))
+    said, said_of_made = np.zeros((len(data.rows), 2)), np.zeros((len(made.rows), 2))
     models = dict[str, Model]()
     folds = fold_of_groups(corpus.answers)
     for fold in range(FOLDS):
@@ -131,9 +132,10 @@ def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
         tested, of_tested = corpus.of_groups(names)
         model = fit(corpus, words, ~tested, ~of_tested)
         rows, rows_made = data.of(tested), made.of(of_tested)
-        raw[rows], raw_made[rows_made] = model.raw(data.rows[rows]), model.raw(made.rows[rows_made])
+        said[rows] = model.parts(data.rows[rows])
+        said_of_made[rows_made] = model.parts(made.rows[rows_made])
         models |= dict.fromkeys(names, model)
-    return OutOfFold(raw, raw_made, models)
+    return OutOfFold(said, said_of_made, models)
 
 
 def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
@@ -163,7 +165,7 @@ def calibrated(raw: Floats, data: Sentences, label: NDArray[np.int64]) -> Calibr
     probability = expit(slope * raw + intercept)
     reached = np.array([f1((probability >= t) | found, label, weight) for t in _THRESHOLDS])
     threshold = float(_THRESHOLDS[reached >= _NEAR_BEST * reached.max()][0])
-    return Calibration(slope, intercept, threshold, *_SHIFTS, CONTRAST_THRESHOLD)
+    return Calibration(slope, intercept, threshold)
 
 
 def with_calibration(model: Model, calibration: Calibration) -> Model:
@@ -186,6 +188,27 @@ def f1(flagged: Bools, label: NDArray[np.int64], weight: Floats) -> float:
 
 _NEAR_BEST = 0.99
 _THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
+
+
+def _mean(forests: Sequence[Forest]) -> Forest:
+    """Return the forest whose log-odds are the mean of several ones'."""
+    sizes = [len(forest.feature) for forest in forests]
+    offsets = np.cumsum([0, *sizes[:-1]]).tolist()
+
+    def joined(name: str) -> NDArray[np.int32]:
+        parts = zip(forests, offsets, strict=True)
+        return np.concatenate([getattr(f, name) + at for f, at in parts]).astype(np.int32)
+
+    value = np.concatenate([forest.value for forest in forests]) / len(forests)
+    return Forest(
+        feature=np.concatenate([forest.feature for forest in forests]),
+        limit=np.concatenate([forest.limit for forest in forests]),
+        left=joined("left"),
+        right=joined("right"),
+        value=value.astype(np.float32).astype(np.float64),
+        roots=joined("roots"),
+        base=sum(forest.base for forest in forests) / len(forests),
+    )
 
 
 def _boosted(

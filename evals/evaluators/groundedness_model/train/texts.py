@@ -78,7 +78,8 @@ class Reader:
                 context, passages = item.context, Passages((item.context,))
                 chunks = self._encoder.chunks(passages)
                 states = [self._states(chunk.ids) for chunk in chunks]
-            readings = read(item.answer, sentences_of(item.answer), passages, self._rarity)
+            sentences = sentences_of(item.answer)
+            readings = read(item.answer, sentences, passages, self._rarity, question=item.question)
             if not readings:
                 continue
             for part in self._encoder.parts(item.answer, readings, passages):
