@@ -106,7 +106,7 @@ def limit_tokens_per_s(pair: CalibratedPair, cell: Cell, bandwidth: float) -> fl
     weights = sum(p.nbytes for p in pair.target.parameters())
     weights -= pair.target.get_input_embeddings().weight.nbytes  # of which it reads a row a token
     caches = cell.batch * cell.context * cache_bytes_a_token(pair.target)
-    return cell.batch * bandwidth / (weights + caches)
+    return float(cell.batch * bandwidth / (weights + caches))
 
 
 def predicted_speedups(baseline: Measured, by_k: list[Measured]) -> dict[int, float]:
@@ -178,7 +178,7 @@ def wait(device: torch.device) -> None:
 
 
 def _median(steps: list[Step], part: str) -> float:
-    return statistics.median(getattr(step.marks, part) for step in steps)
+    return float(statistics.median(getattr(step.marks, part) for step in steps))
 
 
 def jobs(pair: CalibratedPair, cell: Cell, answer: int) -> list[Job]:

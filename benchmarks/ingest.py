@@ -174,7 +174,7 @@ def plan_of(
 
 def prefill(server: Running, options: argparse.Namespace, *, seed: int) -> int:
     """Store spans through the same door; return how many."""
-    batches = -(-options.prefill // options.batch)
+    batches: int = -(-options.prefill // options.batch)
     if not batches:
         return 0
     before = options.batch * options.batches
@@ -186,7 +186,7 @@ def prefill(server: Running, options: argparse.Namespace, *, seed: int) -> int:
     ):
         task = bar.add_task("", total=batches)
         check_statuses(sending.send(lambda requests: bar.update(task, completed=requests)))
-    return batches * options.batch
+    return batches * int(options.batch)
 
 
 def until_queryable(server: Running, sent: Sent, expected: int) -> float | None:

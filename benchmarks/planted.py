@@ -27,7 +27,8 @@ from demo.story import DRAFT, TARGET, WORKLOAD
 from engine_adapter import journal, runner, workload
 from engine_adapter.engines import Chunk, Engine, EngineInfo, EngineOpener, Request
 from engine_adapter.engines.base import Item, Probe
-from engine_adapter.rollout_file import Load, Sampling
+from engine_adapter.load_shape import Load
+from engine_adapter.rollout_file import Sampling
 from engine_adapter.routes import Route, TransformersRoute
 from engine_adapter.schedule import turns
 from evals import policy, source

@@ -31,7 +31,7 @@ from twenty_prompts import MODELS, Answers
 from engine_adapter.acceptance_counts import SpeculationCounts
 from engine_adapter.engines.local import Drafter
 from engine_adapter.engines.model_folder import ModelShelf
-from engine_adapter.routes import HttpRoute, LocalRoute
+from engine_adapter.routes import HttpEngineName, HttpRoute, LocalRoute
 
 TARGET, DRAFT = MODELS / "target", MODELS / "draft"
 K = llamacpp_server.DRAFT_TOKENS
@@ -40,7 +40,7 @@ K = llamacpp_server.DRAFT_TOKENS
 class Way(NamedTuple):
     """An engine's way to draft, and the loop's."""
 
-    engine: str
+    engine: HttpEngineName
     method: str
     serve: Callable[[], AbstractContextManager[str]]
     drafting: Callable[[ModelShelf], Drafter]

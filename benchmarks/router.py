@@ -78,6 +78,7 @@ class _Setting:
         self.requests = 3 if steady else 4
         self.gap_s = arguments.gap if steady else 0.0005
         self.ttft_s = TTFT_S if steady else 0.0
+        self.server: Server
         self.targets: list[Running] = []
 
     @classmethod

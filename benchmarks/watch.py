@@ -88,9 +88,10 @@ def cost(rounds: int, pairs: int, seed: int) -> Iterator[Round]:
                 _arrive(client, rng, number * pairs, pairs)
                 own, others = time.process_time(), sum(served.cpu_times()[:2])
                 watcher.catch_up()
-                spent = time.process_time() - own, sum(served.cpu_times()[:2]) - others
+                watch_s = round(time.process_time() - own, 3)
+                collector_s = round(sum(served.cpu_times()[:2]) - others, 3)
                 size = len(json.dumps(client._connection.get("/api/v1/rollouts/live/watches")))  # noqa: SLF001
-                yield Round(pairs, *(round(s, 3) for s in spent), size)
+                yield Round(pairs, watch_s, collector_s, size)
 
 
 def _listener(url: str) -> psutil.Process:

@@ -71,8 +71,8 @@ def _answers(row: dict[str, Any]) -> Iterator[tuple[str, list[Call]]]:
         "mutant, other function",
         [{"another_function": next(iter(right[0].values()))}, *right[1:]],
     )
-    for at, call in enumerate(right):
-        ((name, arguments),) = call.items()
+    for at, expected in enumerate(right):
+        ((name, arguments),) = expected.items()
         for changed, kind in _mutants(arguments, truth[at][name]):
             name_of = "variant" if kind in _VARIANTS else "mutant"
             yield f"{name_of}, {kind}", [*right[:at], {name: changed}, *right[at + 1 :]]

@@ -34,7 +34,7 @@ class Embedder:
             num_attention_heads=_HEADS,
             intermediate_size=4 * _WIDTH,
         )
-        self._model = BertModel(config, add_pooling_layer=False).eval()
+        self._model = BertModel(config, add_pooling_layer=False).eval()  # type: ignore[no-untyped-call]
         self._model.load_state_dict({name: weights[name] for name in self._model.state_dict()})
         self._tokenizer = minilm.tokenizer(source)
         self._tokenizer.enable_truncation(_MAX_PIECES)

@@ -28,7 +28,7 @@ class Backend(NamedTuple):
         if self.postgres is None:
             return own
         times = [process.cpu_times() for process in self.postgres.processes()]
-        return own + sum(one.user + one.system for one in times)
+        return own + float(sum(one.user + one.system for one in times))
 
 
 @contextmanager

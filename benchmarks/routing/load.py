@@ -87,8 +87,8 @@ async def ask(url: str, connections: int, requests: int, spread_s: float) -> lis
         start_s = loop.time() + starts.uniform(0.0, spread_s)
         _, connection = await loop.create_connection(
             lambda names=names, start_s=start_s: _Connection(head, names, start_s),  # type: ignore[misc]
-            parts.hostname,
-            parts.port,
+            parts.hostname or "",
+            parts.port or 80,
         )
         made.append(connection)
     await asyncio.gather(*(connection.done for connection in made))

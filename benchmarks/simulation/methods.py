@@ -94,7 +94,7 @@ def tail_latency(rollouts: int, seed: int) -> Iterator[Rate]:
             if i % _RIVALS_EVERY:
                 continue
             tally.add(
-                point_estimate=np.quantile(c, 0.99) / np.quantile(b, 0.99) <= 1.10,
+                point_estimate=bool(np.quantile(c, 0.99) / np.quantile(b, 0.99) <= 1.10),
                 mann_whitney_ns=mannwhitneyu(c, b).pvalue > 0.02,
                 bootstrap=_bootstrap_upper(rng, c, b) <= 1.10,
             )
@@ -182,7 +182,7 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
         c, b = laws.task_pairs(rng, 5000, -0.02)
         d = c.astype(float) - b
         gained, lost = np.cumsum(d > 0)[looks - 1], np.cumsum(d < 0)[looks - 1]
-        rows = zip(gained, lost, looks, strict=True)
+        rows = zip(gained.tolist(), lost.tolist(), looks.tolist(), strict=True)
         tally.add(
             ever_pass=log_e_path(d, -0.02)[looks - 1].max() >= math.log(20),
             ever_fail=log_e_path(-d, 0.02)[looks - 1].max() >= math.log(20),

@@ -44,7 +44,7 @@ def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Rescored:
 
 
 def _draw(law: Floats, rng: np.random.Generator) -> int:
-    return int(min(np.searchsorted(law.cumsum(), rng.random()), VOCABULARY - 1))
+    return min(int(np.searchsorted(law.cumsum(), rng.random())), VOCABULARY - 1)
 
 
 def _softmax(logits: Floats) -> Floats:

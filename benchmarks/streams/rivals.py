@@ -99,10 +99,10 @@ def _hub(folder: Path) -> dict[str, str]:
 def _run(command: Sequence[str], folder: Path, more: Mapping[str, str] = _NOTHING) -> str:
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "COLUMNS": "200"}
     try:
-        done = subprocess.run(  # noqa: S603
+        done: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603
             command,
             cwd=folder,
-            env=os.environ | quiet | more,
+            env={**os.environ, **quiet, **more},
             capture_output=True,
             text=True,
             check=False,
