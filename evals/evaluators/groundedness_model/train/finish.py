@@ -82,14 +82,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     label = np.array([item.label for item in answers])
     blend = weighed(said, label)
     _export(args.minilm, args.out / f"{WHOLE}.upper", args.weights, blend)
-    probability, flagged = np.zeros(len(answers)), np.zeros(len(answers), dtype=np.bool_)
-    of_made, made_flagged = np.zeros(len(made)), np.zeros(len(made), dtype=np.bool_)
-    for names, fitted in cross_weighed(said, label, [item.group for item in answers]):
-        tested, tested_made = _of(answers, names), _of(made, names)
-        probability[tested] = said.of(tested).probability(fitted)
-        of_made[tested_made] = said_of_made.of(tested_made).probability(fitted)
-        flagged[tested] = probability[tested] >= fitted.calibration.threshold
-        made_flagged[tested_made] = of_made[tested_made] >= fitted.calibration.threshold
+    blends = list(cross_weighed(said, label, [item.group for item in answers]))
+    probability, flagged = _judged(answers, said, blends)
+    of_made, made_flagged = _judged(made, said_of_made, blends)
     if args.out_of_fold:
         np.savez(args.out_of_fold, allow_pickle=False, probability=probability, made=of_made)
     kinds = np.array([item.kind for item in made])
@@ -106,6 +101,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         },
     }
     print(json.dumps(told))  # noqa: T201 - the command's result
+
+
+def _judged(
+    answers: Sequence[Labelled], said: Said, blends: Sequence[tuple[frozenset[str], Blend]]
+) -> tuple[Floats, Bools]:
+    """Return answers' probabilities, and which are flagged, each by the blend of its group."""
+    probability, flagged = np.zeros(len(answers)), np.zeros(len(answers), dtype=np.bool_)
+    for names, blend in blends:
+        tested = np.array([item.group in names for item in answers])
+        probability[tested] = said.of(tested).probability(blend)
+        flagged[tested] = probability[tested] >= blend.calibration.threshold
+    return probability, flagged
 
 
 def _by_folds(
@@ -212,10 +219,6 @@ def _gain(
 
 def _forests(said: Said) -> Floats:
     return forests_alone(said, shipped().calibration)
-
-
-def _of(answers: Sequence[Labelled], groups: frozenset[str]) -> Bools:
-    return np.array([item.group in groups for item in answers])
 
 
 def _auroc(label: NDArray[np.int64], odds: Floats) -> float:
