@@ -74,6 +74,7 @@ class Engine:
     """A running engine; `peers` are the connections that were used, `requests` what came there."""
 
     port: int
+    scheme: str = "http"
     peers: list[Peer] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
     gone: list[Peer] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Engine:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self.scheme}://127.0.0.1:{self.port}/v1"
 
 
 def sending(*pieces: bytes) -> Answer:
@@ -98,8 +99,8 @@ def sending(*pieces: bytes) -> Answer:
 @contextmanager
 def running(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Engine]:
     """Run one on a free port."""
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        engine = Engine(listener.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+        engine = Engine(listener.getsockname()[1], "http" if tls is None else "https")
         threads: list[threading.Thread] = []
         connected: list[Peer] = []
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 import scripted_server
 from scripted_server import Route, chat
-from segment_server import CHUNKED, LAST, chunk, serving
+from segment_server import chunk, serving
+from wire_engine import CHUNKED, LAST
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import Event, HttpClient, Timeouts
@@ -97,7 +98,7 @@ def test_wherever_segments_are_cut_the_events_are_the_same(size: int) -> None:
 
     with serving(answer) as server:
         assert asyncio.run(many(server.url, 3)) == [[*texts, "a", "b"]] * 3
-        assert len(server.connections) == 1
+        assert len(server.peers) == 1
 
 
 def test_stamps_are_in_order_and_lie_in_the_past() -> None:
@@ -135,7 +136,7 @@ def test_an_event_may_be_large() -> None:
 
     with serving(answer) as server:
         found = asyncio.run(many(server.url, 2, max_event_bytes=16 << 20))
-        assert len(server.connections) == 1
+        assert len(server.peers) == 1
     assert found == [["a", large, "b"]] * 2
 
 
@@ -152,7 +153,7 @@ def test_an_answer_may_have_a_length() -> None:
 
     with serving(answer) as server:
         found = asyncio.run(many(server.url, 5))
-        assert len(server.connections) == 1
+        assert len(server.peers) == 1
     assert found == [[str(number) for number in range(50)]] * 5
 
 

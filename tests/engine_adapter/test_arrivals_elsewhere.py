@@ -52,7 +52,7 @@ def test_without_the_thread_streams_are_read_as_well(way: str) -> None:
     """Whole, with stamps in order, and on one connection."""
     with serving(counting(20)) as server:
         read_by(way, server.url, {})
-        assert len(server.connections) == 1
+        assert len(server.peers) == 1
 
 
 def test_tls_is_read_by_asyncio(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from segment_server import CHUNKED, LAST, chunk, counting, serving
+from segment_server import chunk, counting, serving
+from wire_engine import CHUNKED, LAST
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import EventStream, HttpClient, Timeouts
