@@ -214,6 +214,26 @@ def test_the_trees_are_the_trained_ones() -> None:
     assert np.allclose(forest.log_odds(rows), wanted, atol=1e-5)
 
 
+def test_several_draws_count_by_their_mean() -> None:
+    """A forest fitted with other columns drawn each time says the mean of what each says."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    fit = pytest.importorskip("evals.evaluators.groundedness.train.fit")
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(600, 5))
+    label = rows[:, 0] * rows[:, 1] + rng.normal(size=600) > 0
+    each = [
+        ensemble.HistGradientBoostingClassifier(
+            max_iter=20, **(fit._BOOSTING | {"random_state": draw})
+        )
+        .fit(rows, label)
+        .decision_function(rows)
+        for draw in range(3)
+    ]
+    assert not np.allclose(each[0], each[1], atol=1e-2)
+    forest = fit._boosted(20, rows, label, draws=3)
+    assert np.allclose(forest.log_odds(rows), np.mean(each, axis=0), atol=1e-5)
+
+
 def test_a_tree_that_is_one_leaf_and_a_tree_too_large() -> None:
     """A leaf alone gives its value; more leaves than the evaluation holds are refused."""
     none, one = np.zeros(1, dtype=np.int32), np.zeros(1)

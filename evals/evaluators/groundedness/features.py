@@ -66,6 +66,9 @@ class Words:
             rarity.of(t.form.stem) if t.form.is_content else _STOP_WORD_WEIGHT
             for t in sentence.tokens
         ]
+        self.absent = [
+            (t, w) for t, i, w in zip(self.content, self.ids, self.weights, strict=True) if i < 0
+        ]
         self.held = {i: w for i, w in zip(self.ids, self.weights, strict=True) if i >= 0}
         stems = {t.form.stem: w for t, w in zip(self.content, self.weights, strict=True)}
         self.distinct = len(stems) or 1
@@ -94,7 +97,7 @@ def read(
         for sentence in sentences
     ]
     if readings:
-        _add_answer(readings, len(passages.row))
+        _add_answer(readings, passages, about)
     return readings
 
 
@@ -124,10 +127,10 @@ def _read(
     values |= _spliced(spliced, words, passages)
     values |= _runs(words, passages)
     values |= _attributed(sentence, words, passages)
-    absent = tuple(t for t, i in zip(words.content, words.ids, strict=True) if i < 0)
+    values |= _asked(words, question)
+    absent = tuple(token for token, _ in words.absent)
     numbers = unexplained(sentence, absent, text, passages, question)
     values["numbers_unexplained"] = len(numbers)
-    values |= _asked(words, passages, question)
     return Reading(sentence, start, end, found, spliced, absent, numbers, words, values)
 
 
@@ -161,9 +164,8 @@ def _kind(sentence: Sentence, words: Words) -> Values:
 
 def _absence(words: Words) -> Values:
     """Measure the words that no passage holds."""
-    triples = list(zip(words.content, words.ids, words.weights, strict=True))
-    absent = {t.form.stem: w for t, i, w in triples if i < 0}
-    plain = [w for t, i, w in triples if i < 0 and not t.is_name]
+    absent = {token.form.stem: weight for token, weight in words.absent}
+    plain = [weight for token, weight in words.absent if not token.is_name]
     mass, ids = sum(absent.values()), words.ids
     return {
         "absent_mass": mass,
@@ -254,25 +256,22 @@ def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
     return {"attributed": 1.0, "attributed_support": support, "attributed_loss": loss}
 
 
-def _asked(words: Words, passages: Passages, question: Question) -> Values:
+def _asked(words: Words, question: Question) -> Values:
     """Measure the question's words, and those that neither it nor a passage holds."""
     stems, own = question.stems, {t.form.stem for t in words.content}
-    triples = zip(words.content, words.ids, words.weights, strict=True)
-    absent = [(token, weight) for token, i, weight in triples if i < 0]
-    unasked = [(token, weight) for token, weight in absent if token.form.stem not in stems]
-    held = sum(stem in passages.ids for stem in stems)
+    unasked = [(token, weight) for token, weight in words.absent if token.form.stem not in stems]
     return {
-        "question_held": held / len(stems) if stems else -1.0,
         "asked_share": len(own & stems) / len(stems) if stems else -1.0,
-        "asked_absent": len(absent) - len(unasked),
+        "asked_absent": len(words.absent) - len(unasked),
         "unasked_mass": sum({token.form.stem: weight for token, weight in unasked}.values()),
         "unasked_max": max((w for t, w in unasked if not t.form.is_number), default=0.0),
         "names_unasked": sum(token.is_name for token, _ in unasked),
     }
 
 
-def _add_answer(readings: Sequence[Reading], passage_words: int) -> None:
-    """Add what the whole answer says of each of its sentences."""
+def _add_answer(readings: Sequence[Reading], passages: Passages, question: Question) -> None:
+    """Add what the whole answer, and its question, say of each of its sentences."""
+    stems, held = question.stems, sum(stem in passages.ids for stem in question.stems)
     shares = [r.values["absent_share"] for r in readings]
     answer: Values = {
         "sentences": len(readings),
@@ -282,7 +281,8 @@ def _add_answer(readings: Sequence[Reading], passage_words: int) -> None:
         "answer_refusals": sum(r.values["refusal"] for r in readings),
         "answer_items": sum(r.values["item"] for r in readings),
         "answer_unexplained": sum(r.values["numbers_unexplained"] for r in readings),
-        "passage_words": passage_words,
+        "passage_words": len(passages.row),
+        "question_held": held / len(stems) if stems else -1.0,
     }
     for at, reading in enumerate(readings):
         reading.values.update(

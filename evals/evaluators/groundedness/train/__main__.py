@@ -17,6 +17,7 @@ from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.model import (
     FILE,
     Calibration,
+    Floats,
     Model,
     any_of,
     to_arrays,
@@ -29,7 +30,6 @@ from evals.evaluators.groundedness.train.fit import (
     SEED,
     Bools,
     Corpus,
-    Floats,
     OutOfFold,
     at_base_rate,
     calibrated,

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupKFold
 
 from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.forest import Forest
-from evals.evaluators.groundedness.model import Calibration, Model, Shifts, together
+from evals.evaluators.groundedness.model import Calibration, Floats, Model, Shifts, together
 from evals.evaluators.groundedness.tokens import tokens_of
 from evals.evaluators.groundedness.train.data import Labelled
 from evals.evaluators.groundedness.train.examples import Sentences
@@ -31,7 +31,7 @@ UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
 _WEIGHT_OF_CORRUPTED = 0.3
 _WEIGHTS_OF_PAIRS = {"affirmed": 3.0, "negation": 0.6, "denied": 0.6}
 """Negations that were left out are rare among the made pairs: else every `not` would look wrong."""
-_DRAWS = range(3)
+_DRAWS = 3
 """Forests of inventions, which differ in the columns that their trees draw; their mean counts."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "learning_rate": 0.05,
@@ -43,7 +43,6 @@ _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "random_state": 0,
 }
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
@@ -90,9 +89,7 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
     """Fit the forests on some of the answers; the calibration is not fitted yet."""
     data, made = corpus.sentences, corpus.corrupted_sentences
     used = data.of(train)
-    invention = _mean(
-        [_boosted(250, data.rows[used], data.unsupported[used], random_state=n) for n in _DRAWS]
-    )
+    invention = _boosted(250, data.rows[used], data.unsupported[used], draws=_DRAWS)
     # A sentence of other passages is an invention; the other kinds teach what a change is.
     told = np.array([item.kind != "foreign" for item in corpus.corrupted])
     wrong = made.of(train_corrupted & told) & made.unsupported
@@ -190,38 +187,22 @@ _NEAR_BEST = 0.99
 _THRESHOLDS = expit(np.arange(logit(0.05), logit(0.6), 0.05))
 
 
-def _mean(forests: Sequence[Forest]) -> Forest:
-    """Return the forest whose log-odds are the mean of several ones'."""
-    sizes = [len(forest.feature) for forest in forests]
-    offsets = np.cumsum([0, *sizes[:-1]]).tolist()
-
-    def joined(name: str) -> NDArray[np.int32]:
-        parts = zip(forests, offsets, strict=True)
-        return np.concatenate([getattr(f, name) + at for f, at in parts]).astype(np.int32)
-
-    value = np.concatenate([forest.value for forest in forests]) / len(forests)
-    return Forest(
-        feature=np.concatenate([forest.feature for forest in forests]),
-        limit=np.concatenate([forest.limit for forest in forests]),
-        left=joined("left"),
-        right=joined("right"),
-        value=value.astype(np.float32).astype(np.float64),
-        roots=joined("roots"),
-        base=sum(forest.base for forest in forests) / len(forests),
-    )
-
-
 def _boosted(
     trees: int,
     rows: Floats,
     label: Bools,
     weight: Floats | None = None,
+    draws: int = 1,
     **settings: Any,  # as of `_BOOSTING`
 ) -> Forest:
-    booster = HistGradientBoostingClassifier(max_iter=trees, **(_BOOSTING | settings))
-    booster.fit(rows, label, sample_weight=weight)
+    """Fit the trees, so many times with other columns drawn, of which the mean counts."""
+    several = [_BOOSTING | settings | {"random_state": draw} for draw in range(draws)]
+    boosters = [
+        HistGradientBoostingClassifier(max_iter=trees, **one).fit(rows, label, sample_weight=weight)
+        for one in several
+    ]
     # The fitted trees have no public form; the test holds this copy to `decision_function`.
-    parts = [stage[0].nodes for stage in booster._predictors]  # noqa: SLF001
+    parts = [stage[0].nodes for one in boosters for stage in one._predictors]  # noqa: SLF001
     roots = np.cumsum([0, *(len(nodes) for nodes in parts[:-1])])
     offset = np.repeat(roots, [len(nodes) for nodes in parts])
     nodes = np.concatenate(parts)
@@ -232,7 +213,7 @@ def _boosted(
         left=np.where(leaf, own, nodes["left"] + offset).astype(np.int32),
         right=np.where(leaf, own, nodes["right"] + offset).astype(np.int32),
         # As the file holds them, so that a model just fitted says what the shipped one will.
-        value=np.where(leaf, nodes["value"], 0.0).astype(np.float32).astype(np.float64),
+        value=(np.where(leaf, nodes["value"], 0.0).astype(np.float32) / draws).astype(np.float64),
         roots=roots.astype(np.int32),
-        base=float(np.ravel(booster._baseline_prediction)[0]),  # noqa: SLF001
+        base=float(np.ravel(boosters[0]._baseline_prediction)[0]),  # noqa: SLF001
     )

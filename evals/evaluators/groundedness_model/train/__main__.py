@@ -16,18 +16,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold
 
 from evals.evaluators.groundedness.model import shipped, together
-from evals.evaluators.groundedness.train.data import Labelled, load
-from evals.evaluators.groundedness.train.fit import FOLDS, SEED
+from evals.evaluators.groundedness.train.data import load
+from evals.evaluators.groundedness.train.fit import FOLDS, SEED, fold_of_groups
 from evals.evaluators.groundedness_model.encoding import Encoder
 from evals.evaluators.groundedness_model.network import LOWER
 from evals.evaluators.groundedness_model.train import minilm
 from evals.evaluators.groundedness_model.train.export import export_lower
 from evals.evaluators.groundedness_model.train.fit import Schedule, log_odds, train
 from evals.evaluators.groundedness_model.train.network import from_minilm
-from evals.evaluators.groundedness_model.train.texts import Example, Reader
+from evals.evaluators.groundedness_model.train.texts import Reader
 
 TRAINED = "ragtruth_qa.jsonl.gz"
 WHOLE = "whole"
@@ -55,33 +54,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     export_lower(lower, args.out / LOWER)
     examples = list(Reader(args.out / LOWER, encoder, words).examples(answers))
     _say(examples=len(examples), read_s=round(time.monotonic() - started))
-    every = frozenset(range(len(answers)))
-    parts = {str(fold): split for fold, split in enumerate(splits(answers))}
-    parts[WHOLE] = every, frozenset()
+    folds = fold_of_groups(answers)
+    fold_of = [str(folds[item.group]) for item in answers]
     for name in args.folds:
-        known, unseen = parts[name]
+        known = [e for e in examples if fold_of[e.answer] != name]
+        unseen = [e for e in examples if fold_of[e.answer] == name]
         torch.manual_seed(SEED)
         _, upper = from_minilm(minilm.weights(args.minilm))
         schedule = Schedule(args.epochs, args.pieces)
-        learned = train(upper, _of(examples, known), schedule, args.out / f"{name}.checkpoint")
+        learned = train(upper, known, schedule, args.out / f"{name}.checkpoint")
         torch.save(learned.state_dict(), args.out / f"{name}.upper")
         if unseen:
-            found = log_odds(learned, _of(examples, unseen))
+            found = log_odds(learned, unseen)
             odds, answer = np.concatenate(list(found.values())), _numbered(found)
             label = [answers[at].label for at in found]
             auroc = roc_auc_score(label, together(odds, answer, len(found)))
             _say(fold=int(name), unseen=len(label), auroc=round(float(auroc), 4))
-
-
-def splits(answers: Sequence[Labelled]) -> list[tuple[frozenset[int], frozenset[int]]]:
-    """Return the answers that each fold trains on and those that it judges: the forests' folds."""
-    groups = np.array([item.group for item in answers])
-    folds = GroupKFold(FOLDS, shuffle=True, random_state=SEED).split(groups, groups=groups)
-    return [(frozenset(known.tolist()), frozenset(unseen.tolist())) for known, unseen in folds]
-
-
-def _of(examples: Sequence[Example], answers: frozenset[int]) -> list[Example]:
-    return [example for example in examples if example.answer in answers]
 
 
 def _numbered(found: Mapping[int, Sequence[float]]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ network counts beside them is fitted on all of that, and measured by cross-fitti
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -51,7 +51,6 @@ from evals.evaluators.groundedness_model.train.network import from_minilm
 from evals.evaluators.groundedness_model.train.weigh import (
     Said,
     cross_weighed,
-    forests_alone,
     weighed,
 )
 
@@ -76,9 +75,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     answers = load(args.data / TRAINED)
     made = corrupted(answers, SEED)
     with np.load(args.forests, allow_pickle=False) as kept:
-        by_forests, made_by_forests = kept["sentences"], kept["made_sentences"]
-    said = _said(answers, by_forests, _by_folds(args, answers, answers))
-    said_of_made = _said(made, made_by_forests, _by_folds(args, answers, made))
+        parts, made_parts = kept["sentences"], kept["made_sentences"]
+    by_network = _by_folds(args, answers, [*answers, *made])
+    said = _said(answers, parts, by_network[: len(answers)])
+    said_of_made = _said(made, made_parts, by_network[len(answers) :])
     label = np.array([item.label for item in answers])
     blend = weighed(said, label)
     _export(args.minilm, args.out / f"{WHOLE}.upper", args.weights, blend)
@@ -87,14 +87,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     of_made, made_flagged = _judged(made, said_of_made, blends)
     if args.out_of_fold:
         np.savez(args.out_of_fold, allow_pickle=False, probability=probability, made=of_made)
+    by_forests = said.probability(Blend(0.0, shipped().calibration))
+    each = {
+        "network alone": said.together(said.network),
+        "forests": by_forests,
+        "both": probability,
+    }
     kinds = np.array([item.kind for item in made])
     told = {
         "answers": len(answers),
         "blend": asdict(blend),
         "hash": Network(shipped().rarity, args.weights).hash,
-        **_measured(said, label, probability, flagged),
-        "folds": _of_each_fold(answers, said, label, probability),
-        "gain_95": _gain(answers, label, _forests(said), probability),
+        "auroc": {name: _auroc(label, odds) for name, odds in each.items()},
+        "f1_at_base_rate": {
+            "forests": _f1(by_forests >= shipped().calibration.threshold, label),
+            "both": _f1(flagged, label),
+        },
+        "flagged_supported": round(float(flagged[label == 0].mean()), 4),
+        "flagged_unsupported": round(float(flagged[label == 1].mean()), 4),
+        "folds": _of_each_fold(answers, label, each),
+        "gain_95": _gain(answers, label, by_forests, probability),
         "flagged_corrupted": {
             str(kind): round(float(made_flagged[kinds == kind].mean()), 3)
             for kind in np.unique(kinds)
@@ -117,8 +129,8 @@ def _judged(
 
 def _by_folds(
     args: argparse.Namespace, answers: Sequence[Labelled], judged: Sequence[Labelled]
-) -> Floats:
-    """Return the log-odds of each sentence by the fold that never saw its question."""
+) -> list[Floats]:
+    """Return the log-odds of each one's sentences by the fold that never saw its question."""
     folds = fold_of_groups(answers)
     found: dict[int, Floats] = {}
     for fold in sorted(set(folds.values())):
@@ -127,7 +139,7 @@ def _by_folds(
             network = Network(shipped().rarity, Path(folder))
         unseen = [at for at, item in enumerate(judged) if folds[item.group] == fold]
         found |= dict(zip(unseen, _read(network, [judged[at] for at in unseen]), strict=True))
-    return np.concatenate([found[at] for at in range(len(judged))])
+    return [found[at] for at in range(len(judged))]
 
 
 def _read(network: Network, answers: Sequence[Labelled]) -> list[Floats]:
@@ -143,8 +155,8 @@ def _read(network: Network, answers: Sequence[Labelled]) -> list[Floats]:
     return found
 
 
-def _said(answers: Sequence[Labelled], forests: Floats, network: Floats) -> Said:
-    data = sentences(answers, shipped().rarity)
+def _said(answers: Sequence[Labelled], forests: Floats, by_network: Sequence[Floats]) -> Said:
+    data, network = sentences(answers, shipped().rarity), np.concatenate(by_network)
     if not len(forests) == len(network) == len(data.answer):
         raise SystemExit(
             f"--forests has {len(forests)} sentences where the answers have {len(data.answer)}: "
@@ -164,37 +176,14 @@ def _export(wheel: Path, layers: Path, folder: Path, blend: Blend) -> None:
     (folder / BLEND).write_text(json.dumps(asdict(blend), indent=2) + "\n")
 
 
-def _measured(
-    said: Said, label: NDArray[np.int64], probability: Floats, flagged: Bools
-) -> dict[str, object]:
-    """Return what the forests, the network and both are worth."""
-    by_forests = _forests(said)
-    called = by_forests >= shipped().calibration.threshold
-    return {
-        "auroc": {
-            "network alone": _auroc(label, said.together(said.network)),
-            "forests": _auroc(label, by_forests),
-            "both": _auroc(label, probability),
-        },
-        "f1_at_base_rate": {"forests": _f1(called, label), "both": _f1(flagged, label)},
-        "flagged_supported": round(float(flagged[label == 0].mean()), 4),
-        "flagged_unsupported": round(float(flagged[label == 1].mean()), 4),
-    }
-
-
 def _of_each_fold(
-    answers: Sequence[Labelled], said: Said, label: NDArray[np.int64], probability: Floats
+    answers: Sequence[Labelled], label: NDArray[np.int64], each: Mapping[str, Floats]
 ) -> list[dict[str, float]]:
-    """Return the AUROC of forests, network and both in each fold."""
+    """Return the AUROC of each one's odds in each fold."""
     folds = fold_of_groups(answers)
     fold = np.array([folds[item.group] for item in answers])
-    each = {
-        "forests": _forests(said),
-        "network alone": said.together(said.network),
-        "both": probability,
-    }
     return [
-        {name: _auroc(label[fold == at], values[fold == at]) for name, values in each.items()}
+        {name: _auroc(label[fold == at], odds[fold == at]) for name, odds in each.items()}
         for at in np.unique(fold).tolist()
     ]
 
@@ -215,10 +204,6 @@ def _gain(
                 - roc_auc_score(label[drawn], before[drawn])
             )
     return [round(float(q), 4) for q in np.quantile(gains, (0.025, 0.975))]
-
-
-def _forests(said: Said) -> Floats:
-    return forests_alone(said, shipped().calibration)
 
 
 def _auroc(label: NDArray[np.int64], odds: Floats) -> float:

@@ -21,7 +21,6 @@ SEED = 20261121
 _WEIGHT_OF_PIECES = 0.5
 _WARM_UP_STEPS = 30
 _SAVED_EVERY_STEPS = 20
-_LEAST = -30.0
 
 
 @dataclass(frozen=True, slots=True)

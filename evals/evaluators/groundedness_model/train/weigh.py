@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
-from evals.evaluators.groundedness.model import Calibration, Floats, together
+from evals.evaluators.groundedness.model import Floats, together
 from evals.evaluators.groundedness.train.examples import Sentences
 from evals.evaluators.groundedness.train.fit import (
     FOLDS,
@@ -70,11 +70,6 @@ def weighed(said: Said, label: NDArray[np.int64]) -> Blend:
         return float(log_loss(label, blend.calibration.probability(odds), sample_weight=weight))
 
     return min(map(calibrated_at, _SHARES), key=loss)
-
-
-def forests_alone(said: Said, calibration: Calibration) -> Floats:
-    """Return the answers' probabilities by the forests and the checks."""
-    return said.probability(Blend(0.0, calibration))
 
 
 def cross_weighed(
