@@ -42,11 +42,11 @@ COMMANDS = {
             " again."
         ),
     ),
-    "serve": ("collector.cli", "Receive OTLP and serve the API, until interrupted."),
-    "db": ("collector.db_cli", "Look after the database."),
-    "keys": ("collector.keys_cli", "Look after API keys."),
+    "serve": ("collector.cli.serve", "Receive OTLP and serve the API, until interrupted."),
+    "db": ("collector.cli.db", "Look after the database."),
+    "keys": ("collector.cli.keys", "Look after API keys."),
     "export": (
-        "collector.export_cli",
+        "collector.cli.export",
         "Write a rollout's generations with their scores to a file.",
     ),
     "evaluate": (

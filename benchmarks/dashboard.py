@@ -46,7 +46,6 @@ from dashboard import server
 _RESTING = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 _BANNER, _LIST = ".dg-banner", "table.dg-table tbody tr"
 _OTHERS = ("acceptance", "pairs", "traces", "live", "verdicts")
-_SERVE = "from collector.cli import app; app()"
 
 
 def main() -> None:
@@ -119,7 +118,7 @@ def peer(options: argparse.Namespace) -> AbstractContextManager[str | None]:
 def served(database_url: str) -> Iterator[tuple[str, int]]:
     """Serve the database by a collector; give its URL once it answers, and its process's id."""
     port = free_port()
-    command = [sys.executable, "-c", _SERVE, "serve", "--no-grpc"]
+    command = [sys.executable, "-m", "draftgate", "serve", "--no-grpc"]
     command += ["--database", database_url, "--port", str(port)]
     # The command is this interpreter and our own code.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603

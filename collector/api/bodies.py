@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from collector.codings import inflate, too_large
+from collector.api.codings import inflate, too_large
 from collector.contract import from_document
 from collector.contract.documents import DocumentError
 from collector.errors import RequestError

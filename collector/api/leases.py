@@ -8,8 +8,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from collector.access.http import require
 from collector.api import bodies
+from collector.api.access import require
 from collector.api.pages import Text
 from collector.api.problems import responses
 from collector.api.scores import without_text

@@ -11,13 +11,13 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect
 
-from collector import export
 from collector.api import bodies
+from collector.api.codings import inflate, is_plain
 from collector.api.problems import retry_headers, status_of
 from collector.api.state import Collector, State
-from collector.codings import inflate, is_plain
 from collector.errors import CollectorError, MediaTypeError
-from collector.export import LOGS, METRICS, TRACES, Signal
+from collector.ingest import export
+from collector.ingest.export import LOGS, METRICS, TRACES, Signal
 from collector.otlp.body import Encoding
 
 _ANY_BODY = {

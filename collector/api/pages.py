@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
-from collector.access.http import require_content
+from collector.api.access import require_content
 
 Rollout = Annotated[str, Query(description="Name of the rollout.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most items on the page.")]

@@ -9,7 +9,7 @@ from time import perf_counter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from collector.access.http import grant_in
+from collector.api.access import grant_in
 from collector.api.state import State
 from collector.logs import FIELDS, request_id
 

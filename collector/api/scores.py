@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
-from collector.access.http import may_read_content
 from collector.api import bodies, cursors
+from collector.api.access import may_read_content
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
 from collector.api.problems import responses

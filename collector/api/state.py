@@ -6,13 +6,13 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from collector.access import Authority
+from collector.api.switch_watch import SwitchWatch
 from collector.content import ContentPolicy
-from collector.counters import Counters
-from collector.export import Exporter
-from collector.ingest import Ingest
+from collector.ingest.counters import Counters
+from collector.ingest.export import Exporter
+from collector.ingest.queue import Ingest
 from collector.settings import Settings
 from collector.store import Store
-from collector.switch_watch import SwitchWatch
 
 
 class State(NamedTuple):

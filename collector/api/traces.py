@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from collector.access.http import may_read_content
+from collector.api.access import may_read_content
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import AttributeValue, Span, SpanStatus
+from collector.contract.span_json import span_to_document
 from collector.dialects import is_text
-from collector.span_json import span_to_document
 from collector.store import traces
 
 router = APIRouter(prefix="/api/v1/traces", tags=["traces"])

@@ -7,8 +7,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from collector.access.http import grant_in
 from collector.api import bodies
+from collector.api.access import grant_in
 from collector.api.problems import responses
 from collector.api.state import Collector, State
 from collector.contract import (

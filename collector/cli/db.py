@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from collector.command_line import Database, fail, one_line_errors, open_store, seconds_of
+from collector.cli.options import Database, fail, one_line_errors, open_store, seconds_of
 from collector.errors import SettingsError
 from collector.settings import MIB, Settings, of_options
 from collector.store import Keep, Store, exists, retention, sizes

@@ -8,9 +8,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector import export_file
-from collector.client import Client
-from collector.command_line import one_line_errors
+from collector.cli.options import one_line_errors
+from collector.client import Client, export_file
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 

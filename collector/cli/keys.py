@@ -12,7 +12,7 @@ from rich.table import Table
 
 from collector import api_key, durations
 from collector.api_key import ApiKey, Scope
-from collector.command_line import Database, one_line_errors, open_store
+from collector.cli.options import Database, one_line_errors, open_store
 from collector.errors import SettingsError
 from collector.settings import of_options
 from collector.store import Store

@@ -1,4 +1,4 @@
-"""`draftgate serve`, and the collector's other commands."""
+"""`draftgate serve`."""
 
 import sys
 from dataclasses import replace
@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from collector import db_cli, export_cli, exposure, keys_cli, logs, server
-from collector.command_line import Database, one_line_errors, open_store, seconds_of
+from collector import logs
+from collector.cli.options import Database, one_line_errors, open_store, seconds_of
 from collector.logs import LogFormat, LogLevel
 from collector.otlp import native
+from collector.serving import exposure, server
 from collector.settings import Settings, of_options, policy_of
 
-app = typer.Typer(no_args_is_help=True, help="The collector: OTLP in, SQL behind.")
-app.add_typer(db_cli.app, name="db")
-app.add_typer(keys_cli.app, name="keys")
-app.add_typer(export_cli.app)
+app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collector.connection import PROTOBUF, Connection, Query
+from collector.client.connection import PROTOBUF, Connection, Query
 from collector.contract import (
     Arm,
     ArmSummary,
@@ -42,8 +42,8 @@ from collector.contract import (
     WatchUpdate,
     to_document,
 )
+from collector.contract.span_json import span_from_document
 from collector.errors import ClientError, StoreError
-from collector.span_json import span_from_document
 
 __all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage", "RegressionPage"]
 
@@ -128,8 +128,8 @@ class Client:
         text that is posted is kept. Raises `ClientError` where the database cannot be opened.
         """
         # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
-        from collector.app import create_app  # noqa: PLC0415
-        from collector.asgi_transport import InProcessTransport  # noqa: PLC0415
+        from collector.client.asgi_transport import InProcessTransport  # noqa: PLC0415
+        from collector.serving.app import create_app  # noqa: PLC0415
         from collector.settings import Settings, analytics_url  # noqa: PLC0415
 
         settings = Settings(

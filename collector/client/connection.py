@@ -13,7 +13,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
-from collector.arrow_body import ArrowBody
+from collector.client.arrow_body import ArrowBody
 from collector.contract import from_document
 from collector.errors import ClientError
 

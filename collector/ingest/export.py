@@ -23,7 +23,6 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.content import ContentPolicy
-from collector.counters import Counters, SignalCounts
 from collector.errors import (
     RETRY_AFTER_S,
     AccessError,
@@ -34,7 +33,8 @@ from collector.errors import (
     RateLimitError,
     StoreError,
 )
-from collector.ingest import Ingest
+from collector.ingest.counters import Counters, SignalCounts
+from collector.ingest.queue import Ingest
 from collector.otlp.body import Encoding
 from collector.otlp.logs import decode_logs
 from collector.otlp.metrics import decode_metrics

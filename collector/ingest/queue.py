@@ -13,11 +13,11 @@ from concurrent.futures import Future
 from time import perf_counter
 from typing import NamedTuple
 
-from collector.admission import Admission
-from collector.counters import Counters
 from collector.errors import StoreUnavailableError
+from collector.ingest.admission import Admission
+from collector.ingest.counters import Counters
 from collector.store import Batch, Store, merge
-from collector.turn import Turn
+from collector.store.turn import Turn
 
 _log = logging.getLogger(__name__)
 

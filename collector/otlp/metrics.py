@@ -18,11 +18,11 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 from collector.contract import AttributeValue, EngineSample, SampleKind
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
-from collector.engine_metrics import is_engine_metric
+from collector.contract.span_json import attributes_to_json
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
+from collector.otlp.engine_metrics import is_engine_metric
 from collector.otlp.values import read_attributes
-from collector.span_json import attributes_to_json
 
 MAX_ATTRIBUTES_CHARACTERS = 4096
 """Longest attributes of one point, as JSON."""

@@ -9,7 +9,6 @@ from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from collector.access import Authority, LastUsed
-from collector.access.http import AccessMiddleware
 from collector.api import (
     about,
     feedback,
@@ -30,16 +29,17 @@ from collector.api import (
     verdicts,
     watches,
 )
+from collector.api.access import AccessMiddleware
 from collector.api.request_log import RequestLogMiddleware
 from collector.api.state import State
+from collector.api.switch_watch import SwitchWatch
 from collector.api_key import ApiKey
-from collector.counters import Counters
-from collector.export import Exporter
-from collector.ingest import Ingest
+from collector.ingest.counters import Counters
+from collector.ingest.export import Exporter
+from collector.ingest.queue import Ingest
+from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
 from collector.store import Keep, Store, keys
-from collector.switch_watch import SwitchWatch
-from collector.upkeep import Upkeep
 
 # Apart, for who inflates holds neither the interpreter's lock nor the turn.
 _INFLATERS = 1

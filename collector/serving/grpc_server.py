@@ -14,12 +14,12 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from collector import export
 from collector.access import Authority
 from collector.access.credentials import key_text
 from collector.api_key import Scope
 from collector.errors import CollectorError, SettingsError
-from collector.export import SIGNALS, Exporter, Signal
+from collector.ingest import export
+from collector.ingest.export import SIGNALS, Exporter, Signal
 from collector.otlp.body import Encoding
 from collector.settings import Settings
 

@@ -13,13 +13,13 @@ from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
 from collector.api.state import State
-from collector.app import create_app
 from collector.errors import SettingsError
-from collector.http_connection import connections
+from collector.serving.app import create_app
+from collector.serving.http_connection import connections
 from collector.settings import Settings
 
 if TYPE_CHECKING:
-    from collector.grpc_server import GrpcServer
+    from collector.serving.grpc_server import GrpcServer
 
 _DRAIN_S = 10
 _REMEDY = "stop what runs there, or pass another --port"
@@ -70,7 +70,7 @@ def _listen_grpc(settings: Settings) -> "GrpcServer | None":
     if settings.grpc_port is None:
         return None
     # Not at the top: every other command would wait for gRPC's library too.
-    from collector.grpc_server import REMEDY, GrpcServer  # noqa: PLC0415
+    from collector.serving.grpc_server import REMEDY, GrpcServer  # noqa: PLC0415
 
     if settings.grpc_port:
         # gRPC's own complaint of a port in use goes to standard error, in its own words.

@@ -28,8 +28,8 @@ from collector.store.batch import Batch
 from collector.store.clickhouse import AnalyticsConnection, ClickHouse, analytics_of, placement
 from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.rollups import fold
+from collector.store.turn import Turn
 from collector.store.writer import Writer
-from collector.turn import Turn
 
 SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/database"
 

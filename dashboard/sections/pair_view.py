@@ -11,7 +11,7 @@ import streamlit as st
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, Pair, Score
-from collector.span_json import span_to_document
+from collector.contract.span_json import span_to_document
 from dashboard import address, answer_markup, charts, markup, words
 from dashboard.divergence import divergence
 from dashboard.drawing import draw

@@ -17,9 +17,9 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1 import resource_pb2
 
 from collector.content import DROP
+from collector.contract.span_json import dump_attributes, load_attributes
 from collector.otlp import wire
 from collector.otlp.values import write_attribute
-from collector.span_json import dump_attributes, load_attributes
 from collector.store import digests, partitions, payload
 from collector.store.rollups import deltas
 

@@ -20,10 +20,10 @@ from otlp_bodies import export_request, json_document
 from postgres_cluster import Postgres, PostgresError, find_binaries, server
 from sqlalchemy import make_url
 
-from collector.app import create_app
-from collector.asgi_transport import InProcessTransport
+from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Span, Speculation, encode
 from collector.errors import StoreError
+from collector.serving.app import create_app
 from collector.settings import Settings
 from collector.store import Store
 from collector.store.clickhouse import ClickHouse
@@ -240,7 +240,7 @@ def running_servers() -> Iterator[Callable[..., Server]]:
 
 def command(*arguments: str) -> list[str]:
     """Return the collector's command line, as `draftgate` runs it."""
-    return [sys.executable, "-c", "from collector.cli import app; app()", *arguments]
+    return [sys.executable, "-m", "draftgate", *arguments]
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from google.rpc.status_pb2 import Status
 from collector import api_key
 from collector.access import Authority, LastUsed
 from collector.access.credentials import key_text
-from collector.access.http import needed_scope
+from collector.api.access import needed_scope
 from collector.api_key import ApiKey, Scope
 from collector.contract import Content, Generation, Span, encode
 from collector.errors import ForbiddenError, RateLimitError, UnauthenticatedError

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from collector.admission import LONGEST_WAIT_S, Admission
 from collector.errors import QueueFullError
+from collector.ingest.admission import LONGEST_WAIT_S, Admission
 
 
 class Clock:

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from collector.app import create_app
-from collector.asgi_transport import InProcessTransport
+from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Span, encode, to_document
+from collector.serving.app import create_app
 from collector.settings import Settings
 
 GenerationOf = Callable[..., Generation]

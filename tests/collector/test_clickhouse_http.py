@@ -132,7 +132,7 @@ def sender(one_sender: Sender, server: clickhouse_server.Server) -> Iterator[Sen
 
 def told(caplog: pytest.LogCaptureFixture) -> str:
     """Return the one warning there is of storing, which must hold no password."""
-    apart = ("collector.api.request_log", "collector.upkeep")
+    apart = ("collector.api.request_log", "collector.serving.upkeep")
     warned = [r for r in caplog.records if r.levelno >= logging.WARNING and r.name not in apart]
     (line,) = [record.getMessage() for record in warned]
     assert "s3cret" not in line

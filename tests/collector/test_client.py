@@ -19,8 +19,7 @@ import pytest
 from made_verdicts import made_verdict
 from pyarrow import parquet
 
-from collector import export_file
-from collector.client import Client, ClientError, PairPage
+from collector.client import Client, ClientError, PairPage, export_file
 from collector.contract import (
     Arm,
     ArmSummary,

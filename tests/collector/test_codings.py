@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from backports import zstd
 
-from collector.codings import inflate
+from collector.api.codings import inflate
 from collector.errors import BodyTooLargeError, MediaTypeError, RequestError
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +93,7 @@ def test_other_codings_are_refused(coding: str) -> None:
 BOMB = r"""
 import gzip, resource, sys, zlib
 from backports import zstd
-from collector.codings import inflate
+from collector.api.codings import inflate
 from collector.errors import BodyTooLargeError
 
 def bomb(coding):

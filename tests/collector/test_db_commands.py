@@ -15,10 +15,10 @@ from click.testing import Result
 from otlp_bodies import received
 from typer.testing import CliRunner
 
-from collector.cli import app
 from collector.contract import Arm, Generation, encode
 from collector.store import Batch, Store, prepare
 from collector.store.tables import metadata
+from draftgate import app
 
 CommandOf = Callable[..., list[str]]
 GenerationOf = Callable[..., Generation]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import uvicorn
 
-from collector.http_connection import connections
+from collector.serving.http_connection import connections
 
 KIB = 1024
 MIB = KIB * KIB

@@ -9,7 +9,7 @@ from otlp_bodies import received
 
 from collector.contract import Generation, Score, encode
 from collector.errors import StoreUnavailableError
-from collector.ingest import Ingest
+from collector.ingest.queue import Ingest
 from collector.store import Batch, Store, prepare, sizes
 
 GenerationOf = Callable[..., Generation]

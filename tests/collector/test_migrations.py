@@ -27,8 +27,8 @@ from collector.contract import (
     to_document,
     usable_counts,
 )
+from collector.contract.span_json import dump_attributes
 from collector.dialects import is_text
-from collector.span_json import dump_attributes
 from collector.store import (
     Store,
     generation_rows,

@@ -10,8 +10,8 @@ from otlp_bodies import metrics_request
 
 from collector.client import Client
 from collector.contract import EngineSample, SampleKind
-from collector.engine_metrics import PREFIXES, is_engine_metric
 from collector.otlp.body import Encoding
+from collector.otlp.engine_metrics import PREFIXES, is_engine_metric
 from collector.otlp.metrics import decode_metrics
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from sqlalchemy import Engine, event
 
-from collector.app import create_app
-from collector.asgi_transport import InProcessTransport
+from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Span, encode
+from collector.serving.app import create_app
 from collector.settings import Settings
 from collector.store import Keep, Store
 

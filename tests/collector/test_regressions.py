@@ -10,13 +10,13 @@ import httpx
 import pytest
 from otlp_bodies import received
 
-from collector.app import create_app
-from collector.asgi_transport import InProcessTransport
 from collector.client import Client, RegressionPage
+from collector.client.asgi_transport import InProcessTransport
 from collector.contract import Arm, Generation, Regression, Score, encode
+from collector.serving.app import create_app
+from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
 from collector.store import Batch, Keep, Store, prepare, regressions
-from collector.upkeep import Upkeep
 
 GenerationOf = Callable[..., Generation]
 

@@ -23,12 +23,12 @@ from collector.api_key import ApiKey, Scope, digest, new_key_text
 from collector.client import Client
 from collector.contract import Arm, Generation, Switch, encode
 from collector.errors import StoreUnavailableError
+from collector.serving.upkeep import LEASED_S, Upkeep
 from collector.settings import Settings
 from collector.store import Batch, Keep, Store, clock, keys, pair_counts, prepare
 from collector.store.postgres import _WRITER_LOCK
 from collector.store.rollups import check, fold
 from collector.store.tables import key_bucket, upkeep_lease
-from collector.upkeep import LEASED_S, Upkeep
 
 GenerationOf = Callable[..., Generation]
 LATER_S = 60.0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.contract import Span
-from collector.span_json import (
+from collector.contract.span_json import (
     attributes_from_json,
     attributes_to_json,
     span_from_document,

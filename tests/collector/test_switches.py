@@ -11,11 +11,11 @@ import httpx
 import pytest
 from stored_keys import add_key
 
+from collector.api.switch_watch import SwitchWatch
 from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import Switch
 from collector.store import Store, switches
-from collector.switch_watch import SwitchWatch
 
 WAITERS = 60
 """More than the database's connections, and more than the threads that serve requests."""

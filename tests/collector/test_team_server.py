@@ -294,10 +294,13 @@ def test_storing_that_fails_and_works_again_is_two_lines(
         assert httpx.post(f"{url}/v1/traces", content=body, headers=PROTOBUF).status_code == 200
         code, errors = ended(process)
     assert code == 0
-    ours = [line for line in errors.splitlines() if "collector.ingest" in line]
+    ours = [line for line in errors.splitlines() if "collector.ingest.queue" in line]
     assert len(ours) == 2
-    assert " warning collector.ingest: storing fails, senders are told to come again: " in ours[0]
-    assert ours[1].endswith(" info collector.ingest: storing works again")
+    assert (
+        " warning collector.ingest.queue: storing fails, senders are told to come again: "
+        in ours[0]
+    )
+    assert ours[1].endswith(" info collector.ingest.queue: storing works again")
 
 
 def test_an_unusable_redaction_file_stops_the_start(

@@ -14,13 +14,13 @@ from postgres_cluster import Postgres
 
 from collector.content import DROP
 from collector.contract import Generation, Score, encode
-from collector.counters import Counters
 from collector.errors import OtlpError
-from collector.export import TRACES, Exporter
-from collector.ingest import Ingest
+from collector.ingest.counters import Counters
+from collector.ingest.export import TRACES, Exporter
+from collector.ingest.queue import Ingest
 from collector.otlp.body import Encoding
 from collector.store import Batch, Store, prepare, sizes
-from collector.turn import Turn
+from collector.store.turn import Turn
 
 GenerationOf = Callable[..., Generation]
 _LONG_S = 30.0

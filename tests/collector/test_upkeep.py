@@ -12,10 +12,10 @@ import pytest
 from otlp_bodies import received
 
 from collector.contract import Arm, Generation, Span, encode
+from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
 from collector.store import Batch, Keep, Store, engine_spans, pair_counts, prepare, sizes
 from collector.store.rollups import check, fold
-from collector.upkeep import Upkeep
 
 GenerationOf = Callable[..., Generation]
 NOW = 1_790_000_000.0
@@ -152,7 +152,7 @@ def test_a_locked_database_is_said_once_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A line when it begins to fail, a line when it works again, and the work is done then."""
-    caplog.set_level(logging.INFO, "collector.upkeep")
+    caplog.set_level(logging.INFO, "collector.serving.upkeep")
     with contextlib.closing(Store.open(database_url, busy_timeout_s=0.05)) as store:
         write(store, generation_of, [1, 2])
         upkeep = Upkeep(store, Keep(), clock=clock)

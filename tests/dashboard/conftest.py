@@ -17,7 +17,7 @@ from playwright.sync_api import expect
 from collector.client import Client
 from collector.contract import Arm, encode
 
-SERVE = [sys.executable, "-c", "from collector.cli import app; app()", "serve", "--no-grpc"]
+SERVE = [sys.executable, "-m", "draftgate", "serve", "--no-grpc"]
 Serving = Callable[..., AbstractContextManager[str]]
 
 

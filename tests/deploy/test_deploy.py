@@ -17,8 +17,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import draftgate
-from collector.app import create_app
-from collector.asgi_transport import InProcessTransport
+from collector.client.asgi_transport import InProcessTransport
+from collector.serving.app import create_app
 from collector.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parent))

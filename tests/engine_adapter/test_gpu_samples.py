@@ -15,7 +15,7 @@ import pynvml
 import pytest
 
 from collector.client import Client
-from collector.engine_metrics import is_engine_metric
+from collector.otlp.engine_metrics import is_engine_metric
 from demo.collector_process import running
 from engine_adapter.engine_samples import EngineSampler, Tally
 from engine_adapter.engines.local.device_use import DeviceMeter

@@ -32,10 +32,11 @@ class Collector:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        code = "from collector.cli import app; app()"
         given = ["serve", "--database", f"sqlite:///{self.database}", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *given, "--no-grpc"], stdout=subprocess.DEVNULL, cwd=ROOT
+            [sys.executable, "-m", "draftgate", *given, "--no-grpc"],
+            stdout=subprocess.DEVNULL,
+            cwd=ROOT,
         )
         until(self.answers)
 

@@ -1,0 +1,6 @@
+"""The one door to stored data: a synchronous client of the collector's HTTP API."""
+
+from collector.client.client import About, Client, PairChanges, PairPage, RegressionPage
+from collector.errors import ClientError
+
+__all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage", "RegressionPage"]

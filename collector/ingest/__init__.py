@@ -1,0 +1,1 @@
+"""The way in: an export decoded, admitted, and written by one thread."""
