@@ -1,6 +1,7 @@
 """The one door to stored data: a synchronous client of the collector's HTTP API."""
 
-from collector.client.client import About, Client, PairChanges, PairPage, RegressionPage
+from collector.client.client import About, Client
+from collector.client.pairs import PairChanges, PairPage, RegressionPage
 from collector.errors import ClientError
 
 __all__ = ["About", "Client", "ClientError", "PairChanges", "PairPage", "RegressionPage"]

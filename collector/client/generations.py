@@ -1,0 +1,90 @@
+"""Generations, as records and as Arrow columns."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import date
+
+import pyarrow as pa
+
+from collector.client.resource import Resource
+from collector.contract import Arm, Generation
+
+
+class Generations(Resource):
+    """Generations, as records and as Arrow columns."""
+
+    def generations(
+        self,
+        rollout: str,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        content: bool = False,
+    ) -> Iterator[Generation]:
+        """Yield a rollout's generations in the order of arrival, page by page."""
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "content": content,
+        }
+        return self._connection.pages(Generation, "/api/v1/generations", query, "generations")
+
+    def newest(
+        self,
+        limit: int = 50,
+        rollout: str | None = None,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        content: bool = False,
+    ) -> tuple[Generation, ...]:
+        """Return the `limit` (1 to 1000) generations that arrived last, the newest first.
+
+        Of all, or of one rollout, which must be named for an arm or a cohort.
+        """
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "content": content,
+            "order": "newest",
+            "limit": limit,
+        }
+        return self._connection.records(
+            Generation, self._connection.get("/api/v1/generations", query), "generations"
+        )
+
+    def generation_batches(  # noqa: PLR0913  # one argument a query's parameter
+        self,
+        rollout: str | None = None,
+        *,
+        arm: Arm | None = None,
+        cohort: str | None = None,
+        arrived_since: date | None = None,
+        arrived_until: date | None = None,
+        content: bool = False,
+        scores: bool = False,
+        newest: bool = False,
+        fields: Sequence[str] = (),
+    ) -> AbstractContextManager[pa.RecordBatchReader]:
+        """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
+
+        Its `schema` is known at once; iterating gives batches, of which few are held at a time.
+        Columns are the fields of `Generation`, those of its speculation after `spec_`; with
+        `content` also the text, with `scores` a list of scores a row. `arrived_since` and
+        `arrived_until` are days (UTC), the latter not in the window itself. `fields` names the
+        columns that are wanted, where not all of them are.
+        """
+        query = {
+            "rollout": rollout,
+            "arm": arm.value if arm is not None else None,
+            "cohort": cohort,
+            "arrived_since": arrived_since.isoformat() if arrived_since is not None else None,
+            "arrived_until": arrived_until.isoformat() if arrived_until is not None else None,
+            "content": content,
+            "scores": scores,
+            "order": "newest" if newest else None,
+            "field": tuple(fields),
+        }
+        return self._connection.arrow("/api/v1/generations", query)

@@ -1,0 +1,9 @@
+"""What the parts of the client share."""
+
+from collector.client.connection import Connection
+
+
+class Resource:
+    """The requests on one subject of the API, over the client's connection."""
+
+    _connection: Connection

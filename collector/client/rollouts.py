@@ -1,0 +1,71 @@
+"""Rollouts and the summaries of their arms."""
+
+from datetime import datetime
+from urllib.parse import quote
+
+from collector.client.connection import Query
+from collector.client.resource import Resource
+from collector.contract import ArmSummary, RolloutOverview, TimeBucket
+from collector.errors import ClientError
+
+Instant = datetime | float
+"""A time with its zone, or seconds since 1970."""
+
+
+class Rollouts(Resource):
+    """Rollouts and the summaries of their arms."""
+
+    def rollouts(self) -> tuple[RolloutOverview, ...]:
+        """Return every rollout that has a generation, by name."""
+        return self._connection.records(
+            RolloutOverview, self._connection.get("/api/v1/rollouts"), "rollouts"
+        )
+
+    def summary(
+        self, rollout: str, *, start: Instant | None = None, end: Instant | None = None
+    ) -> tuple[ArmSummary, ...]:
+        """Return counts, sums and percentiles, one row for each cohort and arm.
+
+        Of all generations, or of those that began in [start, end), each a datetime with its zone or
+        Unix seconds; the window is widened to whole minutes.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
+        return self._connection.records(
+            ArmSummary, self._connection.get(path, _window(start, end)), "summary"
+        )
+
+    def timeseries(
+        self,
+        rollout: str,
+        *,
+        step: str,
+        start: Instant | None = None,
+        end: Instant | None = None,
+        cohort: str | None = None,
+        counts_only: bool = False,
+    ) -> tuple[TimeBucket, ...]:
+        """Return the summary step by step: a `minute`, an `hour` or a `day` (UTC) each.
+
+        The window is widened to whole steps. A step in which nothing began has no row. With
+        `counts_only` there is nothing of what was measured, which is most of the work.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
+        query = {
+            "step": step,
+            "cohort": cohort,
+            "counts_only": counts_only or None,
+            **_window(start, end),
+        }
+        return self._connection.records(TimeBucket, self._connection.get(path, query), "timeseries")
+
+
+def _window(start: Instant | None, end: Instant | None) -> Query:
+    return {"start": _instant("start", start), "end": _instant("end", end)}
+
+
+def _instant(name: str, given: Instant | None) -> str | None:
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise ClientError(f"{name}={given}: has no time zone; wanted one, such as UTC")
+        return given.isoformat()
+    return None if given is None else repr(given)

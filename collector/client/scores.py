@@ -1,0 +1,81 @@
+"""Scores and feedback, and the leases of the workers that score."""
+
+from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
+from itertools import islice
+from urllib.parse import quote
+
+from collector.client.connection import Query
+from collector.client.resource import Resource
+from collector.contract import Feedback, Lease, LeaseRequest, Score, to_document
+from collector.errors import ClientError
+
+_SCORES_A_POST = 1000
+
+
+class Scores(Resource):
+    """Scores and feedback, and the leases of the workers that score."""
+
+    def post_scores(self, scores: Iterable[Score]) -> None:
+        """Store scores; each replaces the same evaluator version's earlier one of that span."""
+        left = iter(scores)
+        while batch := [to_document(score) for score in islice(left, _SCORES_A_POST)]:
+            self._connection.post("/api/v1/scores", batch)
+
+    def scores(self, rollout: str, *, metric: str | None = None) -> Iterator[Score]:
+        """Yield the scores of a rollout's generations, page by page."""
+        query = {"rollout": rollout, "metric": metric}
+        return self._connection.pages(Score, "/api/v1/scores", query, "scores")
+
+    def lease(self, wanted: LeaseRequest, *, content: bool = True) -> Lease | None:
+        """Lease generations that no other worker has, or has had, in hand; None where none are.
+
+        What it judged is posted with `post_scores`; then `finish_lease`.
+        """
+        path = f"/api/v1/leases?content={str(content).lower()}"
+        body = self._connection.json(self._connection.post(path, to_document(wanted)))
+        try:
+            found = body["lease"]
+        except (KeyError, TypeError) as exc:
+            raise self._connection.alien(exc) from exc
+        return None if found is None else self._connection.record(Lease, found)
+
+    def renew_lease(self, id_: str, *, ttl_s: float) -> bool:
+        """Let a lease last so long from now on, 0 gives it back; False where it is lost."""
+        return self._unless_lost(
+            lambda: self._connection.post(f"{_lease_path(id_)}/renewal", {"ttl_s": ttl_s})
+        )
+
+    def finish_lease(self, id_: str) -> bool:
+        """Say that all of a lease is scored; False where it is somebody else's by now."""
+        return self._unless_lost(lambda: self._connection.send("DELETE", _lease_path(id_)))
+
+    def post_feedback(self, feedback: Iterable[Feedback]) -> None:
+        """Store feedback; each replaces the same source's earlier one of that span and kind."""
+        left = iter(feedback)
+        while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
+            self._connection.post("/api/v1/feedback", batch)
+
+    def feedback(
+        self, rollout: str, *, content: bool = False, newest: int | None = None
+    ) -> Iterator[Feedback]:
+        """Yield the feedback on a rollout's generations, page by page; comments with `content`.
+
+        Of all, or of so many that arrived last.
+        """
+        query: Query = {"rollout": rollout, "content": content, "newest": newest}
+        return self._connection.pages(Feedback, "/api/v1/feedback", query, "feedback")
+
+    @staticmethod
+    def _unless_lost(ask: Callable[[], object]) -> bool:
+        try:
+            ask()
+        except ClientError as exc:
+            if exc.status == HTTPStatus.CONFLICT:
+                return False
+            raise
+        return True
+
+
+def _lease_path(id_: str) -> str:
+    return f"/api/v1/leases/{quote(id_, safe='')}"

@@ -1,0 +1,69 @@
+"""Spans in, and traces and engine samples out."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import httpx
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from collector.client.connection import PROTOBUF
+from collector.client.resource import Resource
+from collector.contract import EngineSample, Span
+from collector.contract.span_json import span_from_document
+from collector.errors import ClientError
+
+
+class Telemetry(Resource):
+    """Spans, traces and engine samples."""
+
+    def post_traces(
+        self, body: bytes, *, content_type: str = PROTOBUF, gzipped: bool = False
+    ) -> None:
+        """Store the spans of an OTLP body; on return they are durable.
+
+        `gzipped` says that the body is. Raises `ClientError` where any span was rejected.
+        """
+        headers = {"Content-Type": content_type}
+        if gzipped:
+            headers["Content-Encoding"] = "gzip"
+        response = self._connection.send("POST", "/v1/traces", content=body, headers=headers)
+        rejected, reason = self._partial_success(response)
+        if rejected:
+            raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
+
+    def trace(self, trace_id: str) -> tuple[Span, ...]:
+        """Return every stored span of a trace, by start."""
+        body = self._connection.get(f"/api/v1/traces/{quote(trace_id, safe='')}")
+        try:
+            return tuple(span_from_document(document) for document in body["spans"])
+        except (KeyError, TypeError, ValueError) as exc:
+            raise self._connection.alien(exc) from exc
+
+    def samples(
+        self,
+        metric: str,
+        *,
+        service_name: str | None = None,
+        since_unix_ns: int = 0,
+        until_unix_ns: int | None = None,
+    ) -> Iterator[EngineSample]:
+        """Yield a metric's engine samples from `since` to before `until`, by time, page by page."""
+        query = {
+            "metric": metric,
+            "service_name": service_name,
+            "since_unix_ns": since_unix_ns,
+            "until_unix_ns": until_unix_ns,
+        }
+        return self._connection.pages(EngineSample, "/api/v1/samples", query, "samples")
+
+    def _partial_success(self, response: httpx.Response) -> tuple[int, str]:
+        if response.headers.get("content-type", "").startswith("application/json"):
+            partial = self._connection.json(response).get("partialSuccess", {})
+            return int(partial.get("rejectedSpans", 0)), partial.get("errorMessage", "")
+        message = ExportTraceServiceResponse()
+        try:
+            message.ParseFromString(response.content)
+        except DecodeError as exc:
+            raise self._connection.alien(exc) from exc
+        return message.partial_success.rejected_spans, message.partial_success.error_message
