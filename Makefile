@@ -52,10 +52,10 @@ sandbox:  ## Install bubblewrap, in which a model's code runs (Debian and Ubuntu
 	command -v bwrap >/dev/null || (apt-get update && apt-get install -y --no-install-recommends bubblewrap)
 
 clients: $(READY)  ## Install the instrumentations, and the packages of metrics, that the tests use
-	$(BIN)/python tests/client_environments.py
+	$(BIN)/python tests/support/client_environments.py
 
 engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB)
-	$(BIN)/python tests/engine_environments.py
+	$(BIN)/python tests/support/engine_environments.py
 
 clean:  ## Remove the environment and what builds left
 	rm -rf $(VENV) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

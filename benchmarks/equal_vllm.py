@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import vllm_server
 
@@ -31,7 +31,7 @@ from evals.gate import decide
 from evals.lossless.answers import with_divergences
 from evals.pairs_table import from_table
 from evals.source import load_pairs
-from tests.otlp_bodies import export_request
+from tests.support.otlp_bodies import export_request
 
 LOSSLESS = "lossless: {greedy: {max_tie_gap: auto, hazard_ratio_max: 1.5}}\n"
 SPECULATION = {

@@ -29,8 +29,8 @@ from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import equal_arms, powers
 from benchmarks.grounding.throughput import generation, throughput
 from evals.evaluation.scoring import Choice, Scorer, Signatures, Task
-from evals.evaluators.groundedness.train.data import CONTRADICTION
-from evals.evaluators.groundedness.train.twin_examples import duels_of
+from training.groundedness.data import CONTRADICTION
+from training.groundedness.twin_examples import duels_of
 
 if TYPE_CHECKING:
     from benchmarks.grounding.cosine import Embedder

@@ -34,8 +34,8 @@ from benchmarks.gpu_cells import (
     theirs_tokens_per_s,
 )
 from benchmarks.gpu_telemetry import telemetry_cost
+from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.engines.local.calibrated_pair import SHAPES, CalibratedPair
-from engine_adapter.gpu_samples import GpuReader
 
 MAIN_K, MAIN_ACCEPTANCE = 4, 0.8
 SHOWN = (

@@ -8,11 +8,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from benchmarks.gpu_cells import Cell, jobs
 from collector.contract import Arm, CountSource, Generation, Speculation
-from engine_adapter import acceptance_counts
+from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.local import DraftVerify, Fixed, ModelDrafter, generate
 from engine_adapter.engines.local.calibrated_pair import SAMPLING, CalibratedPair
 from engine_adapter.engines.local.records import Generated
-from engine_adapter.telemetry import SpanSender
+from engine_adapter.run.telemetry import SpanSender
 
 
 def telemetry_cost(pair: CalibratedPair, cell: Cell, tokens: int, repeats: int) -> dict[str, float]:

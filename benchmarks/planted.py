@@ -24,16 +24,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, Role, Verdict, encode
 from demo.story import DRAFT, TARGET, WORKLOAD
-from engine_adapter import journal, runner, workload
+from engine_adapter import workload
 from engine_adapter.engines import Chunk, Engine, EngineInfo, EngineOpener, Request
 from engine_adapter.engines.base import Item, Probe
-from engine_adapter.load_shape import Load
-from engine_adapter.rollout_file import Sampling
 from engine_adapter.routes import Route, TransformersRoute
-from engine_adapter.schedule import turns
+from engine_adapter.run import journal, runner
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.schedule import turns
 from evals import policy, source
 from evals.evaluation.evaluate import evaluate_rollout
-from tests.otlp_bodies import export_request
+from tests.support.otlp_bodies import export_request
 
 POLICY = """
 version: 1

@@ -1,9 +1,9 @@
 """The loop's counts beside those of llama.cpp and vLLM: the same prompts, pair and k, greedy.
 
 Each engine serves the demo's target on the CPU in 32 bits and answers the demo's first twenty
-prompts; the loop answers them as it is, and by that engine's rules (`tests/engine_rules.py`), where
-each answer's counts, also those by position, are to be equal. vLLM runs from the environment that
-`make engines` makes, and is left out without it.
+prompts; the loop answers them as it is, and by that engine's rules
+(`tests/support/engine_rules.py`), where each answer's counts, also those by position, are to be
+equal. vLLM runs from the environment that `make engines` makes, and is left out without it.
 
     python -m benchmarks.reference_counts
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import engine_environments
 import engine_rules
@@ -28,7 +28,7 @@ import llamacpp_server
 import vllm_server
 from twenty_prompts import MODELS, Answers
 
-from engine_adapter.acceptance_counts import SpeculationCounts
+from engine_adapter.engines.acceptance_counts import SpeculationCounts
 from engine_adapter.engines.local import Drafter
 from engine_adapter.engines.model_folder import ModelShelf
 from engine_adapter.routes import HttpEngineName, HttpRoute, LocalRoute

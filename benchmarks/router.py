@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path += [str(ROOT), str(ROOT / "tests")]
+sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
 import scripted_server  # noqa: E402  # the tests' own server
 from scripted_server import Reply, Route, Server  # noqa: E402

@@ -26,7 +26,7 @@ from typing import Any
 import aiohttp
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path += [str(ROOT), str(ROOT / "tests")]
+sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
 import scripted_server  # noqa: E402  # the tests' own server
 from scripted_server import Route, chat  # noqa: E402

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path += [str(ROOT), str(ROOT / "tests")]
+sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
 import scripted_server  # noqa: E402  # the tests' own server
 from scripted_server import Received, Reply, Route, Server  # noqa: E402

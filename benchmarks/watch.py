@@ -29,7 +29,7 @@ from collector.contract import Arm, Generation, Score, encode
 from demo.collector_process import running
 from evals import policy
 from evals.watch.watcher import Watcher
-from tests.otlp_bodies import export_request
+from tests.support.otlp_bodies import export_request
 
 COHORTS = ("chat", "code", "json", "rag", "tool_call")
 METRICS = ("task_completion", "groundedness")

@@ -18,10 +18,10 @@ from collector.contract import Outcome, Verdict
 from dashboard.errors import DashboardError
 from demo.collector_process import CollectorStartError, running
 from demo.story import FULL_PAIRS, THIN_PAIRS, Candidate, candidates
-from engine_adapter import rollout_file
 from engine_adapter.cli.run import replay_with_progress
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
+from engine_adapter.run import rollout_file
 from evals import policy, report, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from evals.evaluators.groundedness.tokens import tokens_of
-from evals.evaluators.groundedness.train.data import Labelled
+from training.groundedness.data import Labelled
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from transformers import BertConfig, BertModel
 
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness_model.train import minilm
+from training.groundedness.data import Labelled
+from training.groundedness_model import minilm
 
 Floats = NDArray[np.float32]
 _BATCH = 64

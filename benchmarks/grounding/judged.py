@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness.judgement import Judgement, indexed, judge
 from evals.evaluators.groundedness.model import FILE, Model, shipped, together
-from evals.evaluators.groundedness.train.beside import values_beside
-from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load
-from evals.evaluators.groundedness.train.examples import corrupted, sentences
-from evals.evaluators.groundedness.train.twin_examples import Duel, duels_of, real
+from training.groundedness.beside import values_beside
+from training.groundedness.data import Labelled, fingerprint, load
+from training.groundedness.examples import corrupted, sentences
+from training.groundedness.twin_examples import Duel, duels_of, real
 
 Floats = NDArray[np.float64]
 SEED = 20261121
@@ -92,7 +92,7 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
 def of_folds(found: Judged, folds: Collection[int]) -> Judged:
     """Return what was judged in some of the training's folds."""
     # scikit-learn is needed here alone: a held-out folder is judged without it.
-    from evals.evaluators.groundedness.train.fit import fold_of_groups  # noqa: PLC0415
+    from training.groundedness.fit import fold_of_groups  # noqa: PLC0415
 
     fold = fold_of_groups(found.answers)
 
@@ -149,7 +149,7 @@ def _out_of_fold(kept: Path | None) -> tuple[Floats, Floats, Floats, Floats]:
     if kept is None:
         raise SystemExit(
             "these answers trained the model: name what the training kept of the folds, "
-            "--out-of-fold FILE (`python -m evals.evaluators.groundedness.train --help`)"
+            "--out-of-fold FILE (`python -m training.groundedness --help`)"
         )
     with np.load(kept, allow_pickle=False) as arrays:
         return arrays["checked"], arrays["made"], arrays["beside"], arrays["real_beside"]

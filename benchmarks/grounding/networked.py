@@ -7,9 +7,9 @@ import numpy as np
 
 from benchmarks.grounding.judged import SEED, Floats, Judged, cpu_ms, trained_on
 from evals.evaluators.groundedness.judgement import Judgement
-from evals.evaluators.groundedness.train.data import Labelled, load
-from evals.evaluators.groundedness.train.examples import corrupted
 from evals.evaluators.groundedness_model import GroundednessModel
+from training.groundedness.data import Labelled, load
+from training.groundedness.examples import corrupted
 
 
 def networked(file: Path, kept: Path | None) -> Judged | None:

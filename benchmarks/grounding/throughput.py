@@ -15,7 +15,7 @@ from collector.client import Client
 from collector.contract import Arm, Content, Generation
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.scoring import Choice
-from evals.evaluators.groundedness.train.twin_examples import Duel
+from training.groundedness.twin_examples import Duel
 
 ROLLOUT = "throughput"
 _SPANS_A_POST = 500

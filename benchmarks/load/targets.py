@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 from benchmarks.load.processes import family
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))  # what tests and benchmarks share
+sys.path.insert(0, str(ROOT / "tests" / "support"))  # what tests and benchmarks share
 
 from postgres_cluster import Postgres, server  # noqa: E402
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.routing import router_process
-from engine_adapter.router.client_connection import ClientConnection
-from engine_adapter.router.engine_connection import EngineConnection
+from engine_adapter.router.http1.client_connection import ClientConnection
+from engine_adapter.router.http1.engine_connection import EngineConnection
 from engine_adapter.router.server import run
 
 _NAME = re.compile(rb'"content": "(q\d+-\d+)"')

@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, EngineOpener, Request
-from engine_adapter.observation import Observed, observe
+from engine_adapter.engines.observation import Observed, observe
 from engine_adapter.routes import HttpRoute
-from engine_adapter.runner import RAMP_S
+from engine_adapter.run.runner import RAMP_S
 from engine_adapter.workload import Message
 
 

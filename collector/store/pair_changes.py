@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from sqlalchemy import Connection, and_, func, select
 
-from collector.store import pairs_arrow, rollouts, scores, sides
+from collector.store import pairing, pairs_arrow, rollouts, scores
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 from collector.store.tables import span_key as k
@@ -51,7 +51,7 @@ def since(connection: Connection, rollout: str, place: Place) -> Changes:
     reached = Place(_generation_after(connection, rollout, place, newest), score)
     keys = _keys(connection, rollout, place, reached)
     prompts = sorted({prompt_id for prompt_id, _ in keys})
-    found = sides.of_prompts(connection, pairs_arrow.COLUMNS, rollout, prompts)
+    found = pairing.of_prompts(connection, pairs_arrow.COLUMNS, rollout, prompts)
     table = _table(connection, [one for one in found if one.key in keys])
     more = reached.generation < newest.generation or reached.score < newest.score
     return Changes(table, reached, more)
@@ -94,7 +94,7 @@ def _keys(
     return {(row[0], row[1]) for row in rows if row[0] is not None and row[1] is not None}
 
 
-def _table(connection: Connection, pairs: Sequence[sides.Sides]) -> pa.Table:
+def _table(connection: Connection, pairs: Sequence[pairing.Sides]) -> pa.Table:
     ids = [id_ for pair in pairs for id_ in (*pair.baseline_ids, *pair.candidate_ids)]
     values = pairs_arrow.scored_of(connection, pairs)
     first = scores.first_posts(connection, ids)

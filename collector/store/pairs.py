@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, select
 
 from collector.contract import Content, Generation, Pair, PairKey, Score
-from collector.store import generations, rollouts, scores, sides
+from collector.store import generations, pairing, rollouts, scores
 from collector.store.generation_rows import from_row
 from collector.store.tables import generation as g
 
@@ -45,7 +45,7 @@ def page(
     rollouts.require(connection, rollout)
     if not generations.exists(connection, generations.Filter(rollout, cohort=cohort)):
         return PairPage((), None)
-    with closing(sides.read(connection, g.c, rollout, after, only=only)) as every:
+    with closing(pairing.read(connection, g.c, rollout, after, only=only)) as every:
         found = (pair for pair in every if cohort is None or pair.cohort == cohort)
         pairs = list(islice(found, limit + 1))
     shown = pairs[:limit]
@@ -67,7 +67,7 @@ def completed(
     prompts = sorted(connection.scalars(arrived))
     found = [
         (pair, pair.candidate.id, max(pair.baseline.id, pair.candidate.id))
-        for pair in sides.of_prompts(connection, g.c, rollout, prompts)
+        for pair in pairing.of_prompts(connection, g.c, rollout, prompts)
         if pair.baseline is not None and pair.candidate is not None
     ]
     found = [one for one in found if after < one[2] <= up_to]
@@ -84,7 +84,7 @@ def _texts(connection: Connection, rows: Iterable[Row[Any]]) -> dict[int, Conten
 
 def _pair(
     rollout: str,
-    pair: sides.Sides,
+    pair: pairing.Sides,
     texts: dict[int, Content | None],
     scored: dict[int, tuple[Score, ...]],
 ) -> Pair:

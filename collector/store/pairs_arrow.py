@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlalchemy import Connection, Row, func, select
 
 from collector.contract import PairKey
-from collector.store import scores, sides
+from collector.store import pairing, scores
 from collector.store.engine import Store
 from collector.store.tables import generation as g
 
@@ -45,7 +45,7 @@ _COUNTS = (
 )
 
 
-_NAMES = tuple(column.name for column in sides.columns(COLUMNS))
+_NAMES = tuple(column.name for column in pairing.columns(COLUMNS))
 _NO_SIDE = (None,) * len(_NAMES)
 _PAIRS = 4096
 
@@ -86,7 +86,7 @@ def _batches(
     after: PairKey | None = None
     while True:
         with store.read() as connection:
-            with closing(sides.read(connection, COLUMNS, rollout, after, last)) as found:
+            with closing(pairing.read(connection, COLUMNS, rollout, after, last)) as found:
                 pairs = list(islice(found, _PAIRS))
             scored = scored_of(connection, pairs) if metrics else {}
         if not pairs:
@@ -98,7 +98,7 @@ def _batches(
 
 
 def scored_of(
-    connection: Connection, pairs: Sequence[sides.Sides]
+    connection: Connection, pairs: Sequence[pairing.Sides]
 ) -> dict[str, dict[int, float | None]]:
     """Return the latest values of both sides, by metric and generation."""
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
@@ -106,7 +106,7 @@ def scored_of(
 
 
 def arrays(
-    pairs: Sequence[sides.Sides],
+    pairs: Sequence[pairing.Sides],
     metrics: Sequence[str],
     scored: Mapping[str, Mapping[int, float | None]],
 ) -> list[pa.Array]:

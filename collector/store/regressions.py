@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, select, tuple_
 
 from collector.contract import PairKey, Regression
-from collector.store import generations, progress, rollouts, scores, sides
+from collector.store import generations, pairing, progress, rollouts, scores
 from collector.store.clickhouse import analytics_of
 from collector.store.tables import generation as g
 from collector.store.tables import regression as r
@@ -173,7 +173,7 @@ def _renew(connection: Connection, rollout: str, keys: set[PairKey]) -> None:
     connection.execute(
         delete(r).where(r.c.rollout == rollout, r.c.prompt_id.in_(prompts), r.c.repeat.in_(repeats))
     )
-    pairs = list(sides.of_prompts(connection, (g.c.cohort,), rollout, prompts, repeats))
+    pairs = list(pairing.of_prompts(connection, (g.c.cohort,), rollout, prompts, repeats))
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
     values = scores.latest_values(connection, [side.id for side in both if side is not None])
     rows = [row for pair in pairs for row in _rows(rollout, pair, values)]
@@ -182,7 +182,7 @@ def _renew(connection: Connection, rollout: str, keys: set[PairKey]) -> None:
 
 
 def _rows(
-    rollout: str, pair: sides.Sides, values: dict[str, dict[int, float | None]]
+    rollout: str, pair: pairing.Sides, values: dict[str, dict[int, float | None]]
 ) -> Sequence[dict[str, Any]]:  # Any: each of its column's type
     if pair.baseline is None or pair.candidate is None:
         return ()

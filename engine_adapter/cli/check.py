@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from engine_adapter import rollout_file
 from engine_adapter.errors import AdapterError
 from engine_adapter.preflight import Finding, Severity, examine
-from engine_adapter.server_process import both_serving
+from engine_adapter.run import rollout_file
+from engine_adapter.run.server_process import both_serving
 
 app = typer.Typer(add_completion=False)
 

@@ -18,13 +18,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from engine_adapter import journal, rollout_file
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
-from engine_adapter.journal import Journal
-from engine_adapter.replay import RunCounts, Step, replay
-from engine_adapter.rollout_file import CollectorAddress, Rollout
-from engine_adapter.server_process import both_serving
+from engine_adapter.run import journal, rollout_file
+from engine_adapter.run.journal import Journal
+from engine_adapter.run.replay import RunCounts, Step, replay
+from engine_adapter.run.rollout_file import CollectorAddress, Rollout
+from engine_adapter.run.server_process import both_serving
 
 app = typer.Typer(add_completion=False)
 

@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engine_adapter import rollout_file, sweep_table
-from engine_adapter import sweep as sweeps
 from engine_adapter.cli.run import terminated_as_interrupted
 from engine_adapter.errors import AdapterError
-from engine_adapter.replay import RunCounts, Step
-from engine_adapter.rollout_file import CollectorAddress, Rollout
-from engine_adapter.sweep import Configuration, Plan
-from engine_adapter.sweep_table import Row
+from engine_adapter.run import rollout_file, sweep_table
+from engine_adapter.run import sweep as sweeps
+from engine_adapter.run.replay import RunCounts, Step
+from engine_adapter.run.rollout_file import CollectorAddress, Rollout
+from engine_adapter.run.sweep import Configuration, Plan
+from engine_adapter.run.sweep_table import Row
 
 app = typer.Typer(add_completion=False)
 

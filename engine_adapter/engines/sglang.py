@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from collector.contract import CountSource, Speculation
-from engine_adapter.acceptance_counts import accepted_per_position
+from engine_adapter.engines.acceptance_counts import accepted_per_position
 from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine

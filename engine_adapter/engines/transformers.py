@@ -19,7 +19,7 @@ import transformers
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from collector.contract import CountSource, Speculation
-from engine_adapter import acceptance_counts
+from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.base import (
     Chunk,
     Completion,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers.generation.streamers import BaseStreamer
 
-from engine_adapter.acceptance_counts import VerifyStep
+from engine_adapter.engines.acceptance_counts import VerifyStep
 
 
 class Emission(NamedTuple):

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from collector.contract import CountSource, Speculation
-from engine_adapter import acceptance_counts
-from engine_adapter.acceptance_counts import VerifyStep, accepted_per_position
+from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines.acceptance_counts import VerifyStep, accepted_per_position
 from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
-from engine_adapter.rollout_file import Rollout
 from engine_adapter.routes import InProcessRoute
+from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.workload import Prompt
 
 _SHORT_TOKENS = 32

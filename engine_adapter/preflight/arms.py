@@ -6,9 +6,9 @@ from pathlib import Path
 
 from engine_adapter.engines import Completion, Engine, Probe, Request
 from engine_adapter.engines.http_engine import HttpEngine
+from engine_adapter.engines.observation import observe
 from engine_adapter.engines.self_description import server_root
 from engine_adapter.errors import GenerationError
-from engine_adapter.observation import observe
 from engine_adapter.preflight.model_files import ModelFiles
 from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 

@@ -9,7 +9,7 @@ from engine_adapter.engines import EngineOpener, Request
 from engine_adapter.preflight import arm_checks, pair_checks
 from engine_adapter.preflight.arms import ArmFacts, look_at
 from engine_adapter.preflight.findings import Finding, Severity
-from engine_adapter.rollout_file import Rollout
+from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.workload import Prompt
 
 _ORDER = tuple(Severity)

@@ -5,8 +5,8 @@ import re
 from typing import Any, Final
 
 from engine_adapter.engines.json_fields import within
-from engine_adapter.router.asking import Asked
 from engine_adapter.router.json_members import without_members
+from engine_adapter.router.request_edit import Asked
 
 _END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 

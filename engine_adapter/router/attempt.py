@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import Protocol
 
 from collector.contract import Arm
+from engine_adapter.engines.observation import Observed
 from engine_adapter.errors import GenerationError
-from engine_adapter.observation import Observed
 from engine_adapter.router.answer_edit import AnswerEdit
-from engine_adapter.router.asking import ask
-from engine_adapter.router.engine_answer import Answer
 from engine_adapter.router.generation_spans import Circumstances
+from engine_adapter.router.http1.engine_answer import Answer
 from engine_adapter.router.observer import AnswerObserver
+from engine_adapter.router.request_edit import ask
 from engine_adapter.router.upstream import Outgoing, Sending, UpstreamClient
 from engine_adapter.transport import failures
 

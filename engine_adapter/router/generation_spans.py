@@ -23,7 +23,7 @@ from collector.contract import (
 from collector.contract.attributes import SCHEMA_URL
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.json_fields import count, number, text
-from engine_adapter.observation import Observed
+from engine_adapter.engines.observation import Observed
 from engine_adapter.router.decision import Decision
 from engine_adapter.router.settings import Upstream
 from engine_adapter.router.trace_context import TraceContext

@@ -8,12 +8,10 @@ from typing import Final
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
-from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.attempt import Attempt
-from engine_adapter.router.client_answer import ClientAnswer
-from engine_adapter.router.client_connection import Rest
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
+from engine_adapter.router.deferred_work import Afterwards
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.generation_spans import (
     Circumstances,
@@ -21,6 +19,8 @@ from engine_adapter.router.generation_spans import (
     generation_of,
     with_content,
 )
+from engine_adapter.router.http1.client_answer import ClientAnswer
+from engine_adapter.router.http1.client_connection import Rest
 from engine_adapter.router.mirror import Mirrors
 from engine_adapter.router.relay import CLIENT_LEFT, relay
 from engine_adapter.router.replies import upstream_failure

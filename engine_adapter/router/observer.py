@@ -6,8 +6,8 @@ from typing import Any
 
 from engine_adapter.engines.answer import AnswerReader, Piece
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
+from engine_adapter.engines.observation import Observed
 from engine_adapter.errors import GenerationError
-from engine_adapter.observation import Observed
 from engine_adapter.transport import EventDecoder, failures
 
 _BEHIND_PIECES = 16

@@ -8,20 +8,20 @@ from typing import Final
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
-from engine_adapter.router.asking import document_of
-from engine_adapter.router.client_answer import ClientAnswer
-from engine_adapter.router.client_connection import Rest
 from engine_adapter.router.client_keys import ClientKeys
-from engine_adapter.router.client_request import ClientRequest
 from engine_adapter.router.counts import Counts, Gauges, exposition
 from engine_adapter.router.decision import Control
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.facts import facts_of
 from engine_adapter.router.generation_spans import GENERATION_PATHS, Circumstances
 from engine_adapter.router.generations import Generations
-from engine_adapter.router.headers import RequestHeaders
+from engine_adapter.router.http1.client_answer import ClientAnswer
+from engine_adapter.router.http1.client_connection import Rest
+from engine_adapter.router.http1.client_request import ClientRequest
+from engine_adapter.router.http1.headers import RequestHeaders
 from engine_adapter.router.relay import pass_through
 from engine_adapter.router.replies import of_text, refusal, upstream_failure
+from engine_adapter.router.request_edit import document_of
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
 from engine_adapter.router.upstream import Outgoing, Sending, UpstreamClient

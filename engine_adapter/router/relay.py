@@ -1,12 +1,12 @@
 """Pass an engine's answer on to the client, byte by byte as it arrives."""
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.router import headers
-from engine_adapter.router.afterwards import Afterwards
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.attempt import Attempt
-from engine_adapter.router.client_answer import ClientAnswer
-from engine_adapter.router.engine_answer import Answer
+from engine_adapter.router.deferred_work import Afterwards
+from engine_adapter.router.http1 import headers
+from engine_adapter.router.http1.client_answer import ClientAnswer
+from engine_adapter.router.http1.engine_answer import Answer
 
 CLIENT_LEFT = GenerationError("client_disconnected", "the client went away")
 

@@ -15,7 +15,7 @@ from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
 from engine_adapter.router.export_queue import ExportQueue
-from engine_adapter.router.listener import Listener
+from engine_adapter.router.http1.listener import Listener
 from engine_adapter.router.proxy import Proxy
 from engine_adapter.router.settings import RouterSettings
 

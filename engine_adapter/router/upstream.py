@@ -13,9 +13,9 @@ from collector.contract import Arm
 from engine_adapter.engines import reader_of
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.breaker import CircuitBreaker
-from engine_adapter.router.connections import Connections
-from engine_adapter.router.engine_answer import Answer
-from engine_adapter.router.headers import Header
+from engine_adapter.router.http1.connections import Connections
+from engine_adapter.router.http1.engine_answer import Answer
+from engine_adapter.router.http1.headers import Header
 from engine_adapter.router.settings import Breaker, Upstream
 from engine_adapter.transport import Deadlines
 from engine_adapter.transport.failures import CONNECTION_RESET

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from itertools import count
 
-from engine_adapter.load_shape import Load
+from engine_adapter.run.load_shape import Load
 
 
 def times_s(load: Load, seed: int) -> Iterator[float]:

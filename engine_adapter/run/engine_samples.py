@@ -22,9 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from collector.contract import Arm
 from collector.contract import attributes as a
 from engine_adapter.collector_access import CollectorAccess
+from engine_adapter.engines.gpu_samples import METRICS as GPU_METRICS
+from engine_adapter.engines.gpu_samples import GpuReader, Reading
 from engine_adapter.errors import GenerationError, TelemetryError
-from engine_adapter.gpu_samples import METRICS as GPU_METRICS
-from engine_adapter.gpu_samples import GpuReader, Reading
 from engine_adapter.transport import HttpClient, Timeouts
 
 EVERY_S = 5.0

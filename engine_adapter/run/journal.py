@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.rollout_file import Rollout
-from engine_adapter.schedule import Turn
+from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.schedule import Turn
 
 _VERSION = 1
 

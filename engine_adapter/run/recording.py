@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from collector.contract import Content, Generation
 from engine_adapter.engines import Completion, EngineInfo, Request
-from engine_adapter.journal import SpanIds
-from engine_adapter.observation import Observed
-from engine_adapter.schedule import Turn
+from engine_adapter.engines.observation import Observed
+from engine_adapter.run.journal import SpanIds
+from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Prompt
 
 

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collector.contract import Arm, Generation
-from engine_adapter import generator_lag, journal, runner, traces, workload
-from engine_adapter.engine_samples import EngineSampler, Source
+from engine_adapter import workload
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.engines.arm_process import ArmProcess
-from engine_adapter.generator_lag import Lag, LoopWatch
-from engine_adapter.gpu_samples import GpuReader
-from engine_adapter.journal import Journal
-from engine_adapter.rollout_file import Rollout
+from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.routes import HttpRoute, Route
-from engine_adapter.schedule import Turn, turns
-from engine_adapter.telemetry import SpanSender
+from engine_adapter.run import generator_lag, journal, runner, traces
+from engine_adapter.run.engine_samples import EngineSampler, Source
+from engine_adapter.run.generator_lag import Lag, LoopWatch
+from engine_adapter.run.journal import Journal
+from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.run.telemetry import SpanSender
 
 
 class RunCounts(NamedTuple):

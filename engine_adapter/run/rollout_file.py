@@ -9,8 +9,8 @@ import yaml
 from pydantic import Field, ValidationError
 
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.load_shape import Load
 from engine_adapter.routes import HttpRoute, Route, Section
+from engine_adapter.run.load_shape import Load
 from engine_adapter.validation import describe
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from collector.contract import Arm, Generation
-from engine_adapter import garbage, recording
+from engine_adapter import garbage
 from engine_adapter.engines import Engine, Request
-from engine_adapter.journal import Journal, SpanIds
-from engine_adapter.observation import observe
-from engine_adapter.rollout_file import Sampling
-from engine_adapter.schedule import Turn
+from engine_adapter.engines.observation import observe
+from engine_adapter.run import recording
+from engine_adapter.run.journal import Journal, SpanIds
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.schedule import Turn
 
 _COARSE_S = 0.002
 """A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""

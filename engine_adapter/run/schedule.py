@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from collector.contract import Arm
-from engine_adapter.arrivals import times_s
-from engine_adapter.load_shape import Load
-from engine_adapter.trace_prompts import shaped
-from engine_adapter.traces import Arrival
+from engine_adapter.run.arrival_times import times_s
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.trace_prompts import shaped
+from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Prompt
 
 

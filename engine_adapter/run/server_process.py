@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 
 from engine_adapter.errors import EngineSetupError
-from engine_adapter.rollout_file import Rollout
 from engine_adapter.routes import HttpRoute, Route
+from engine_adapter.run.rollout_file import Rollout
 
 _ASK_EVERY_S = 0.25
 _LOADING = (

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from engine_adapter import journal
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.replay import RunCounts, Step, replay
-from engine_adapter.rollout_file import Rollout
 from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
-from engine_adapter.server_process import serving
+from engine_adapter.run import journal
+from engine_adapter.run.replay import RunCounts, Step, replay
+from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.server_process import serving
 
 
 class Configuration(NamedTuple):

@@ -8,7 +8,7 @@ import httpx
 
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import TelemetryError
-from engine_adapter.sweep import Configuration
+from engine_adapter.run.sweep import Configuration
 
 _SUMS = (
     "generations",

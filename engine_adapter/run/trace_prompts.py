@@ -2,7 +2,7 @@
 
 import random
 
-from engine_adapter.traces import Arrival
+from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Message, Prompt
 
 _CHARACTERS_A_TOKEN = 4.5

@@ -13,11 +13,11 @@ import aiohttp
 
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import exchanges, failures, stamped_socket
-from engine_adapter.transport.arrivals import Arrivals, TakenResponse, is_stream
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
 from engine_adapter.transport.exchanges import Exchange
+from engine_adapter.transport.reader_thread import Arrivals, TakenResponse, is_stream
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing

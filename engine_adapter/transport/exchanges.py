@@ -9,7 +9,7 @@ import aiohttp
 from aiohttp.connector import Connection
 
 if TYPE_CHECKING:  # these import this
-    from engine_adapter.transport.arrivals import Arrivals, Takeover
+    from engine_adapter.transport.reader_thread import Arrivals, Takeover
     from engine_adapter.transport.stamped_socket import StampedSocket
 
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 import aiohttp
 
 from engine_adapter.transport import failures
-from engine_adapter.transport.arrivals import Takeover
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
 from engine_adapter.transport.exchanges import Arrived, Exchange
+from engine_adapter.transport.reader_thread import Takeover
 
 _LOOK_S = 0.5
 

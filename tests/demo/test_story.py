@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from demo.story import DRAFT, TARGET, WORKLOAD, candidates
-from engine_adapter import rollout_file, workload
+from engine_adapter import workload
+from engine_adapter.run import rollout_file
 
 
 def test_three_candidates_differ_in_one_thing_each(tmp_path: Path) -> None:

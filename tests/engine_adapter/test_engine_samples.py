@@ -11,8 +11,8 @@ from scripted_server import running as serving
 from collector.client import Client
 from collector.contract import Arm
 from demo.collector_process import running
-from engine_adapter.engine_samples import EngineSampler, Source, Tally, exported
-from engine_adapter.gpu_samples import GpuReader
+from engine_adapter.engines.gpu_samples import GpuReader
+from engine_adapter.run.engine_samples import EngineSampler, Source, Tally, exported
 
 PAGE = """# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="m"} 3.0

@@ -17,10 +17,10 @@ import pytest
 from collector.client import Client
 from collector.otlp.engine_metrics import is_engine_metric
 from demo.collector_process import running
-from engine_adapter.engine_samples import EngineSampler, Tally
+from engine_adapter.engines.gpu_samples import METRICS, GpuReader, installed_nvml
 from engine_adapter.engines.local.device_use import DeviceMeter
 from engine_adapter.engines.local.records import Memory
-from engine_adapter.gpu_samples import METRICS, GpuReader, installed_nvml
+from engine_adapter.run.engine_samples import EngineSampler, Tally
 
 MIB = 2**20
 

@@ -10,16 +10,16 @@ import pytest
 from scripted_server import Route, chat, running
 
 from collector.contract import Arm, Generation
-from engine_adapter import arrivals, journal, rollout_file, runner, traces
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError, WorkloadError
-from engine_adapter.load_shape import Load
-from engine_adapter.rollout_file import Sampling
 from engine_adapter.routes import HttpRoute
-from engine_adapter.runner import Experiment
-from engine_adapter.schedule import turns
-from engine_adapter.trace_prompts import shaped
-from engine_adapter.traces import Arrival
+from engine_adapter.run import arrival_times, journal, rollout_file, runner, traces
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.runner import Experiment
+from engine_adapter.run.schedule import turns
+from engine_adapter.run.trace_prompts import shaped
+from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Prompt
 
 TRACES = Path(__file__).parent / "traces"
@@ -28,7 +28,7 @@ PROMPTS = [Prompt(id=f"p{i}", cohort="chat", prompt=f"say {i}") for i in range(4
 
 def times(count: int, seed: int = 1, **load: object) -> list[float]:
     shape = Load.model_validate(load)
-    return list(itertools.islice(arrivals.times_s(shape, seed), count))
+    return list(itertools.islice(arrival_times.times_s(shape, seed), count))
 
 
 def test_poisson_gaps_are_exponential_and_drawn_from_the_seed() -> None:

@@ -7,12 +7,12 @@ import pytest
 from scripted_server import Route, chat, delta, event, events, json_reply, running
 
 from collector.contract import Arm, Generation
-from engine_adapter import journal, rollout_file, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError, RolloutFileError
-from engine_adapter.rollout_file import Sampling
 from engine_adapter.routes import HttpRoute
-from engine_adapter.schedule import Turn
+from engine_adapter.run import journal, rollout_file, runner
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Message, Prompt
 
 USAGE = {

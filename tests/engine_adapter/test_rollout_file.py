@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from engine_adapter import rollout_file
 from engine_adapter.errors import RolloutFileError
-from engine_adapter.load_shape import Load
-from engine_adapter.rollout_file import CollectorAddress, Rollout, Sampling
 from engine_adapter.routes import TransformersRoute
+from engine_adapter.run import rollout_file
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.rollout_file import CollectorAddress, Rollout, Sampling
 
 GOOD = """
 rollout: support-k4

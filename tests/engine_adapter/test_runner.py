@@ -16,14 +16,14 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from collector.contract import Arm, Content, Generation, Speculation, decode, encode
-from engine_adapter import journal, runner
 from engine_adapter.engines.scripted import ScriptedAnswer, ScriptedEngine
 from engine_adapter.errors import GenerationError, TelemetryError
-from engine_adapter.load_shape import Load
-from engine_adapter.rollout_file import Sampling
-from engine_adapter.runner import Experiment
-from engine_adapter.schedule import Turn, turns
-from engine_adapter.telemetry import SpanSender
+from engine_adapter.run import journal, runner
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.runner import Experiment
+from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.run.telemetry import SpanSender
 from engine_adapter.workload import Prompt
 
 PROMPTS = [Prompt(id=f"p{i}", cohort="chat", prompt=f"say {i}", max_tokens=4) for i in range(4)]

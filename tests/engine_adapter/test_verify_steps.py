@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine_adapter.acceptance_counts import SpeculationCounts, VerifyStep, count
+from engine_adapter.engines.acceptance_counts import SpeculationCounts, VerifyStep, count
 from engine_adapter.engines.model_folder import ModelKey, ModelShelf
 from engine_adapter.engines.verify_steps import Emission, drafted_ids, recording
 

@@ -204,7 +204,7 @@ def test_an_index_serves_every_answer_on_its_passages() -> None:
 def test_the_trees_are_the_trained_ones() -> None:
     """The copy of a fitted booster gives its log-odds, in the precision of the file."""
     ensemble = pytest.importorskip("sklearn.ensemble")
-    fit = pytest.importorskip("evals.evaluators.groundedness.train.fit")
+    fit = pytest.importorskip("training.groundedness.fit")
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(600, 5))
     label = rows[:, 0] * rows[:, 1] + rng.normal(size=600) > 0
@@ -217,7 +217,7 @@ def test_the_trees_are_the_trained_ones() -> None:
 def test_several_draws_count_by_their_mean() -> None:
     """A forest fitted with other columns drawn each time says the mean of what each says."""
     ensemble = pytest.importorskip("sklearn.ensemble")
-    fit = pytest.importorskip("evals.evaluators.groundedness.train.fit")
+    fit = pytest.importorskip("training.groundedness.fit")
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(600, 5))
     label = rows[:, 0] * rows[:, 1] + rng.normal(size=600) > 0

@@ -16,9 +16,9 @@ from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.twin_examples import contrasts, made_duels
-from evals.evaluators.groundedness.twins import key, twins
+from evals.evaluators.groundedness.shared_sentences import key, twins
+from training.groundedness.data import Labelled
+from training.groundedness.twin_examples import contrasts, made_duels
 
 PASSAGE = (
     "The Eiffel Tower is in Paris. It was built by the company of Gustave Eiffel between 1887 and "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from collector.contract import Generation
-from evals.evaluators.groundedness.train.data import Labelled
+from training.groundedness.data import Labelled
 
 torch = pytest.importorskip("torch", reason="training needs it")
 pytest.importorskip("onnx", reason="training needs it")
@@ -98,7 +98,7 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(data: Path, minilm: Path, out: Path, *more: str) -> None:
-    from evals.evaluators.groundedness_model.train.__main__ import main
+    from training.groundedness_model.__main__ import main
 
     main(["--data", str(data), "--minilm", str(minilm), "--out", str(out), *more])
 
@@ -114,10 +114,10 @@ def trained(data: Path, minilm: Path, tmp_path_factory: pytest.TempPathFactory) 
 def finished(data: Path, minilm: Path, out: Path, folder: Path, missing: int = 0) -> Path:
     """Weigh a training against forests that know nothing; return the folder of the weights."""
     from evals.evaluators.groundedness.model import shipped
-    from evals.evaluators.groundedness.train.data import load
-    from evals.evaluators.groundedness.train.examples import corrupted, sentences
-    from evals.evaluators.groundedness.train.fit import SEED
-    from evals.evaluators.groundedness_model.train import finish
+    from training.groundedness.data import load
+    from training.groundedness.examples import corrupted, sentences
+    from training.groundedness.fit import SEED
+    from training.groundedness_model import finish
 
     answers = load(data / "ragtruth_qa.jsonl.gz")
     own, made = (
@@ -172,7 +172,7 @@ def test_forests_of_another_training_are_refused(data, minilm, trained, tmp_path
 
 def test_a_stopped_training_goes_on(data, minilm, tmp_path) -> None:
     """The layers are the same, to the last bit, whether or not the run was broken off."""
-    from evals.evaluators.groundedness_model.train import fit
+    from training.groundedness_model import fit
 
     short = ("--folds", "1", "--epochs", "2", "--pieces", "400", "--answers", "30")
     train(data, minilm, tmp_path / "whole", *short)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from commands import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "arm64"
 _UNUSED = ("altair", "streamlit")  # the dashboard's, and large
 _GLIBCS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from commands import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "tests" / "collector" / "dialects"
 OPENAI_JS = ROOT / "tests" / "engine_adapter" / "router" / "js"
 AXE = ROOT / "tests" / "dashboard" / "axe"

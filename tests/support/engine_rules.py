@@ -14,8 +14,8 @@ from torch import Tensor
 from twenty_prompts import MAX_TOKENS, MODELS, requests
 
 from collector.contract import Speculation
-from engine_adapter import acceptance_counts
-from engine_adapter.acceptance_counts import SpeculationCounts, VerifyStep
+from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines.acceptance_counts import SpeculationCounts, VerifyStep
 from engine_adapter.engines.local import Draft, Drafter, DraftVerify, Held, Job, Sampling
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.drafters import ModelDrafter

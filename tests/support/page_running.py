@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-_APP = Path(__file__).parents[1] / "dashboard" / "app.py"
+_APP = Path(__file__).parents[2] / "dashboard" / "app.py"
 
 
 def one_page(name: str) -> None:

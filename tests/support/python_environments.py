@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commands import run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PINS = Path(__file__).parent / "python_environments"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftgate" / "pythons"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "engine_adapter" / "engines" / "recorded"
+FOLDER = Path(__file__).parents[1] / "engine_adapter" / "engines" / "recorded"
 
 
 def document(name: str) -> Any:

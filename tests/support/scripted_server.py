@@ -201,7 +201,7 @@ def _listener() -> socket.socket:
     kind = {"family": socket.AF_INET, "type": socket.SOCK_STREAM, "proto": socket.IPPROTO_TCP}
     if "kernel" not in sys.argv:
         return socket.socket(**kind)
-    sys.path.append(str(Path(__file__).resolve().parent.parent))
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
     from engine_adapter.transport.stamped_socket import StampedSocket
 
     class Listener(StampedSocket):

@@ -8,7 +8,7 @@ from engine_adapter import workload
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Probe, Request
 from engine_adapter.routes import Route
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "demo" / "models"
 MAX_TOKENS = 64
 

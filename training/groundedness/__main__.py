@@ -1,4 +1,4 @@
-"""Train the groundedness model: `python -m evals.evaluators.groundedness.train --data FOLDER`.
+"""Train the groundedness model: `python -m training.groundedness --data FOLDER`.
 
 The folder holds `ragtruth_qa.jsonl.gz` (labelled answers), and `halueval_qa.jsonl.gz` with
 `halueval_general.jsonl.gz` (English, for word counts alone). Needs scikit-learn.
@@ -23,10 +23,10 @@ from evals.evaluators.groundedness.model import (
     to_arrays,
     together,
 )
-from evals.evaluators.groundedness.train.beside import values_beside
-from evals.evaluators.groundedness.train.data import Labelled, fingerprint, load, texts
-from evals.evaluators.groundedness.train.examples import corrupted, sentences
-from evals.evaluators.groundedness.train.fit import (
+from training.groundedness.beside import values_beside
+from training.groundedness.data import Labelled, fingerprint, load, texts
+from training.groundedness.examples import corrupted, sentences
+from training.groundedness.fit import (
     SEED,
     Bools,
     Corpus,
@@ -40,7 +40,7 @@ from evals.evaluators.groundedness.train.fit import (
     rarity,
     with_calibration,
 )
-from evals.evaluators.groundedness.train.twin_examples import (
+from training.groundedness.twin_examples import (
     contrasts,
     duels_of,
     exchanged,
@@ -71,7 +71,7 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Fit, calibrate out of fold, write the file, and print what was measured."""
-    parser = argparse.ArgumentParser(prog="python -m evals.evaluators.groundedness.train")
+    parser = argparse.ArgumentParser(prog="python -m training.groundedness")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=FILE)
     parser.add_argument("--out-of-fold", type=Path, help="where to keep what was measured on")

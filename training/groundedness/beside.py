@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.comparison import judge_beside
 from evals.evaluators.groundedness.judgement import by_forests, indexed
 from evals.evaluators.groundedness.model import Model
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.twin_examples import Duel
+from training.groundedness.data import Labelled
+from training.groundedness.twin_examples import Duel
 
 
 def values_beside(

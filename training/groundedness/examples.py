@@ -11,8 +11,8 @@ from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Rarity, matrix, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
-from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
-from evals.evaluators.groundedness.train.data import Labelled
+from training.groundedness.corruption import KINDS, Source, corrupt
+from training.groundedness.data import Labelled
 
 _LEAST_OVERLAP = 3
 """Characters of a marked span that make a sentence unsupported."""

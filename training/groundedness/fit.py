@@ -17,9 +17,9 @@ from evals.evaluators.groundedness.features import Rarity
 from evals.evaluators.groundedness.forest import Forest
 from evals.evaluators.groundedness.model import Calibration, Floats, Model, Shifts, together
 from evals.evaluators.groundedness.tokens import tokens_of
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.examples import Sentences
-from evals.evaluators.groundedness.train.twin_examples import Contrasts
+from training.groundedness.data import Labelled
+from training.groundedness.examples import Sentences
+from training.groundedness.twin_examples import Contrasts
 
 BASE_RATE = 0.18
 """Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""

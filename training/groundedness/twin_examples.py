@@ -14,10 +14,10 @@ from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.features import Rarity, Reading, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.train.corruption import KINDS, Source, corrupt
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.examples import beside_strangers, touched
-from evals.evaluators.groundedness.twins import key, twins
+from evals.evaluators.groundedness.shared_sentences import key, twins
+from training.groundedness.corruption import KINDS, Source, corrupt
+from training.groundedness.data import Labelled
+from training.groundedness.examples import beside_strangers, touched
 
 _NOT = re.compile(r"\s+(?:not|never)\b|n['’]t\b", re.IGNORECASE)
 _AUXILIARY = re.compile(

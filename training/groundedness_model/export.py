@@ -8,7 +8,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor, nn
 
-from evals.evaluators.groundedness_model.train.network import WIDTH, Lower, Upper
+from training.groundedness_model.network import WIDTH, Lower, Upper
 
 _OPSET = 17
 

@@ -1,6 +1,6 @@
 """Write what is shipped of a training, and measure it on answers that it never saw.
 
-    python -m evals.evaluators.groundedness_model.train.finish --data FOLDER --minilm WHEEL \
+    python -m training.groundedness_model.finish --data FOLDER --minilm WHEEL \
         --out FOLDER --forests FILE --out-of-fold FILE
 
 Each fold's layers judge its fifth of the questions, in the 8 bits in which they are shipped.
@@ -24,16 +24,6 @@ from evals.evaluators.groundedness.features import read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import Floats, shipped
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.train.data import Labelled, load
-from evals.evaluators.groundedness.train.examples import corrupted, sentences
-from evals.evaluators.groundedness.train.fit import (
-    SEED,
-    UNCALIBRATED,
-    Bools,
-    at_base_rate,
-    f1,
-    fold_of_groups,
-)
 from evals.evaluators.groundedness_model.blend import Blend
 from evals.evaluators.groundedness_model.network import (
     BLEND,
@@ -44,11 +34,21 @@ from evals.evaluators.groundedness_model.network import (
     Context,
     Network,
 )
-from evals.evaluators.groundedness_model.train import minilm
-from evals.evaluators.groundedness_model.train.__main__ import TRAINED, WHOLE
-from evals.evaluators.groundedness_model.train.export import export_lower, export_upper
-from evals.evaluators.groundedness_model.train.network import from_minilm
-from evals.evaluators.groundedness_model.train.weigh import (
+from training.groundedness.data import Labelled, load
+from training.groundedness.examples import corrupted, sentences
+from training.groundedness.fit import (
+    SEED,
+    UNCALIBRATED,
+    Bools,
+    at_base_rate,
+    f1,
+    fold_of_groups,
+)
+from training.groundedness_model import minilm
+from training.groundedness_model.__main__ import TRAINED, WHOLE
+from training.groundedness_model.export import export_lower, export_upper
+from training.groundedness_model.network import from_minilm
+from training.groundedness_model.weigh import (
     Said,
     cross_weighed,
     weighed,
@@ -59,9 +59,7 @@ _UNWEIGHED = Blend(1.0, UNCALIBRATED)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the weights, and print what was measured."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evals.evaluators.groundedness_model.train.finish"
-    )
+    parser = argparse.ArgumentParser(prog="python -m training.groundedness_model.finish")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="the training's folder")
@@ -160,7 +158,7 @@ def _said(answers: Sequence[Labelled], forests: Floats, by_network: Sequence[Flo
     if not len(forests) == len(network) == len(data.answer):
         raise SystemExit(
             f"--forests has {len(forests)} sentences where the answers have {len(data.answer)}: "
-            "train the forests again (`python -m evals.evaluators.groundedness.train`)"
+            "train the forests again (`python -m training.groundedness`)"
         )
     return Said(data, len(answers), forests, network)
 

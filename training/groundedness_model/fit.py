@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from evals.evaluators.groundedness_model.train.network import Upper
-from evals.evaluators.groundedness_model.train.texts import Batch, Example, batch, batches
+from training.groundedness_model.network import Upper
+from training.groundedness_model.texts import Batch, Example, batch, batches
 
 SEED = 20261121
 _WEIGHT_OF_PIECES = 0.5

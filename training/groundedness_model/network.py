@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the field's name for it
 
-from evals.evaluators.groundedness_model.marks import COLUMNS
+from evals.evaluators.groundedness_model.word_features import COLUMNS
 
 WIDTH, HEADS, INNER = 384, 12, 1536
 LOWER, UPPER = 2, 2

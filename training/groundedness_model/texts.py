@@ -14,11 +14,11 @@ from torch import Tensor
 from evals.evaluators.groundedness.features import Rarity, Reading, read
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.train.data import Labelled
-from evals.evaluators.groundedness.train.examples import touched
 from evals.evaluators.groundedness_model.encoding import Chunk, Encoder, Part, memory
 from evals.evaluators.groundedness_model.network import session
-from evals.evaluators.groundedness_model.train.network import WIDTH
+from training.groundedness.data import Labelled
+from training.groundedness.examples import touched
+from training.groundedness_model.network import WIDTH
 
 Half = NDArray[np.float16]
 

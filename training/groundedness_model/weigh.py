@@ -9,8 +9,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
 from evals.evaluators.groundedness.model import Floats, together
-from evals.evaluators.groundedness.train.examples import Sentences
-from evals.evaluators.groundedness.train.fit import (
+from evals.evaluators.groundedness_model.blend import Blend
+from training.groundedness.examples import Sentences
+from training.groundedness.fit import (
     FOLDS,
     SEED,
     UNCALIBRATED,
@@ -19,7 +20,6 @@ from evals.evaluators.groundedness.train.fit import (
     calibrated,
     checked,
 )
-from evals.evaluators.groundedness_model.blend import Blend
 
 _SHARES = np.linspace(0, 1, 21).tolist()
 

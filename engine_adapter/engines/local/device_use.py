@@ -3,8 +3,8 @@
 import torch
 
 from collector.contract import DeviceUse
+from engine_adapter.engines.gpu_samples import Gpu, GpuReader
 from engine_adapter.engines.local.records import Memory
-from engine_adapter.gpu_samples import Gpu, GpuReader
 
 
 class DeviceMeter:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from engine_adapter.acceptance_counts import VerifyStep
+from engine_adapter.engines.acceptance_counts import VerifyStep
 
 _DECAY = 0.95
 _PRIOR_TRIED, _PRIOR_KEPT = 4.0, 3.0

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from collector.contract import CountSource, DeviceUse, Speculation, StepTimes
-from engine_adapter import acceptance_counts
+from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job

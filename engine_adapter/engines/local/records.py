@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from engine_adapter.acceptance_counts import VerifyStep
+from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.local.step_clock import StepMarks
 
 

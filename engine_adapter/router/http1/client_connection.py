@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from engine_adapter.errors import RefusedRequestError
-from engine_adapter.router.client_answer import ClientAnswer
-from engine_adapter.router.client_request import ClientRequest
-from engine_adapter.router.headers import Header
+from engine_adapter.router.http1.client_answer import ClientAnswer
+from engine_adapter.router.http1.client_request import ClientRequest
+from engine_adapter.router.http1.headers import Header
 
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""

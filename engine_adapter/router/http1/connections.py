@@ -15,7 +15,7 @@ from aiohappyeyeballs import start_connection
 from yarl import URL
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.router.engine_connection import EngineConnection
+from engine_adapter.router.http1.engine_connection import EngineConnection
 
 _KEEP_S: Final = 2.0
 """Shorter than any engine's, so that few requests meet a connection that is just being closed."""

@@ -4,8 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from engine_adapter.router.connections import Connections
-from engine_adapter.router.engine_connection import EngineConnection, Take
+from engine_adapter.router.http1.connections import Connections
+from engine_adapter.router.http1.engine_connection import EngineConnection, Take
 from engine_adapter.transport import Deadlines
 
 _SOON_S = 0.001

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from engine_adapter.errors import RefusedRequestError
-from engine_adapter.router.client_connection import ClientConnection, Door
+from engine_adapter.router.http1.client_connection import ClientConnection, Door
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0

@@ -13,7 +13,7 @@ from evals.evaluators.groundedness.judgement import (
     SentenceJudgement,
     alone,
 )
-from evals.evaluators.groundedness.twins import Key, Twins, key, twins
+from evals.evaluators.groundedness.shared_sentences import Key, Twins, key, twins
 
 Both = tuple[Judgement | None, Judgement | None]
 

@@ -12,8 +12,8 @@ from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.question import Question, asked
 from evals.evaluators.groundedness.sentences import Sentence
-from evals.evaluators.groundedness.splices import KINDS, Splice, splices
 from evals.evaluators.groundedness.tokens import Token
+from evals.evaluators.groundedness.word_changes import KINDS, Splice, splices
 
 _AROUND = 6
 """Places beside the nearest window that are compared too."""

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from evals.evaluators.groundedness.features import Rarity, Reading
 from evals.evaluators.groundedness.passages import Passages, Span
-from evals.evaluators.groundedness_model.marks import (
+from evals.evaluators.groundedness_model.word_features import (
     COLUMNS,
     WORD_MARKS,
     Floats,

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.features import NAMES, Rarity, Reading, matrix
 from evals.evaluators.groundedness.passages import Passages
-from evals.evaluators.groundedness.splices import KINDS
 from evals.evaluators.groundedness.tokens import Token
+from evals.evaluators.groundedness.word_changes import KINDS
 
 _WORD = ("function_word", "near", "elsewhere", "absent", "number", "name", "negator",
          "pair_held", "triple_held")  # fmt: skip

@@ -9,8 +9,8 @@ from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.conversation import asked_text
 from evals.evaluators.judge import prompts
-from evals.evaluators.judge.asking import Judgement, UnusableReplyError, ask
 from evals.evaluators.judge.endpoint import Endpoint, JudgeError
+from evals.evaluators.judge.reply import Judgement, UnusableReplyError, ask
 from evals.evaluators.judge.settings import JudgeSettings, from_environment
 from evals.evaluators.reference import Rubric, UnusableReferenceError
 from evals.evaluators.reference_reading import parse

@@ -13,12 +13,12 @@ import scripted_server as server
 from engine_scripts import SCRIPTS, Script
 
 from collector.contract import Arm, Generation, violations
-from engine_adapter import journal, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError
-from engine_adapter.rollout_file import Sampling
 from engine_adapter.routes import HttpRoute
-from engine_adapter.schedule import Turn
+from engine_adapter.run import journal, runner
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.run.schedule import Turn
 from engine_adapter.workload import Message, Prompt
 
 ENGINES = sorted(SCRIPTS)

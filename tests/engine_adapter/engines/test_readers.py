@@ -15,7 +15,7 @@ from recorded_answers import (
 )
 
 from collector.contract import Speculation
-from engine_adapter.acceptance_counts import VerifyStep
+from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
 from engine_adapter.engines.llamacpp import LlamaCppReader, Totals, verify_steps
 from engine_adapter.engines.lmdeploy import LmdeployReader

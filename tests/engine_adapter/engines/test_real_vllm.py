@@ -20,12 +20,12 @@ from twenty_prompts import MODELS, Answers, requests
 from collector.client import Client
 from collector.contract import Generation
 from demo.collector_process import running
-from engine_adapter import rollout_file
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.scrape import Scrape, ScrapedCounts, counts_between
 from engine_adapter.engines.vllm import COUNTERS, VllmEngine, VllmReader
-from engine_adapter.replay import replay
 from engine_adapter.routes import HttpRoute, TransformersRoute
+from engine_adapter.run import rollout_file
+from engine_adapter.run.replay import replay
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(1800)]
 

@@ -5,8 +5,8 @@ import torch
 from tiny_heads import BRANCHES, DraftModelTree, branching, places_of
 from tiny_models import END, PROMPTS, Pair, job, their_greedy
 
-from engine_adapter import acceptance_counts
-from engine_adapter.acceptance_counts import VerifyStep
+from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.local import Adaptive, Draft, DraftVerify, Fixed, ModelDrafter, generate
 from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.sampling import Sampling

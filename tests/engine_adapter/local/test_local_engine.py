@@ -17,14 +17,14 @@ from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, StepTimes, violations
 from demo.collector_process import running
 from draftgate import app
-from engine_adapter import journal, runner
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request
 from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.rollout_file import Rollout, Sampling
 from engine_adapter.routes import LocalRoute, Route, TransformersRoute
-from engine_adapter.schedule import Turn
-from engine_adapter.sweep import _candidate
+from engine_adapter.run import journal, runner
+from engine_adapter.run.rollout_file import Rollout, Sampling
+from engine_adapter.run.schedule import Turn
+from engine_adapter.run.sweep import _candidate
 from engine_adapter.workload import Message, Prompt
 
 TEXTS = ["the order was shipped on monday", "will arrive soon", "by north way and by north way"]

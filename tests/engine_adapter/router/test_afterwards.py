@@ -8,7 +8,7 @@ import scripted_server as server
 from running_router import QUESTION, collecting, routing
 from scripted_server import Route
 
-from engine_adapter.router.afterwards import Afterwards
+from engine_adapter.router.deferred_work import Afterwards
 
 
 def test_work_is_done_in_order_behind_and_at_the_latest_at_the_end() -> None:

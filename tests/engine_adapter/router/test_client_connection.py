@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine_adapter.errors import RefusedRequestError
-from engine_adapter.router.client_answer import ClientAnswer
-from engine_adapter.router.client_connection import ClientConnection, Rest
-from engine_adapter.router.client_request import ClientRequest
+from engine_adapter.router.http1.client_answer import ClientAnswer
+from engine_adapter.router.http1.client_connection import ClientConnection, Rest
+from engine_adapter.router.http1.client_request import ClientRequest
 
 BODY = b'{"stream":true}'
 FRAGMENTS = (

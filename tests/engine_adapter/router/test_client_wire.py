@@ -14,7 +14,7 @@ import wire_engine as wire
 from running_router import QUESTION, Router, patiently, routing
 from wire_engine import ASKED, BODY, CHUNKED, LAST, SSE_HEAD, WHOLE, Peer, chunk, sending
 
-from engine_adapter.router import listener
+from engine_adapter.router.http1 import listener
 from engine_adapter.router.settings import Limits
 
 NOBODY = "http://127.0.0.1:9/v1"

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from yarl import URL
 
-from engine_adapter.router import connections as under_test
-from engine_adapter.router.connections import Connections
+from engine_adapter.router.http1 import connections as under_test
+from engine_adapter.router.http1.connections import Connections
 
 
 class Port:

@@ -8,7 +8,7 @@ from recorded_answers import FOLDER
 from engine_adapter.engines import reader_of
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.chunk_shape import ChunkShape
-from engine_adapter.observation import Observed
+from engine_adapter.engines.observation import Observed
 from engine_adapter.router.observer import AnswerObserver
 
 RECORDED = {

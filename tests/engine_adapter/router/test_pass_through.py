@@ -15,9 +15,9 @@ from scripted_server import Reply, Route, Step
 
 from collector.contract import Arm
 from engine_adapter.router.answer_edit import AnswerEdit
-from engine_adapter.router.asking import ask
-from engine_adapter.router.headers import RequestHeaders
+from engine_adapter.router.http1.headers import RequestHeaders
 from engine_adapter.router.json_members import with_members, without_members
+from engine_adapter.router.request_edit import ask
 
 OWN = Path(__file__).parent / "recorded"
 STREAMS = {

@@ -127,7 +127,7 @@ def python_of(package: str) -> Path:
     """Return the interpreter that has the package; skip where it was not made."""
     python = client_environments.ready_python_of(package)
     if python is None:
-        pytest.skip(f"no environment of {package}: tests/client_environments.py {package}")
+        pytest.skip(f"no environment of {package}: tests/support/client_environments.py {package}")
     return python
 
 
