@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# How many processes share the tests; 0: all of them in one
+WORKERS ?= logical
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
@@ -21,7 +23,7 @@ demo: $(READY)  ## Run the main job on real models, ending with a verdict and th
 	$(BIN)/draftgate demo $(ARGS)
 
 test: $(READY)  ## Run the tests that take seconds
-	$(BIN)/pytest -m "not slow" $(ARGS)
+	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
 	$(BIN)/pytest -m slow $(ARGS)

@@ -7,11 +7,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import forked_commands
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
+# Several workers share the cores: a library that starts a thread for each of them is slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 SENTENCE = "the order was shipped on monday by north way and will arrive soon thank you"
 WORDS = SENTENCE.split()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_commands() -> Iterator[None]:
+    """Have `draftgate` in processes of its own without importing everything for each."""
+    with forked_commands.installed():
+        yield
 
 
 @pytest.fixture(scope="session")

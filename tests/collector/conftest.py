@@ -147,13 +147,11 @@ def new_settings(
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def any_database_url(request: pytest.FixtureRequest) -> str:
+def any_database_url(
+    request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
+) -> str:
     """Name an empty database of each kind."""
-    if request.param == "postgresql":
-        started: Postgres = request.getfixturevalue("postgres")
-        return started.url
-    url: str = request.getfixturevalue("database_url")
-    return url
+    return new_database_url(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,6 @@ import draftgate
 from collector.client import Client
 from collector.contract import Outcome, RampChange, Switch
 
-ROOT = Path(__file__).parents[3]
 KEY_SHA = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"  # of "key"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 
@@ -41,9 +40,10 @@ class Site:
     baseline: scripted_server.Server
     candidate: scripted_server.Server
     process: "subprocess.Popen[str]"
+    http: httpx.Client
 
     def state(self) -> dict[str, Any]:
-        answer = httpx.get(f"{self.router}/router/state", headers={"Authorization": "Bearer key"})
+        answer = self.http.get(f"{self.router}/router/state")
         found: dict[str, Any] = answer.raise_for_status().json()
         return found
 
@@ -58,7 +58,7 @@ def process(
         stdout=subprocess.PIPE,
         text=True,
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )
     assert started.stdout is not None
     try:
@@ -107,7 +107,8 @@ def site(tmp_path: Path) -> Iterator[Callable[..., Site]]:
             running, router = stack.enter_context(
                 process("route", "routes.yaml", ready=r"listening at (.*)/v1;", cwd=tmp_path)
             )
-            return Site(collector, router, baseline, candidate, running)
+            http = stack.enter_context(httpx.Client(headers={"Authorization": "Bearer key"}))
+            return Site(collector, router, baseline, candidate, running, http)
 
         yield start
 
