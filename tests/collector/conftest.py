@@ -147,9 +147,7 @@ def new_settings(
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def any_database_url(
-    request: pytest.FixtureRequest, new_database_url: Callable[[str], str]
-) -> str:
+def any_database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str], str]) -> str:
     """Name an empty database of each kind."""
     return new_database_url(request.param)
 

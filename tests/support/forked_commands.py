@@ -24,13 +24,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+import draftgate
+
 _OURS: Final = re.compile(r"-m draftgate\b|-c from [\w.]+ import app; app\(\)")
-_MODULES: Final = (
-    *("collector.cli", "collector.db_cli", "collector.keys_cli", "collector.export_cli"),
-    *("engine_adapter.cli.run", "engine_adapter.cli.route", "engine_adapter.cli.switch"),
-    *("evals.cli.evaluate", "evals.cli.gate", "evals.cli.watch", "uvicorn", "uvloop"),
-)
-_START_OPTIONS: Final = ("executable", "shell", "preexec_fn", "pass_fds", "process_group", "umask")
+_APART: Final = ("dashboard", "demo")
+"""Commands that import what no other does."""
+_LATER: Final = ("uvicorn", "uvloop")
+"""What commands import once they run."""
+_AFRESH: Final = {"shell": False, "preexec_fn": None, "pass_fds": (), "process_group": -1}
+"""Options of `Popen` that a fork has no part in, as they are if nobody asked for them."""
 _ADOPT_ORPHANS: Final = 36  # PR_SET_CHILD_SUBREAPER
 _LONGEST: Final = 1 << 20
 _Execute: Final = subprocess.Popen._execute_child  # type: ignore[attr-defined]
@@ -112,19 +114,23 @@ def installed() -> Iterator[None]:
 
 def _can_fork(of: Mapping[str, Any]) -> bool:
     """Say whether a command is ours, and asks for nothing that a new interpreter alone gives."""
-    args, env = of["args"], of["env"]
-    if isinstance(args, str | bytes | os.PathLike) or any(
-        of.get(name) not in (None, False, (), -1) for name in _START_OPTIONS if name != "executable"
-    ):
+    if sys.platform != "linux" or not isinstance(of["args"], list):
         return False
-    words = [os.fspath(one) for one in args]
-    if sys.platform != "linux" or words[0] != sys.executable:
+    if any(of.get(name, usual) != usual for name, usual in _AFRESH.items()):
         return False
-    theirs = {} if env is None else {str(k): v for k, v in env.items() if str(k)[:6] == "PYTHON"}
-    ours = {k: v for k, v in os.environ.items() if k[:6] == "PYTHON"}
-    theirs.pop("PYTHONUNBUFFERED", None)
-    same = env is None or all(ours.get(name) == value for name, value in theirs.items())
-    return same and _OURS.match(" ".join(words[1:3])) is not None
+    words = [os.fspath(word) for word in of["args"]]
+    is_ours = words[0] == sys.executable and _OURS.match(" ".join(words[1:3])) is not None
+    return is_ours and _interpreter(of["env"]) == _interpreter(os.environ)
+
+
+def _interpreter(env: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the variables that Python reads as it starts; how it buffers is seen to by a fork."""
+    given = os.environ if env is None else env
+    return {
+        name: value
+        for name, value in given.items()
+        if name.startswith("PYTHON") and name != "PYTHONUNBUFFERED"
+    }
 
 
 # The process that is forked
@@ -175,7 +181,8 @@ def _next_command(requests: socket.socket) -> list[str] | None:
 
 def _main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        for module in _MODULES:
+        modules = {module for name, (module, _) in draftgate.COMMANDS.items() if name not in _APART}
+        for module in (*modules, *_LATER):
             import_module(module)
         gc.freeze()
         arguments = _next_command(requests)
