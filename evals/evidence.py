@@ -1,17 +1,21 @@
 """The pairs of a rollout as columns: what the gate judges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collector.contract import Arm
+from evals.applicability import NEEDS, Applicability, applicability, in_cohorts_of
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
 Counts = NDArray[np.int64]
+
+Told = NDArray[np.object_]
+"""Values of any kind, None where one is not known."""
 
 LATENCIES = ("ttft", "tpot", "e2e")
 
@@ -27,18 +31,24 @@ class Latency(NamedTuple):
     known: BoolColumn
     """Both sides arrived and each is measured or failed."""
     expected: BoolColumn
-    """Both sides arrived and owe a value: a one-token answer owes no time per output token."""
+    """A value is owed, whether it arrived or not: only a one-token answer owes no time per output
+    token."""
     flagged: BoolColumn
     """A side's times broke the contract, so that they are unknown."""
 
 
 class Scores(NamedTuple):
-    """Both sides' scores of one metric: a failed side is 0, an unscored one NaN."""
+    """Both sides' scores of one metric: a failed side is 0, an unscored or missing one NaN."""
 
     baseline: FloatColumn
     candidate: FloatColumn
     applicable: BoolColumn
-    """Both sides arrived and at least one has a score."""
+    """Scores are owed, whether there are any or not."""
+
+    @property
+    def both(self) -> BoolColumn:
+        """Say where both scores are known."""
+        return self.applicable & ~np.isnan(self.baseline) & ~np.isnan(self.candidate)
 
 
 class PerPosition(NamedTuple):
@@ -110,11 +120,22 @@ class Side:
     accepted_tokens_per_pos: PerPosition
     duplicates: int
     scores: Mapping[str, FloatColumn]
+    told: Mapping[str, Told] = field(default_factory=dict)
+    """What the answers say of how they were asked for, served and judged, by its name in the
+    collector's table; no entry where nobody recorded it."""
 
     @property
     def answered(self) -> BoolColumn:
         """Say where this side arrived and did not fail."""
         return self.present & ~self.failed
+
+    @property
+    def fallback(self) -> BoolColumn:
+        """Say where another route answered: of this arm's own answer nothing is known."""
+        said = self.told.get("fallback")
+        if said is None:
+            return np.zeros(len(self.present), dtype=np.bool_)
+        return np.asarray(said == True, dtype=np.bool_)  # noqa: E712  # None is not known to be one
 
     def take(self, rows: BoolColumn) -> "Side":
         """Return some rows alone; `duplicates` stays the rollout's."""
@@ -126,13 +147,29 @@ class Side:
             elif isinstance(column, PerPosition):
                 kept[name] = column.take(rows)
         scores = {metric: values[rows] for metric, values in self.scores.items()}
-        return replace(self, scores=scores, **kept)
+        told = {name: values[rows] for name, values in self.told.items()}
+        return replace(self, scores=scores, told=told, **kept)
 
     def latency_s(self, metric: str) -> FloatColumn:
-        """Return one of `LATENCIES`: +inf where failed, NaN where unknown or flagged."""
+        """Return one of `LATENCIES`: +inf where failed, NaN where unknown, flagged or another's."""
         measured: FloatColumn = getattr(self, f"{metric}_s")
-        values = np.where(self.times_flagged | ~self.present, np.nan, measured)
+        unknown = self.times_flagged | self.fallback | ~self.present
+        values = np.where(unknown, np.nan, measured)
         return np.where(self.failed, np.inf, np.where(values > 0, values, np.nan))
+
+    def score(self, metric: str) -> FloatColumn:
+        """Return a metric's scores: NaN where there is none, or another route's answer has it."""
+        values = self.scores.get(metric)
+        if values is None:
+            return np.full(len(self.present), np.nan)
+        return np.where(self.fallback, np.nan, values)
+
+    def judged(self, metric: str) -> BoolColumn:
+        """Say where an evaluator gave a score, or the reason why there is none."""
+        scored = self.scores.get(metric)
+        given = np.zeros(len(self.present), dtype=np.bool_) if scored is None else ~np.isnan(scored)
+        reasons = self.told.get(f"unscored_{metric}")
+        return given if reasons is None else given | (reasons != None)  # noqa: E711  # elementwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +189,10 @@ class Evidence:
     data_hash: str
     divergences: Divergences | None = None
     """None where nobody compared the answers."""
+    workload: Mapping[str, int] = field(default_factory=dict)
+    """Pairs that each cohort was to have, as far as the run said; empty where it did not."""
+    applies: Mapping[str, Applicability] = field(default_factory=dict)
+    """By metric, to which pairs it applies, as seen in the whole rollout."""
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -184,39 +225,50 @@ class Evidence:
             baseline=self.baseline.take(rows),
             candidate=self.candidate.take(rows),
             divergences=None if self.divergences is None else self.divergences.take(rows),
+            applies={metric: found.take(rows) for metric, found in self.applies.items()},
         )
 
     def in_cohorts_of(self, rows: BoolColumn) -> BoolColumn:
         """Return the pairs of the cohorts, or of none, that any of the rows belongs to."""
-        named = np.zeros(len(self.cohorts) + 1, dtype=np.bool_)
-        named[self.cohort_of[rows]] = True  # −1, no cohort, is the last entry
-        return named[self.cohort_of]
+        return in_cohorts_of(self.cohort_of, rows)
+
+    def applicability(self, metric: str) -> Applicability:
+        """Return to which pairs a scored metric applies."""
+        return self.applies.get(metric) or self._applicability(metric)
+
+    def with_applicability(self) -> "Evidence":
+        """Return the evidence with what all of its pairs say of every scored metric."""
+        metrics = {*self.metrics, *NEEDS}
+        return replace(self, applies={metric: self._applicability(metric) for metric in metrics})
+
+    def _applicability(self, metric: str) -> Applicability:
+        need = NEEDS.get(metric)
+        sides = (self.baseline, self.candidate)
+        carries, known = np.zeros((2, len(self)), dtype=np.bool_)
+        for side in sides:
+            said = side.told.get("carries")
+            if said is not None and need is not None:
+                known |= said != None  # noqa: E711  # elementwise
+                carries |= np.array([need in (names or "").split() for names in said], np.bool_)
+        judged = self.baseline.judged(metric) | self.candidate.judged(metric)
+        return applicability(judged, carries, known, self.cohort_of)
 
     def latency(self, metric: str) -> Latency:
         """Return one of `LATENCIES` for both sides."""
         baseline, candidate = self.baseline.latency_s(metric), self.candidate.latency_s(metric)
-        expected = self.complete
+        expected = np.ones(len(self), dtype=np.bool_)
         if metric == "tpot":
-            expected = expected & _owes_tpot(self.baseline) & _owes_tpot(self.candidate)
+            expected = _owes_tpot(self.baseline) & _owes_tpot(self.candidate)
         known = expected & ~np.isnan(baseline) & ~np.isnan(candidate)
         flagged = expected & (self.baseline.times_flagged | self.candidate.times_flagged) & ~known
         return Latency(baseline, candidate, known, expected, flagged)
 
     def scores(self, metric: str) -> Scores:
-        """Return the scores of a metric, with 0 for a failed side where the metric applies.
-
-        It applies to a pair of which one side has a score, and to a pair of which both sides
-        failed in a cohort where anything has one.
-        """
-        none = np.full(len(self), np.nan)
-        baseline = self.baseline.scores.get(metric, none)
-        candidate = self.candidate.scores.get(metric, none)
-        scored = ~np.isnan(baseline) | ~np.isnan(candidate)
-        both_failed = self.baseline.failed & self.candidate.failed
-        applies = self.complete & (scored | (both_failed & self.in_cohorts_of(scored)))
+        """Return the scores of a metric, with 0 for a failed side where the metric applies."""
+        applies = self.applicability(metric).owed
         return Scores(
-            np.where(applies & self.baseline.failed, 0.0, baseline),
-            np.where(applies & self.candidate.failed, 0.0, candidate),
+            np.where(applies & self.baseline.failed, 0.0, self.baseline.score(metric)),
+            np.where(applies & self.candidate.failed, 0.0, self.candidate.score(metric)),
             applies,
         )
 

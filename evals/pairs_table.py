@@ -9,9 +9,23 @@ import pyarrow.compute as pc
 from collector.contract import Arm
 from evals.data_hash import data_hash
 from evals.errors import EvidenceError
-from evals.evidence import BoolColumn, Counts, Divergences, Evidence, FloatColumn, PerPosition, Side
+from evals.evidence import (
+    BoolColumn,
+    Counts,
+    Divergences,
+    Evidence,
+    FloatColumn,
+    PerPosition,
+    Side,
+    Told,
+)
 
 _SCORE = "_score_"
+_TOLD = (
+    "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
+    "input_tokens", "fingerprint", "spec_lossless", "carries", "cohort",
+)  # fmt: skip
+"""Columns of a side that a table may lack."""
 _SIDE_COLUMNS = (
     "trace_id", "start_unix_ns", "error_type", "ttft_s", "tpot_s", "e2e_s", "output_tokens",
     "counts_usable", "speculated", "spec_steps", "spec_draft_tokens", "spec_accepted_tokens",
@@ -36,7 +50,7 @@ def from_table(table: pa.Table) -> Evidence:
     metrics = sorted({n.split(_SCORE, 1)[1] for n in table.column_names if _SCORE in n})
     cohorts = tuple(sorted(pc.unique(table["cohort"].drop_null()).to_pylist()))
     index = pc.index_in(table["cohort"], pa.array(cohorts, pa.string()))
-    return Evidence(
+    found = Evidence(
         prompts=prompts,
         cohort_of=_counts(index),
         cohorts=cohorts,
@@ -46,6 +60,7 @@ def from_table(table: pa.Table) -> Evidence:
         data_hash=data_hash(table),
         divergences=_divergences(table),
     )
+    return found.with_applicability()
 
 
 def _divergences(table: pa.Table) -> Divergences | None:
@@ -102,7 +117,22 @@ def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
             for metric in metrics
             if f"{arm}{_SCORE}{metric}" in table.column_names
         },
+        told=_told(table, arm, metrics),
     )
+
+
+def _told(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Told]:
+    """Return what is recorded of how answers were asked for, served and judged."""
+    of_metrics = [f"{name}_{metric}" for metric in metrics for name in ("unscored", "judge")]
+    there = [name for name in (*_TOLD, *of_metrics) if f"{arm}_{name}" in table.column_names]
+    return {name: _objects(table[f"{arm}_{name}"]) for name in there}
+
+
+def _objects(column: Any) -> Told:
+    """Return the values of a column of few different ones, each made once."""
+    coded = _array(column).dictionary_encode()
+    values = np.array([*coded.dictionary.to_pylist(), None], dtype=np.object_)
+    return np.asarray(values[_counts(coded.indices)])
 
 
 def _array(column: Any) -> Any:  # Any: pyarrow is untyped

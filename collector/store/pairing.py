@@ -1,8 +1,8 @@
 """Single source of truth for pairing: which two generations are a pair.
 
 The key is (rollout, prompt id, repeat); a generation that lacks one of them, or its arm, pairs with
-nothing. Where an arm has several generations under one key, the earliest by start, trace id and
-span id is the pair's side: a rerun must not replace evidence. The later ones are duplicates.
+nothing. Where an arm has several generations under one key, the first that was received is the
+pair's side: a rerun must not replace evidence, whatever start it states. Later ones are duplicates.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -29,8 +29,8 @@ REQUIRED = (
 """Columns that pairing itself needs; they stand first in every row."""
 _KEY = itemgetter(0, 1)
 _ARM = 2
-_AGE = itemgetter(3, 4, 5)
 _ID = 6
+_ARRIVAL = itemgetter(_ID)
 _ROWS_A_FETCH = 1000
 _MOST_ROWS_A_FETCH = 16_000
 """Of ClickHouse, unless one pair has more."""
@@ -153,8 +153,8 @@ def _sides(key: PairKey, rows: list[Row[Any]]) -> Sides:
     candidate = [row for row in rows if row[_ARM] == Arm.CANDIDATE]
     return Sides(
         key,
-        min(baseline, key=_AGE, default=None),
-        min(candidate, key=_AGE, default=None),
+        min(baseline, key=_ARRIVAL, default=None),
+        min(candidate, key=_ARRIVAL, default=None),
         tuple(sorted(row[_ID] for row in baseline)),
         tuple(sorted(row[_ID] for row in candidate)),
     )

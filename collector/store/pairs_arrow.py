@@ -34,6 +34,14 @@ COLUMNS = (
     g.c.spec_acceptance_histogram,
     g.c.quality,
     g.c.client_lag_s,
+    g.c.request_model,
+    g.c.response_model,
+    g.c.temperature,
+    g.c.max_tokens,
+    g.c.seed,
+    g.c.fingerprint,
+    g.c.spec_lossless,
+    g.c.carries,
 )
 _COUNTS = (
     "spec_steps",
@@ -61,8 +69,9 @@ def stream(store: Store, rollout: str) -> Stream:
     """Return the rollout's pairs that are stored now, ordered by prompt id and repeat.
 
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
-    `candidate_`, its fields, `duplicates`, and `score_{metric}` for every metric scored in the
-    rollout. A side that never arrived has nulls throughout, but 0 duplicates. Each batch is a read
+    `candidate_`, its fields, `duplicates`, and for every metric judged in the rollout
+    `score_{metric}`, `unscored_{metric}` (the reason why there is no score) and `judge_{metric}`
+    (the evaluator's name and version). A side that never arrived has nulls throughout, but 0 duplicates. Each batch is a read
     of its own, so that a slow reader keeps nothing from being cleared away.
     """
     with store.read() as connection:
@@ -76,7 +85,7 @@ def schema(metrics: Sequence[str]) -> pa.Schema:
     fields = [("prompt_id", pa.string()), ("repeat", pa.int64()), ("cohort", pa.string())]
     for side in ("baseline", "candidate"):
         fields += [(f"{side}_{name}", kind) for name, kind in _types().items()]
-        fields += [(f"{side}_score_{metric}", pa.float64()) for metric in metrics]
+        fields += [(f"{side}_{name}", kind) for name, kind in _of_scores(metrics)]
     return pa.schema(fields)
 
 
@@ -99,16 +108,16 @@ def _batches(
 
 def scored_of(
     connection: Connection, pairs: Sequence[pairing.Sides]
-) -> dict[str, dict[int, float | None]]:
-    """Return the latest values of both sides, by metric and generation."""
+) -> Mapping[str, Mapping[int, scores.Latest]]:
+    """Return the latest scores of both sides, by metric and generation."""
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
-    return scores.latest_values(connection, [side.id for side in both if side is not None])
+    return scores.latest(connection, [side.id for side in both if side is not None])
 
 
 def arrays(
     pairs: Sequence[pairing.Sides],
     metrics: Sequence[str],
-    scored: Mapping[str, Mapping[int, float | None]],
+    scored: Mapping[str, Mapping[int, scores.Latest]],
 ) -> list[pa.Array]:
     """Return the columns of `schema` for some pairs."""
     found = [
@@ -124,7 +133,10 @@ def arrays(
         found += [pa.array(values[name], kind) for name, kind in _types().items()]
         for metric in metrics:
             by_id = scored.get(metric, {})
-            found.append(pa.array([by_id.get(id_) for id_ in values["id"]], pa.float64()))
+            latest = [by_id.get(id_, scores.NO_SCORE) for id_ in values["id"]]
+            found.append(pa.array([one.value for one in latest], pa.float64()))
+            found.append(pa.array([one.unscored_reason for one in latest], pa.string()))
+            found.append(pa.array([one.judge for one in latest], pa.string()))
     return found
 
 
@@ -175,8 +187,24 @@ def _types() -> dict[str, pa.DataType]:
         "spec_accepted_tokens_per_pos": pa.list_(count),
         "quality": pa.list_(text),
         "client_lag_s": number,
+        "request_model": text,
+        "response_model": text,
+        "temperature": number,
+        "max_tokens": count,
+        "seed": count,
+        "fingerprint": text,
+        "spec_lossless": flag,
+        "carries": text,
+        "cohort": text,
         "duplicates": count,
     }
+
+
+def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:
+    for metric in metrics:
+        yield f"score_{metric}", pa.float64()
+        yield f"unscored_{metric}", pa.string()
+        yield f"judge_{metric}", pa.string()
 
 
 @lru_cache(maxsize=8192)

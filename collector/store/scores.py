@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
 
@@ -31,6 +31,18 @@ _COLUMNS = (
     s.c.spans,
 )
 _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
+
+
+class Latest(NamedTuple):
+    """What the latest post says of a generation in one metric."""
+
+    value: float | None
+    unscored_reason: str | None
+    judge: str | None
+    """The evaluator's name and version."""
+
+
+NO_SCORE: Final = Latest(None, None, None)
 
 
 class Position(NamedTuple):
@@ -135,25 +147,32 @@ def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def latest(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, Latest]]:
+    """Return, for each metric, what each generation's latest post says, by id."""
+    found: dict[str, dict[int, tuple[int, Latest]]] = defaultdict(dict)
+    columns = (s.c.metric, s.c.revision, s.c.value, s.c.unscored_reason, s.c.evaluator, s.c.version)
+    for some in _of_some(connection, ids):
+        rows = connection.execute(
+            select(g.c.id, *columns).join_from(g, s, _OF_GENERATION).where(*some)
+        )
+        for id_, metric, revision, value, reason, evaluator, version in rows:
+            known = found[metric].get(id_)
+            if known is None or known[0] < revision:
+                post = Latest(value, reason, f"{evaluator} {version}")
+                found[metric][id_] = (revision, post)
+    return {
+        metric: {id_: post for id_, (_, post) in posts.items()} for metric, posts in found.items()
+    }
+
+
 def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, float | None]]:
     """Return, for each metric, each generation's value in its latest post, by id.
 
     None is one whose latest score is a reason why there is no value.
     """
-    latest: dict[str, dict[int, tuple[int, float | None]]] = defaultdict(dict)
-    for some in _of_some(connection, ids):
-        rows = connection.execute(
-            select(g.c.id, s.c.metric, s.c.value, s.c.revision)
-            .join_from(g, s, _OF_GENERATION)
-            .where(*some)
-        )
-        for id_, metric, value, revision in rows:
-            known = latest[metric].get(id_)
-            if known is None or known[0] < revision:
-                latest[metric][id_] = (revision, value)
     return {
-        metric: {id_: value for id_, (_, value) in values.items()}
-        for metric, values in latest.items()
+        metric: {id_: post.value for id_, post in posts.items()}
+        for metric, posts in latest(connection, ids).items()
     }
 
 

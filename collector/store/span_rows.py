@@ -15,7 +15,7 @@ from collector.contract import (
 )
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
-from collector.store import digests, generation_rows, payload, texts
+from collector.store import carried, digests, generation_rows, payload, texts
 from collector.store.texts import SHARED, Texts
 
 COLUMNS = (
@@ -145,6 +145,8 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
             if generation_rows.make_lawful(fields, DRAFTGATE.name):
                 fields["trace_id"] = received.trace_id
                 fields["span_id"] = received.span_id
+                if attributes.text:
+                    fields["carries"] = carried.of(attributes.text)
                 return _Meaning(fields)
         decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
         return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
@@ -167,6 +169,8 @@ def _as_rows(
     generation = generation_rows.to_row(decoded.fields, dialect)
     generation["trace_id"] = received.trace_id
     generation["span_id"] = received.span_id
+    if received.attributes.text:
+        generation["carries"] = carried.of(received.attributes.text)
     return _Meaning(generation, enriches, judged, decoded.fields.get("quality", ()))
 
 

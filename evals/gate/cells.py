@@ -8,7 +8,6 @@ import numpy as np
 from evals.errors import PolicyError
 from evals.evidence import Evidence
 from evals.policy import METRICS, QUANTILE_STATS, Metric, Policy, Rule
-from evals.quality import used_in
 from evals.stats import (
     hall,
     log_ratio,
@@ -70,8 +69,9 @@ _METHODS = {
 def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
     """Return the policy's cells for this evidence, in the policy's order.
 
-    A rule of scope `cohort` without a list makes a cell for each cohort in which its metric
-    applies. Where none does it still makes one, over the pool, so that missing evidence is seen.
+    A rule of scope `cohort` without a list makes a cell for each cohort of the pairs, or of the
+    workload that the run registered, in which its metric applies, or in which nobody knows whether
+    it does. If none does it still makes one, over the pool, so that missing evidence is seen.
     """
     if not any(rule.role == "prove" for rule in policy.rules):
         raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
@@ -92,19 +92,18 @@ def _scopes(rule: Rule, evidence: Evidence) -> tuple[str | None, ...]:
         return (None,)
     if rule.cohorts is not None:
         return rule.cohorts
-    cohorts = evidence.cohorts
-    if METRICS[rule.metric].kind == "score":
-        cohorts = tuple(c for c in cohorts if _applies(rule.metric, evidence, c))
-    return cohorts or (None,)
-
-
-def _applies(metric: str, evidence: Evidence, cohort: str) -> bool:
-    """Say whether a cohort has a score, or no complete pair with an answer that could have one."""
-    scope = evidence.scope(cohort)
-    if (used_in(evidence, metric) & scope).any():
-        return True
-    answered = evidence.complete & (evidence.baseline.answered | evidence.candidate.answered)
-    return metric in evidence.metrics and not bool(np.any(answered & scope))
+    if not evidence.cohorts:
+        return (None,)
+    planned = tuple(sorted({*evidence.cohorts, *evidence.workload}))
+    if METRICS[rule.metric].kind != "score":
+        return planned
+    found = evidence.applicability(rule.metric)
+    if not found.owed.any():
+        return (None,)
+    concerned = evidence.cohort_of[found.owed | found.unsure]
+    there = {evidence.cohorts[i] for i in np.unique(concerned[concerned >= 0])}
+    missing = set(planned) - set(evidence.cohorts)  # of them nobody knows what they carry
+    return tuple(cohort for cohort in planned if cohort in there | missing) or (None,)
 
 
 def least_pairs(rule: Rule, cohort: str | None, policy: Policy) -> int:

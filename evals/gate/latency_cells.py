@@ -1,56 +1,132 @@
 """Cells of latency metrics."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Latency
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import by_prompt, clusters, count
-from evals.gate.measured import Measurement, Obstacle, measured, too_few, unaccounted
+from evals.gate.measured import (
+    Measurement,
+    Obstacle,
+    at_worst,
+    measured,
+    too_few,
+    unaccounted,
+    unbounded,
+    unknown_decide,
+)
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval
 from evals.stats.design_effect import block_design_effect
 from evals.stats.log_ratio import geometric_mean_ratio
 from evals.stats.quantile_ratio import quantile_ratio
 
-MAX_UNKNOWN_SHARE = 0.01
-"""Share of pairs with unknown times above which a latency cell decides nothing."""
+FASTEST_S = 1e-9
+"""What an unknown time may have been at best: a nanosecond."""
 
 
 def measure_latency(
     cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy
 ) -> Measurement:
-    """Compare the latencies of the pairs whose times are known; failed answers are +inf."""
-    latency = evidence.latency(cell.rule.metric)
-    known, expected = scope & latency.known, int((scope & latency.expected).sum())
-    flagged = int((scope & latency.flagged).sum())
-    unmeasured = expected - int(known.sum()) - flagged
-    failed = known & (np.isinf(latency.baseline) | np.isinf(latency.candidate))
-    incomplete = int((scope & ~evidence.complete).sum())
-    obstacle = unknown_times(flagged, unmeasured, expected)
+    """Compare latencies; failed answers are +inf, unknown times the worst for either decision."""
     if cell.rule.stat == "geomean_ratio":
-        lost = int(failed.sum()) + incomplete
-        obstacle = obstacle or unaccounted(lost, policy, "failed or incomplete pairs")
-        known = known & ~failed
-    else:
-        obstacle = obstacle or unaccounted(incomplete, policy, "incomplete pairs")
+        return _measure_mean(cell, evidence, scope, policy)
+    latency = evidence.latency(cell.rule.metric)
+    rows, known = scope & latency.expected, scope & latency.known
     n, prompts = int(known.sum()), clusters(evidence, known)
     if n == 0:
-        words = f"no pair has a {cell.metric.words} on both sides"
-        obstacle = obstacle or Obstacle(Reason.MISSING, words, cell.min_n)
-        return Measurement(n=0, prompts=0, obstacle=obstacle)
-    obstacle = obstacle or too_few(cell, n, prompts)
-    return measured(_latency_limits(cell, evidence, known, policy), n, prompts, obstacle)
+        return _never_measured(cell, evidence, scope)
+    found = _latency_limits(cell, evidence, known, latency, policy)
+    if known.sum() == rows.sum():
+        return measured(found, n, prompts, too_few(cell, n, prompts))
+    slow, fast = (
+        _filled(latency, c=math.inf, b=FASTEST_S),
+        _filled(latency, c=FASTEST_S, b=math.inf),
+    )
+    worst = _latency_limits(cell, evidence, rows, slow, policy)
+    best = _latency_limits(cell, evidence, rows, fast, policy)
+    held = at_worst(found, worst, best, bound=cell.rule.bound)
+    hidden = unknown_decide(cell, found, held, unknown_words(cell, evidence, rows & ~known))
+    return _judged(measured(held, n, prompts, hidden or too_few(cell, n, prompts)), worst, hidden,
+                   flagged=bool((latency.flagged & rows).any()))  # fmt: skip
 
 
-def unknown_times(flagged: int, unmeasured: int, expected: int) -> Obstacle | None:
-    """Refuse to judge by part of the times."""
-    if flagged > MAX_UNKNOWN_SHARE * expected:
-        words = f"{flagged} of {expected} pairs have times that break the contract"
-        return Obstacle(Reason.QUALITY, words)
-    if unmeasured > MAX_UNKNOWN_SHARE * expected:
-        return Obstacle(Reason.MISSING, f"{unmeasured} of {expected} pairs were not measured")
-    return None
+def _measure_mean(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
+    """Compare geometric means over the pairs that both arms answered."""
+    latency = evidence.latency(cell.rule.metric)
+    answered = evidence.baseline.answered & evidence.candidate.answered
+    rows = scope & latency.expected & answered
+    known = rows & latency.known
+    n, prompts = int(known.sum()), clusters(evidence, known)
+    if n == 0:
+        return _never_measured(cell, evidence, scope)
+    lost = int((scope & latency.expected & ~answered).sum())
+    obstacle = unaccounted(lost, policy, "failed or incomplete pairs")
+    found = _latency_limits(cell, evidence, known, latency, policy)
+    if known.sum() == rows.sum():
+        return measured(found, n, prompts, obstacle or too_few(cell, n, prompts))
+    c, b = latency.candidate[known], latency.baseline[known]
+    worst, best = (
+        _latency_limits(cell, evidence, rows, _filled(latency, c=x, b=y), policy)
+        for x, y in ((c.max(), b.min()), (c.min(), b.max()))
+    )
+    held = at_worst(found, worst, best, bound=cell.rule.bound)
+    words = unknown_words(cell, evidence, rows & ~known)
+    hidden = unbounded(words, rows, known) or unknown_decide(cell, found, held, words)
+    return _judged(measured(held, n, prompts, obstacle or hidden or too_few(cell, n, prompts)),
+                   worst, hidden, flagged=bool((latency.flagged & rows).any()))  # fmt: skip
+
+
+def unknown_words(cell: Cell, evidence: Evidence, unknown: BoolColumn) -> str:
+    """Say how many values nobody knows, by the reason why."""
+    sides = (evidence.baseline, evidence.candidate)
+    complete = evidence.complete
+    flagged = sides[0].times_flagged | sides[1].times_flagged
+    other = sides[0].fallback | sides[1].fallback
+    reasons = (
+        ("never arrived", ~complete),
+        ("were answered by another route", complete & other),
+        ("have times that break the contract", complete & ~other & flagged),
+        (f"have no {cell.metric.words}", complete & ~other & ~flagged),
+    )
+    counts = [(int((unknown & rows).sum()), words) for words, rows in reasons]
+    return ", ".join(f"{n} {cell.unit} {words}" for n, words in counts if n)
+
+
+def _judged(
+    found: Measurement,
+    worst: Interval | Insufficient,
+    hidden: Obstacle | None,
+    *,
+    flagged: bool,
+) -> Measurement:
+    """Return the measurement with the p value of a pass at worst, and why a pass is none."""
+    if hidden is not None and found.obstacle is hidden and flagged:
+        found = replace(found, obstacle=replace(hidden, reason=Reason.QUALITY))
+    return found if isinstance(worst, Insufficient) else replace(found, p_pass=1 - worst.p_fail)
+
+
+def _never_measured(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Measurement:
+    latency = evidence.latency(cell.rule.metric)
+    flagged, owed = (int((scope & rows).sum()) for rows in (latency.flagged, latency.expected))
+    obstacle = Obstacle(
+        Reason.MISSING, f"no pair has a {cell.metric.words} on both sides", cell.min_n
+    )
+    if flagged:
+        words = f"{flagged} of {owed} pairs have times that break the contract"
+        obstacle = Obstacle(Reason.QUALITY, words)
+    return Measurement(n=0, prompts=0, obstacle=obstacle)
+
+
+def _filled(latency: Latency, *, c: float, b: float) -> Latency:
+    """Return the times with these in place of the unknown ones."""
+    candidate = np.where(np.isnan(latency.candidate), c, latency.candidate)
+    baseline = np.where(np.isnan(latency.baseline), b, latency.baseline)
+    return latency._replace(candidate=candidate, baseline=baseline)
 
 
 def draws(
@@ -70,10 +146,10 @@ def draws(
 
 
 def _latency_limits(
-    cell: Cell, evidence: Evidence, known: BoolColumn, policy: Policy
+    cell: Cell, evidence: Evidence, known: BoolColumn, latency: Latency, policy: Policy
 ) -> Interval | Insufficient:
     rule, confidence = cell.rule, 1 - policy.alpha_pass
-    latency, prompts = evidence.latency(rule.metric), evidence.prompts[known]
+    prompts = evidence.prompts[known]
     candidate, baseline = latency.candidate[known], latency.baseline[known]
     if rule.stat == "geomean_ratio":
         return geometric_mean_ratio(

@@ -52,10 +52,16 @@ def pairs_to_decide(measured: Measurement, alpha_pass: float, alpha_fail: float)
 
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
-    """Say what is missing before any number can be made: pairs, or a whole arm."""
+    """Say what is missing before any number can be made: cohorts, pairs, or a whole arm."""
+    if cell.rule.scope == "cohort" and cell.cohort is None and not evidence.cohorts:
+        words = "no request names a cohort; send `draftgate.cohort` with each"
+        return Obstacle(Reason.MISSING, words)
     if not scope.any():
         where = "the rollout" if cell.cohort is None else f"cohort {cell.cohort}"
-        return Obstacle(Reason.MISSING, f"{where} has no pairs", cell.min_n)
+        words = f"{where} has no pairs"
+        if planned := evidence.workload.get(cell.cohort or ""):
+            words += f" of {planned:,} that the workload has"
+        return Obstacle(Reason.MISSING, words, cell.min_n)
     for arm, side in (("baseline", evidence.baseline), ("candidate", evidence.candidate)):
         if not (side.present & scope).any():
             return Obstacle(Reason.MISSING, f"the {arm} never answered", cell.min_n)

@@ -15,7 +15,7 @@ from evals.evidence import Evidence
 from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
 from evals.gate.lossless_cells import lossless_findings
-from evals.gate.measured import Measurement, Obstacle
+from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure, pairs_to_decide
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
@@ -24,7 +24,6 @@ from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
 from evals.significant import significant
-from evals.stats import Interval
 from evals.stats.holm import adjusted
 
 GATE_VERSION = "5"
@@ -105,8 +104,12 @@ def _valid(
         found = [v.obstacle for v in broken if v.touches(cell)]
         found += [] if unquiet is None else [unquiet]
         nothing = m.n == 0 and m.obstacle is not None
-        result.append(m if nothing or not found else replace(m, obstacle=found[0]))
+        result.append(m if nothing or not found else replace(m, obstacle=_first_of(found)))
     return result
+
+
+def _first_of(obstacles: Sequence[Obstacle]) -> Obstacle:
+    return replace(obstacles[0], bars_harm=any(o.bars_harm for o in obstacles))
 
 
 def release_outcome(findings: tuple[Finding, ...]) -> Outcome:
@@ -126,16 +129,18 @@ class _Judgement(NamedTuple):
 
 
 def _family_p(measured: Measurement) -> float | None:
-    """Return the p value that enters Holm's family; an obstacle leaves none."""
-    if measured.interval is None or measured.obstacle is not None:
-        return None
-    return measured.interval.p_fail
+    """Return the p value that enters Holm's family; past an obstacle only certain harm has one."""
+    if measured.obstacle is not None:
+        return None if measured.obstacle.bars_harm else measured.p_harm
+    return None if measured.interval is None else measured.interval.p_fail
 
 
 def _judge(
     cell: Cell, measured: Measurement, p_corrected: float | None, policy: Policy, family: int
 ) -> _Judgement:
     if measured.obstacle is not None:
+        if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
+            return _Judgement(Outcome.FAIL, None)
         return _Judgement(Outcome.INCONCLUSIVE, measured.obstacle)
     interval = measured.interval
     if interval is None:
@@ -149,13 +154,6 @@ def _judge(
     return _Judgement(
         Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed, cell.unit), needed)
     )
-
-
-def within(cell: Cell, interval: Interval) -> bool:
-    """Say whether the limit on the side of the margin exists and is within it."""
-    if cell.rule.bound == "max":
-        return interval.upper is not None and interval.upper <= cell.rule.margin
-    return interval.lower is not None and interval.lower >= cell.rule.margin
 
 
 def _finding(

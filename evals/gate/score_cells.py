@@ -1,97 +1,146 @@
 """Cells of scored metrics, and of failed or missing answers."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Scores
 from evals.gate.cells import Cell
 from evals.gate.clusters import by_prompt, clusters, count, share_difference
 from evals.gate.measured import (
     Measurement,
     Obstacle,
-    insufficient,
+    at_worst,
     measured,
     too_few,
-    unaccounted,
+    unknown_decide,
 )
 from evals.policy import Policy
-from evals.quality import used_in
 from evals.stats import Insufficient, Interval
+from evals.stats.certain_harm import mean_difference_p, paired_share_p
 from evals.stats.hall import mean_difference
-
-MAX_UNSCORED_SHARE = 0.05
-"""Share of pairs with no score on either side, in cohorts that have some, above which a score's
-cell decides nothing: an evaluation that stopped half-way looks like that."""
 
 
 def measure_failures(
     cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy
 ) -> Measurement:
-    """Compare the shares of answers that failed or never arrived."""
-    baseline = ~evidence.baseline.answered[scope]
-    candidate = ~evidence.candidate.answered[scope]
-    n, prompts = int(scope.sum()), clusters(evidence, scope)
-    interval = share_difference(candidate, baseline, prompts, cell, policy)
-    return measured(interval, n, prompts, too_few(cell, n, prompts))
+    """Compare the shares of answers that failed or never arrived.
+
+    Of an arm whose request another route answered nobody knows whether it would have failed.
+    """
+    sides = (evidence.baseline, evidence.candidate)
+    unknown = [side.fallback[scope] for side in sides]
+    failed = [~side.answered[scope] for side in sides]
+    prompts = evidence.prompts[scope]
+    n, drawn = int(scope.sum()), count(prompts)
+
+    def limits(*of: bool) -> Interval:
+        baseline, candidate = (
+            np.where(hidden, value, seen)
+            for hidden, value, seen in zip(unknown, of, failed, strict=True)
+        )
+        return share_difference(candidate, baseline, drawn, cell, policy)
+
+    neither = (False, False)
+    known = limits(*neither)
+    held: Interval | Insufficient = known
+    hidden = int((unknown[0] | unknown[1]).sum())
+    obstacle, p_pass = too_few(cell, n, drawn), 1 - known.p_fail
+    if hidden:
+        worst, best = limits(*(False, True)), limits(*(True, False))
+        held, p_pass = at_worst(known, worst, best, bound=cell.rule.bound), 1 - worst.p_fail
+        words = f"{hidden} of {n} requests were answered by another route"
+        obstacle = unknown_decide(cell, known, held, words) or obstacle
+    harm = _share_harm(cell, failed[1] & ~unknown[1], failed[0] | unknown[0], float(drawn))
+    return replace(measured(held, n, drawn, obstacle), p_pass=p_pass, p_harm=harm)
 
 
 def measure_scores(
     cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy
 ) -> Measurement:
-    """Compare scores; a pair with one score is held to the worst case for either decision."""
+    """Compare scores; a pair that lacks one is held to the worst case for either decision."""
     scores = evidence.scores(cell.rule.metric)
-    rows = scope & scores.applicable
-    baseline, candidate = scores.baseline, scores.candidate
-    both = rows & ~np.isnan(baseline) & ~np.isnan(candidate)
+    rows, both = scope & scores.applicable, scope & scores.both
     n, prompts = int(both.sum()), clusters(evidence, both)
     if n == 0:
-        words = "no pair has a score on both sides; run `draftgate evaluate` first"
-        return Measurement(n=0, prompts=0, obstacle=Obstacle(Reason.MISSING, words, cell.min_n))
-    incomplete = int((scope & ~evidence.complete).sum())
-    obstacle = (
-        unscored(cell.rule.metric, evidence, scope)
-        or unaccounted(incomplete, policy, "incomplete pairs")
-        or nothing_at_stake(cell, baseline[both])
-        or too_few(cell, n, prompts)
-    )
+        stop = Obstacle(Reason.MISSING, never_scored(cell, evidence, scope), cell.min_n)
+        harm = _harm(cell, evidence, rows)
+        return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
 
     def limits(rows: BoolColumn, unknown: tuple[float, float]) -> Interval | Insufficient:
-        b = np.where(np.isnan(baseline), unknown[0], baseline)[rows]
-        c = np.where(np.isnan(candidate), unknown[1], candidate)[rows]
-        return _score_limits(cell, b, c, evidence.prompts[rows], policy)
+        b, c = filled(scores, unknown)
+        return _score_limits(cell, b[rows], c[rows], evidence.prompts[rows], policy)
 
-    estimate, worst, best = limits(both, (0, 0)), limits(rows, (1, 0)), limits(rows, (0, 1))
-    if isinstance(estimate, Insufficient):
-        return insufficient(estimate, n, prompts, obstacle)
-    if isinstance(worst, Insufficient) or isinstance(best, Insufficient):
-        return Measurement(n=n, prompts=prompts, obstacle=obstacle)
-    return Measurement(
-        n=n,
-        prompts=prompts,
-        interval=Interval(
-            estimate=estimate.estimate,
-            lower=worst.lower,
-            upper=best.upper,
-            p_fail=best.p_fail,
-            n=n,
-            method=estimate.method,
-        ),
-        p_pass=1 - worst.p_fail,
-        obstacle=obstacle,
+    known, worst, best = limits(both, (0, 0)), limits(rows, (1, 0)), limits(rows, (0, 1))
+    held = at_worst(known, worst, best, bound=cell.rule.bound)
+    words = unscored_words(cell, evidence, rows & ~both, int(rows.sum()))
+    obstacle = (
+        nothing_at_stake(cell, scores.baseline[both])
+        or unknown_decide(cell, known, held, words)
+        or too_few(cell, n, prompts)
     )
+    found = measured(held, n, prompts, obstacle)
+    p_pass = found.p_pass if isinstance(worst, Insufficient) else 1 - worst.p_fail
+    return replace(found, p_pass=p_pass, p_harm=_harm(cell, evidence, rows))
 
 
-def unscored(metric: str, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
-    """Refuse to judge by the few pairs that have scores where others of their cohort have none."""
-    in_use = scope & evidence.complete & used_in(evidence, metric)
-    without = int((in_use & ~evidence.scores(metric).applicable).sum())
-    if without <= MAX_UNSCORED_SHARE * int(in_use.sum()):
+def filled(scores: Scores, unknown: tuple[float, float]) -> tuple[FloatColumn, FloatColumn]:
+    """Return both sides' scores with these in place of the unknown ones."""
+    sides = (scores.baseline, scores.candidate)
+    b, c = (np.where(np.isnan(s), value, s) for s, value in zip(sides, unknown, strict=True))
+    return b, c
+
+
+def never_scored(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
+    """Say that a cell has no score at all, and why."""
+    found = evidence.applicability(cell.rule.metric)
+    why = _reasons(cell, evidence, scope)
+    if why is None and bool((found.unsure & scope).any()):
+        return (
+            f"no pair has a score, and whether {cell.metric.words} applies is not recorded; run "
+            "`draftgate evaluate`, or list the rule's cohorts if it does not"
+        )
+    words = "no pair has a score on both sides"
+    return f"{words}: {why}" if why else f"{words}; run `draftgate evaluate` first"
+
+
+def unscored_words(cell: Cell, evidence: Evidence, without: BoolColumn, owed: int) -> str:
+    """Say how many pairs lack a score, and why."""
+    why = _reasons(cell, evidence, without)
+    words = f"{int(without.sum())} of {owed} pairs lack a score that they are owed"
+    return f"{words} ({why})" if why else words
+
+
+def _reasons(cell: Cell, evidence: Evidence, rows: BoolColumn) -> str | None:
+    """Return the reason that evaluators gave most often for giving no score."""
+    found = Counter[str]()
+    for side in (evidence.baseline, evidence.candidate):
+        said = side.told.get(f"unscored_{cell.rule.metric}")
+        if said is not None:
+            found.update(reason for reason in said[rows] if reason is not None)
+    return found.most_common(1)[0][0] if found else None
+
+
+def _harm(cell: Cell, evidence: Evidence, rows: BoolColumn) -> float | None:
+    """Return the p value of harm, with every score that nobody knows in the candidate's favour."""
+    baseline, candidate = filled(evidence.scores(cell.rule.metric), (0, 1))
+    b, c, draws = baseline[rows], candidate[rows], float(clusters(evidence, rows))
+    if len(b) == 0:
         return None
-    words = (
-        f"{without} of {int(in_use.sum())} pairs have no score on either side; run "
-        "`draftgate evaluate`, or give prompts that cannot be scored a cohort of their own"
-    )
-    return Obstacle(Reason.MISSING, words)
+    if cell.rule.stat == "diff":
+        return _share_harm(cell, c >= cell.rule.pass_at, b >= cell.rule.pass_at, draws)
+    by = by_prompt(c - b, evidence.prompts[rows])
+    return mean_difference_p(by, draws, margin=cell.rule.margin, bound=cell.rule.bound)
+
+
+def _share_harm(cell: Cell, candidate: BoolColumn, baseline: BoolColumn, draws: float) -> float:
+    margin, bound = cell.rule.margin, cell.rule.bound
+    difference = float(candidate.mean() - baseline.mean())
+    if (difference <= margin) if bound == "max" else (difference >= margin):
+        return 1.0  # exact ones take their time
+    return paired_share_p(candidate, baseline, draws, margin=margin, bound=bound)
 
 
 def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:

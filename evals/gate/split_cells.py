@@ -1,5 +1,6 @@
 """Cells of split traffic: each request was answered by one arm, so that nothing is paired."""
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,13 +10,21 @@ from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters, count
-from evals.gate.latency_cells import draws, unknown_times
-from evals.gate.measured import Measurement, Obstacle, measured, too_few
-from evals.gate.score_cells import MAX_UNSCORED_SHARE, nothing_at_stake
-from evals.gate.sum_cells import arm_of, counted, prices_of, uncounted, without_price
+from evals.gate.latency_cells import FASTEST_S, draws
+from evals.gate.measured import (
+    MAX_UNBOUNDED_SHARE,
+    Measurement,
+    Obstacle,
+    at_worst,
+    measured,
+    too_few,
+    unknown_decide,
+)
+from evals.gate.score_cells import never_scored, nothing_at_stake
+from evals.gate.sum_cells import arm_of, counted, filled, prices_of, without_price
 from evals.policy import Policy
-from evals.quality import used_in
 from evals.stats import Insufficient, Interval, welch
+from evals.stats.certain_harm import unpaired_share_p
 from evals.stats.quantile_ratio import unpaired_quantile_ratio
 from evals.stats.ratio_of_sums import unpaired_ratio_of_sums
 from evals.stats.score_difference import unpaired_difference
@@ -29,56 +38,145 @@ class _Sample(NamedTuple):
     draws: float
 
 
+_Both = tuple[BoolColumn, BoolColumn]
+"""Rows of the candidate, and of the baseline."""
+
+
 def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
     """Compare two groups of requests; the pool's candidates are weighted to the baseline's mix."""
-    rows = [_rows(cell, evidence, side, scope) for side in (evidence.candidate, evidence.baseline)]
-    n = int(min(known.sum() for known, _ in rows))
-    prompts = min(clusters(evidence, known) for known, _ in rows)
-    obstacle = (
-        _obstacle(cell, rows, policy)
-        or _nothing_at_stake(cell, evidence, rows[1][0])
-        or too_few(cell, n, prompts)
+    sides = (evidence.candidate, evidence.baseline)
+    rows = tuple(_owed(cell, evidence, side, scope) for side in sides)
+    known = tuple(
+        owed & _known(cell, evidence, side) for side, owed in zip(sides, rows, strict=True)
     )
-    if without_price(cell, policy) is not None:
-        return Measurement(n=n, prompts=prompts, obstacle=obstacle)
-    if n == 0:
-        words = "an arm has no answer that can be measured"
-        return Measurement(
-            n=0, prompts=0, obstacle=obstacle or Obstacle(Reason.MISSING, words, cell.min_n)
-        )
-    found = measured(_limits(cell, evidence, rows, policy, weighted=True), n, prompts, obstacle)
-    return replace(found, note=_reversal(cell, evidence, rows, policy, found))
+    owed, seen = (rows[0], rows[1]), (known[0], known[1])
+    n = int(min(one.sum() for one in seen))
+    prompts = min(clusters(evidence, one) for one in seen)
+    unpriced = without_price(cell, policy)
+    harm = _harm(cell, evidence, owed)
+    if n == 0 or unpriced is not None:
+        stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
+        return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
+    found = _limits(cell, evidence, seen, policy, weighted=True)
+    held, hidden, p_pass = _held(cell, evidence, owed, seen, policy, found)
+    obstacle = _nothing_at_stake(cell, evidence, seen[1]) or hidden or too_few(cell, n, prompts)
+    result = measured(held, n, prompts, obstacle)
+    note = _reversal(cell, evidence, seen, policy, result)
+    p_pass = result.p_pass if p_pass is None else p_pass
+    return replace(result, note=note, p_pass=p_pass, p_harm=harm)
 
 
-_Rows = tuple[BoolColumn, BoolColumn]
-"""The rows of one arm that are measured, and those that ought to be."""
+class _Held(NamedTuple):
+    limits: Interval | Insufficient
+    obstacle: Obstacle | None
+    p_pass: float | None
 
 
-def _rows(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> _Rows:
+def _held(
+    cell: Cell,
+    evidence: Evidence,
+    owed: _Both,
+    seen: _Both,
+    policy: Policy,
+    found: Interval | Insufficient,
+) -> _Held:
+    """Return limits that hold whatever the unknown values are."""
+    lacking, wanted = (sum(int(o.sum()) for o in of) for of in (_without(owed, seen), owed))
+    if lacking == 0:
+        return _Held(found, None, None)
+    worst, best = (
+        _limits(cell, _at_extremes(cell, evidence, seen, worst=bad), owed, policy, weighted=True,
+                unknown=_extremes(cell, evidence, seen, worst=bad))
+        for bad in (True, False)
+    )  # fmt: skip
+    held = at_worst(found, worst, best, bound=cell.rule.bound)
+    words = f"{lacking} of {wanted} answers {_lack(cell)}"
+    share = lacking / wanted
+    hidden = unknown_decide(cell, found, held, words)
+    if cell.rule.stat in ("geomean_ratio", "mean_ratio") and share > MAX_UNBOUNDED_SHARE:
+        hidden = Obstacle(Reason.MISSING, f"{words}, above {MAX_UNBOUNDED_SHARE:.0%} of them")
+    return _Held(held, hidden, None if isinstance(worst, Insufficient) else 1 - worst.p_fail)
+
+
+def _without(owed: _Both, seen: _Both) -> _Both:
+    return owed[0] & ~seen[0], owed[1] & ~seen[1]
+
+
+def _lack(cell: Cell) -> str:
+    if cell.metric.kind == "score":
+        return "lack a score that they are owed"
+    if cell.metric.kind == "failures":
+        return "came from another route"
+    if cell.metric.kind == "latency":
+        return f"have no usable {cell.metric.words}"
+    return "have no count of tokens or no usable time"
+
+
+def _nothing(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
+    if cell.metric.kind == "score":
+        return never_scored(cell, evidence, scope)
+    return "an arm has no answer that can be measured"
+
+
+def _extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> tuple[float, float]:
+    """Return what stands for unknown values of candidate and baseline, at worst or at best."""
+    kind = cell.metric.kind
+    if kind == "score":
+        return (0.0, 1.0) if worst else (1.0, 0.0)
+    if kind == "failures":
+        return (1.0, 0.0) if worst else (0.0, 1.0)
+    if kind == "latency" and cell.rule.stat != "geomean_ratio":
+        return (math.inf, FASTEST_S) if worst else (FASTEST_S, math.inf)
+    larger = worst == (cell.rule.bound == "max")
+    sides = (evidence.candidate, evidence.baseline)
+    c, b = (_values(cell, evidence, s)[rows] for s, rows in zip(sides, seen, strict=True))
+    c, b = c[np.isfinite(c)], b[np.isfinite(b)]
+    return (c.max(), b.min()) if larger else (c.min(), b.max())
+
+
+def _at_extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> Evidence:
+    """Return the evidence with the sums' unknown numbers at the extremes that the arms showed."""
+    if cell.rule.stat != "mean_ratio":
+        return evidence
+    sides = filled(cell, (evidence.candidate, evidence.baseline), seen, worst=worst)
+    return replace(evidence, candidate=sides[0], baseline=sides[1])
+
+
+def _owed(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> BoolColumn:
+    """Say which answers of an arm are to be measured."""
     present = side.present & scope
     if cell.metric.kind == "failures":
-        return present, present
+        return present
     if cell.metric.kind == "score":
-        expected = present & used_in(evidence, cell.rule.metric)
-        return expected & ~np.isnan(_scores(cell, evidence, side)), expected
+        return present & evidence.applicability(cell.rule.metric).owed
     if cell.metric.kind == "latency":
-        seconds = side.latency_s(cell.rule.metric)
-        owed = present & ~((side.output_tokens <= 1) & ~side.failed & (cell.rule.metric == "tpot"))
-        usable = np.isfinite(seconds) if cell.rule.stat == "geomean_ratio" else ~np.isnan(seconds)
-        return owed & usable, owed
-    return present & counted(cell, side), present & side.answered
+        one_token = (side.output_tokens <= 1) & ~side.failed & (cell.rule.metric == "tpot")
+        finite = side.failed & (cell.rule.stat == "geomean_ratio")
+        return present & ~one_token & ~finite
+    return present & side.answered
 
 
-def _obstacle(cell: Cell, rows: list[_Rows], policy: Policy) -> Obstacle | None:
-    known, expected = (int(sum(int(r[i].sum()) for r in rows)) for i in (0, 1))
-    if cell.metric.kind in ("tokens", "cost"):
-        return without_price(cell, policy) or uncounted(cell, known, expected)
-    if cell.metric.kind == "latency":
-        return unknown_times(0, expected - known, expected)
-    if expected - known > MAX_UNSCORED_SHARE * expected:
-        words = f"{expected - known} of {expected} answers have no score; run `draftgate evaluate`"
-        return Obstacle(Reason.MISSING, words)
-    return None
+def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
+    """Say which answers of an arm are measured."""
+    if cell.metric.kind == "failures":
+        return ~side.fallback
+    if cell.metric.kind in ("score", "latency"):
+        return ~np.isnan(_values(cell, evidence, side, shares=False))
+    return counted(cell, side)
+
+
+def _harm(cell: Cell, evidence: Evidence, owed: _Both) -> float | None:
+    """Return the p value of harm to a share, with all that is unknown in the candidate's favour."""
+    if cell.rule.stat != "diff" or not all(rows.any() for rows in owed):
+        return None
+    unknown = _extremes(cell, evidence, owed, worst=False)
+    shares = []
+    for side, rows, value in zip(
+        (evidence.candidate, evidence.baseline), owed, unknown, strict=True
+    ):
+        values, draws = _values(cell, evidence, side, unknown=value), count(evidence.prompts[rows])
+        shares.append((float(values[rows].mean()) * draws, float(draws)))
+    return unpaired_share_p(*shares, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
 def _nothing_at_stake(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:
@@ -88,22 +186,42 @@ def _nothing_at_stake(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obsta
 
 
 def _scores(cell: Cell, evidence: Evidence, side: Side) -> FloatColumn:
-    scores = side.scores.get(cell.rule.metric, np.full(len(evidence), np.nan))
-    return np.where(side.failed & used_in(evidence, cell.rule.metric), 0.0, scores)
+    scores = side.score(cell.rule.metric)
+    owed = evidence.applicability(cell.rule.metric).owed
+    return np.where(side.failed & owed, 0.0, scores)
 
 
-def _values(cell: Cell, evidence: Evidence, side: Side) -> FloatColumn:
+def _values(
+    cell: Cell,
+    evidence: Evidence,
+    side: Side,
+    *,
+    unknown: float = math.nan,
+    shares: bool = True,
+) -> FloatColumn:
+    """Return one arm's values, with one in place of those that are not known."""
     kind, rule = cell.metric.kind, cell.rule
     if kind == "failures":
-        return side.failed.astype(np.float64)
+        return np.where(side.fallback, unknown, side.failed.astype(np.float64))
     if kind == "score":
         scores = _scores(cell, evidence, side)
-        return (scores >= rule.pass_at).astype(np.float64) if rule.stat == "diff" else scores
-    return side.latency_s(rule.metric) if kind == "latency" else side.output_tokens
+        scores = np.where(np.isnan(scores), unknown, scores)
+        as_share = shares and rule.stat == "diff"
+        return (scores >= rule.pass_at).astype(np.float64) if as_share else scores
+    if kind == "latency":
+        seconds = side.latency_s(rule.metric)
+        return np.where(np.isnan(seconds), unknown, seconds)
+    return np.where(counted(cell, side), side.output_tokens, unknown)
 
 
 def _limits(
-    cell: Cell, evidence: Evidence, rows: list[_Rows], policy: Policy, *, weighted: bool
+    cell: Cell,
+    evidence: Evidence,
+    rows: _Both,
+    policy: Policy,
+    *,
+    weighted: bool,
+    unknown: tuple[float, float] = (math.nan, math.nan),
 ) -> Interval | Insufficient:
     rule, confidence = cell.rule, 1 - policy.alpha_pass
     sides = (evidence.candidate, evidence.baseline)
@@ -112,15 +230,15 @@ def _limits(
         per_hour = (prices.candidate_per_hour, prices.baseline_per_hour)
         arms = [
             arm_of(cell, evidence, side, known, price)
-            for side, (known, _), price in zip(sides, rows, per_hour, strict=True)
+            for side, known, price in zip(sides, rows, per_hour, strict=True)
         ]
         return unpaired_ratio_of_sums(
             *arms, margin=rule.margin, bound=rule.bound, confidence=confidence
         )
-    mix = evidence.cohort_of[rows[1][0]] if weighted and cell.cohort is None else None
+    mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
     samples = [
-        _sample(cell, evidence, side, known, policy, mix if side is sides[0] else None)
-        for side, (known, _) in zip(sides, rows, strict=True)
+        _sample(cell, evidence, side, known, policy, mix if side is sides[0] else None, value)
+        for side, known, value in zip(sides, rows, unknown, strict=True)
     ]
     return _compare(cell, samples[0], samples[1], confidence)
 
@@ -165,8 +283,10 @@ def _sample(
     known: BoolColumn,
     policy: Policy,
     mix: "np.ndarray[tuple[int], np.dtype[np.int64]] | None",
+    unknown: float,
 ) -> _Sample:
-    values, n = _values(cell, evidence, side)[known], count(evidence.prompts[known])
+    values = _values(cell, evidence, side, unknown=unknown)[known]
+    n = count(evidence.prompts[known])
     worth = float(n)
     if cell.metric.kind == "latency" and cell.rule.stat != "geomean_ratio":
         q = quantile_of(cell.rule.stat)
@@ -191,7 +311,7 @@ def _standardised(sample: _Sample) -> FloatColumn:
 
 
 def _reversal(
-    cell: Cell, evidence: Evidence, rows: list[_Rows], policy: Policy, found: Measurement
+    cell: Cell, evidence: Evidence, rows: _Both, policy: Policy, found: Measurement
 ) -> str | None:
     """Say where the raw pool points the other way than the pool at one mix of cohorts."""
     if cell.cohort is not None or found.interval is None or cell.rule.stat == "mean_ratio":

@@ -1,37 +1,88 @@
 """Cells of output tokens and of cost, whose statistic is a ratio of sums."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.cells import Cell
 from evals.gate.clusters import by_prompt, clusters
-from evals.gate.measured import Measurement, Obstacle, measured, too_few, unaccounted
+from evals.gate.measured import (
+    Measurement,
+    Obstacle,
+    at_worst,
+    measured,
+    too_few,
+    unaccounted,
+    unbounded,
+    unknown_decide,
+)
 from evals.policy import Policy
 from evals.policy_sections import Prices
 from evals.stats import Insufficient, Interval
 from evals.stats.log_ratio import geometric_mean_ratio
 from evals.stats.ratio_of_sums import Arm, ratio_of_sums
 
-MAX_UNKNOWN_SHARE = 0.01
-"""Share of answers without the counts or times above which such a cell decides nothing."""
-
 
 def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
     """Compare the tokens, or the cost a token, of the pairs that both arms answered."""
+    sides = (evidence.candidate, evidence.baseline)
     answered = scope & evidence.baseline.answered & evidence.candidate.answered
-    known = answered & counted(cell, evidence.baseline) & counted(cell, evidence.candidate)
+    known = answered & counted(cell, sides[0]) & counted(cell, sides[1])
     n, prompts = int(known.sum()), clusters(evidence, known)
+    unpriced = without_price(cell, policy)
+    if n == 0 or unpriced is not None:
+        stop = unpriced or uncounted(cell, int(answered.sum()))
+        return Measurement(n=n, prompts=prompts, obstacle=stop)
     lost = int((scope & ~answered).sum())
-    obstacle = (
-        without_price(cell, policy)
-        or uncounted(cell, n, int(answered.sum()))
-        or unaccounted(lost, policy, "failed or incomplete pairs")
-        or too_few(cell, n, prompts)
+    obstacle = unaccounted(lost, policy, "failed or incomplete pairs")
+    held = found = _limits(cell, evidence, known, policy)
+    hidden = None
+    if (answered & ~known).any():
+        worst, best = (
+            _limits(cell, _with(evidence, filled(cell, sides, (known, known), worst=bad)),
+                    answered, policy)
+            for bad in (True, False)
+        )  # fmt: skip
+        held = at_worst(found, worst, best, bound=cell.rule.bound)
+        words = _unknown_words(cell, int((answered & ~known).sum()), int(answered.sum()))
+        hidden = unbounded(words, answered, known) or unknown_decide(cell, found, held, words)
+    return measured(held, n, prompts, obstacle or hidden or too_few(cell, n, prompts))
+
+
+def filled(
+    cell: Cell, sides: tuple[Side, Side], known: tuple[BoolColumn, BoolColumn], *, worst: bool
+) -> tuple[Side, Side]:
+    """Return candidate and baseline with every unknown number at the worst, or best, of its arm.
+
+    There is no worst number of tokens or seconds: what the arm showed at most, or at least, stands
+    for the few that are unknown.
+    """
+    grows = worst == (cell.rule.bound == "max")  # towards a larger ratio
+    candidate = _at_extreme(cell, sides[0], known[0], larger=grows)
+    return candidate, _at_extreme(cell, sides[1], known[1], larger=not grows)
+
+
+def _at_extreme(cell: Cell, side: Side, known: BoolColumn, *, larger: bool) -> Side:
+    """Return a side whose cell's value is as large, or small, as its known numbers allow."""
+    has = counted(cell, side)
+
+    def extreme(values: FloatColumn, *, most: bool) -> FloatColumn:
+        seen = values[known]
+        return np.where(has, values, seen.max() if most else seen.min())
+
+    if cell.metric.kind == "tokens":
+        return replace(side, output_tokens=extreme(side.output_tokens, most=larger))
+    return replace(
+        side,
+        e2e_s=extreme(side.e2e_s, most=larger),
+        output_tokens=extreme(side.output_tokens, most=not larger),
     )
-    if n == 0 or without_price(cell, policy) is not None:
-        return Measurement(n=n, prompts=prompts, obstacle=obstacle)
-    return measured(_limits(cell, evidence, known, policy), n, prompts, obstacle)
+
+
+def _with(evidence: Evidence, sides: tuple[Side, Side]) -> Evidence:
+    return replace(evidence, candidate=sides[0], baseline=sides[1])
 
 
 def without_price(cell: Cell, policy: Policy) -> Obstacle | None:
@@ -41,19 +92,20 @@ def without_price(cell: Cell, policy: Policy) -> Obstacle | None:
     return Obstacle(Reason.MISSING, "the policy gives no `prices`")
 
 
-def uncounted(cell: Cell, known: int, answered: int) -> Obstacle | None:
-    """Refuse to judge by part of the answers."""
-    if known >= (1 - MAX_UNKNOWN_SHARE) * answered > 0:
-        return None
-    words = f"{answered - known} of {answered} answered {cell.unit} have no count of tokens"
-    if cell.metric.kind == "cost":
-        words += " or no usable time"
+def uncounted(cell: Cell, answered: int) -> Obstacle:
+    """Say that no answer has what the cell needs."""
+    words = _unknown_words(cell, answered, answered)
     return Obstacle(Reason.MISSING, words, None if answered else cell.min_n)
 
 
+def _unknown_words(cell: Cell, unknown: int, answered: int) -> str:
+    words = f"{unknown} of {answered} answered {cell.unit} have no count of tokens"
+    return f"{words} or no usable time" if cell.metric.kind == "cost" else words
+
+
 def counted(cell: Cell, side: Side) -> BoolColumn:
-    """Say where a side has the numbers that the cell needs."""
-    tokens = side.answered & (side.output_tokens > 0)
+    """Say where a side has the numbers that the cell needs, of its own answer."""
+    tokens = side.answered & ~side.fallback & (side.output_tokens > 0)
     return tokens & (side.latency_s("e2e") > 0) if cell.metric.kind == "cost" else tokens
 
 

@@ -35,7 +35,7 @@ class EarlyPairs:
             rows = np.flatnonzero(counts & evidence.scope(scope))
             rows = rows[np.argsort(at[rows], kind="stable")]
             if len(rows):
-                names = [n for n in window.table.column_names if "_score_" not in n]
+                names = [n for n in window.table.column_names if not _is_of_score(n)]
                 self._tables[scope].append(window.table.select(names).take(rows))
                 self._answers[scope] += [int(side[rows].sum()) for side in sides]
 
@@ -55,3 +55,8 @@ class EarlyPairs:
         ]
         enough = np.minimum(np.cumsum(arms[0]), np.cumsum(arms[1])) >= answers
         return from_table(table.slice(0, int(np.argmax(enough)) + 1))
+
+
+def _is_of_score(column: str) -> bool:
+    """Say whether only a window in which the metric was judged has the column."""
+    return any(part in column for part in ("_score_", "_unscored_", "_judge_"))

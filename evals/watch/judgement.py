@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from collector.contract import Outcome, Reason, Role, Watch, WatchCell, WatchCohort
-from evals.gate.score_cells import MAX_UNSCORED_SHARE
 from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import sample_ratio_p
 from evals.watch.bounded import nothing_at_stake
-from evals.watch.plan import EXCEEDANCE, chain
+from evals.watch.plan import EXCEEDANCE, chain, loss_margin
 from evals.watch.wording import message
 
 
@@ -60,8 +59,18 @@ def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) 
         return Reason.SRM
     if cell.cohort is not None and cell.n < policy.min_n:
         return Reason.TOO_FEW
-    missing = waiting(cell, watch) > MAX_UNSCORED_SHARE or nothing_at_stake(cell)
+    missing = _unjudged_decide(cell, watch) or nothing_at_stake(cell)
     return Reason.MISSING if missing else None
+
+
+def _unjudged_decide(cell: WatchCell, watch: Watch) -> bool:
+    """Say whether the loss is beyond the margin if every pair that waits for scores is lost."""
+    share = waiting(cell, watch)
+    if share == 0:
+        return False
+    seen = cell.estimate or 0.0
+    loss = seen if cell.bound == "max" else -seen
+    return (1 - share) * loss + share > loss_margin(cell)
 
 
 def _passes(cell: WatchCell, policy: Policy) -> bool:

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from collector.contract import Outcome, Reason, WatchCell, WatchLook
 from evals.evidence import Evidence
-from evals.gate.measured import Measurement, Obstacle
+from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure
-from evals.gate.release import within
 from evals.gate.validity import violations
 from evals.policy import Policy
 from evals.watch.early_pairs import EarlyPairs

@@ -503,8 +503,24 @@ def test_pairs_table(client: Client) -> None:
             "prompt_id": "p1",
             "repeat": 0,
             "cohort": "chat",
-            **side("baseline", 1, score_task_completion=1.0),
-            **side("candidate", 2, **COUNTS, duplicates=1, score_task_completion=0.75),
+            **side(
+                "baseline",
+                1,
+                carries=CARRIED,
+                score_task_completion=1.0,
+                judge_task_completion="e 1",
+            ),
+            **side(
+                "candidate",
+                2,
+                **COUNTS,
+                carries=CARRIED,
+                duplicates=1,
+                score_task_completion=0.75,
+                judge_task_completion="e 2",
+                unscored_groundedness="no context",
+                judge_groundedness="e 1",
+            ),
         },
         {
             "prompt_id": "p2",
@@ -541,7 +557,8 @@ def test_pairs_table(client: Client) -> None:
 def test_the_table_of_a_rollout_without_pairs_is_empty(client: Client) -> None:
     """No pair means no row, and every column that needs no score."""
     table = client.pairs_table(ODD_NAME)
-    names = [name for name in SIDE if not name.startswith("score_")]
+    of_scores = ("score_", "unscored_", "judge_")
+    names = [name for name in SIDE if not name.startswith(of_scores)]
     assert table.num_rows == 0
     assert table.column_names == [
         *("prompt_id", "repeat", "cohort"),
@@ -789,9 +806,21 @@ SIDE: dict[str, Any] = {
     "spec_accepted_tokens_per_pos": None,
     "quality": [],
     "client_lag_s": None,
+    "request_model": "m",
+    "response_model": None,
+    "temperature": None,
+    "max_tokens": None,
+    "seed": None,
+    "fingerprint": None,
+    "spec_lossless": None,
+    "carries": None,
+    "cohort": "chat",
     "duplicates": 0,
-    "score_groundedness": None,
-    "score_task_completion": None,
+    **{
+        f"{name}_{metric}": None
+        for metric in ("groundedness", "task_completion")
+        for name in ("score", "unscored", "judge")
+    },
 }
 
 

@@ -37,6 +37,15 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "quality": pa.list_(pa.string()),
     "duplicates": pa.int64(),
     "client_lag_s": pa.float64(),
+    "request_model": pa.string(),
+    "response_model": pa.string(),
+    "temperature": pa.float64(),
+    "max_tokens": pa.int64(),
+    "seed": pa.int64(),
+    "fingerprint": pa.string(),
+    "spec_lossless": pa.bool_(),
+    "carries": pa.string(),
+    "cohort": pa.string(),
 }
 
 Side = Mapping[str, Any]
@@ -73,7 +82,13 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
     metrics = sorted({name for side in sides for name in side if name.startswith("score_")})
     for arm in Arm:
         arm_sides = [row.get(arm) or {"duplicates": 0} for row in rows]
-        for name, kind in [*SIDE_TYPES.items(), *((m, pa.float64()) for m in metrics)]:
+        of_metrics = [(m, pa.float64()) for m in metrics]
+        of_metrics += [
+            (f"{name}_{m.removeprefix('score_')}", pa.string())
+            for m in metrics
+            for name in ("unscored", "judge")
+        ]
+        for name, kind in [*SIDE_TYPES.items(), *of_metrics]:
             columns[f"{arm}_{name}"] = pa.array([side.get(name) for side in arm_sides], kind)
     return pa.table(columns)
 

@@ -31,10 +31,10 @@ def test_failures_are_infinite_and_worth_nothing(evidence_of, side) -> None:
     times, scores = found.latency("e2e"), found.scores("g")
     same(times.candidate, [math.inf, math.nan, math.nan, math.inf])
     same(times.known, [True, False, False, True])
-    same(times.expected, [True, True, False, True])
+    same(times.expected, [True, True, True, True])
     same(scores.baseline, [1.0, 0.5, 1.0, 0.0])
     same(scores.candidate, [0.0, math.nan, math.nan, 0.0])
-    same(scores.applicable, [True, True, False, True])
+    same(scores.applicable, [True, True, True, True])
 
 
 def test_a_metric_that_nobody_was_to_score_stays_out(evidence_of, side) -> None:

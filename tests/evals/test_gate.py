@@ -242,8 +242,18 @@ def test_a_listed_cohort_that_is_not_there(rollout_of, judge) -> None:
 
 
 def test_a_metric_asks_only_the_cohorts_that_it_applies_to(rollout_of, judge) -> None:
-    """Without a list, a score's cells are the cohorts that have one, and those that only failed."""
-    rollout = rollout_of(180, ("chat", "code", "rag"))
+    """Without a list, a score's cells are the cohorts whose pairs carry what it needs.
+
+    A cohort whose pairs failed, or were never scored, is none the less asked; one that carries
+    nothing is not.
+    """
+    rollout = rollout_of(240, ("chat", "code", "rag", "smalltalk"))
+    for row in rollout.rows:
+        carries = "" if row["cohort"] == "smalltalk" else "reference context"
+        for arm in ("baseline", "candidate"):
+            row[arm] = row[arm] | {"carries": carries}
+            if row["cohort"] == "smalltalk":
+                row[arm] = row[arm] | {"score_task_completion": None}
     for row in rollout.rows:
         if row["cohort"] == "code":
             for arm in ("baseline", "candidate"):
@@ -254,8 +264,23 @@ def test_a_metric_asks_only_the_cohorts_that_it_applies_to(rollout_of, judge) ->
     verdict = judge(rollout, TASKS.replace("pooled", "cohort"))
     assert [(f.cohort, f.outcome, f.reason) for f in verdict.findings] == [
         ("chat", Outcome.PASS, None),
+        ("code", Outcome.INCONCLUSIVE, Reason.MISSING),
         ("rag", Outcome.INCONCLUSIVE, Reason.MISSING),
     ]
+
+
+def test_a_cohort_of_which_nobody_knows_whether_a_metric_applies(rollout_of, judge) -> None:
+    """Without a record of what prompts carry, a cohort without any score is not passed over."""
+    rollout = rollout_of(160, ("chat", "code"))
+    for row in rollout.rows:
+        if row["cohort"] == "code":
+            for arm in ("baseline", "candidate"):
+                row[arm] = row[arm] | {"score_task_completion": None}
+    chat, code = judge(rollout, TASKS.replace("pooled", "cohort")).findings
+    assert (chat.outcome, code.outcome) == (Outcome.PASS, Outcome.INCONCLUSIVE)
+    assert "whether task completion applies is not recorded" in code.message
+    listed = TASKS.replace("pooled", "cohort, cohorts: [chat]")
+    assert judge(rollout, listed).outcome is Outcome.PASS
 
 
 def test_all_errors(rollout_of, judge) -> None:
@@ -347,20 +372,30 @@ def test_repeats_are_no_new_evidence(rollout_of, judge) -> None:
 
 
 def test_a_side_that_never_arrived_counts_as_a_failure(rollout_of, judge) -> None:
-    """Missing answers fail the failures cell, and leave every other cell's n."""
+    """Missing answers fail the failures cell, leave other cells' n, and may have been wrong."""
     verdict = judge(rollout_of().drop(slice(0, 40), "candidate"), TASKS, LOST)
     assert [(f.metric, f.outcome, f.n) for f in verdict.findings] == [
-        ("task_completion", Outcome.PASS, 120),
+        ("task_completion", Outcome.INCONCLUSIVE, 120),
         ("failures", Outcome.FAIL, 160),
     ]
 
 
-@pytest.mark.parametrize("rule", [FASTER, TAIL, TASKS])
-def test_lost_pairs_must_be_accounted_for(rollout_of, judge, rule) -> None:
-    """A policy that does not prove failures cannot pass on the pairs that are left."""
+def test_lost_pairs_must_be_accounted_for(rollout_of, judge) -> None:
+    """A mean of times cannot pass on the pairs that are left, unless failures are proved."""
     lost = rollout_of().drop(slice(0, 3), "candidate")
-    assert only(judge(lost, rule)).reason is Reason.MISSING
-    assert judge(lost, rule, LOST).outcome is Outcome.PASS
+    assert only(judge(lost, FASTER)).reason is Reason.MISSING
+    assert judge(lost, FASTER, LOST).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("rule", [TAIL, TASKS])
+def test_lost_answers_may_have_been_the_worst(rollout_of, judge, rule) -> None:
+    """A pass holds whatever the answers that never arrived would have been."""
+    few = rollout_of().drop(slice(0, 3), "candidate")
+    many = rollout_of().drop(slice(0, 20), "candidate")
+    assert only(judge(few, rule)).outcome is Outcome.PASS
+    finding = only(judge(many, rule))
+    assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.MISSING)
+    assert "at their worst they exceed the margin" in finding.message
 
 
 def test_failed_answers_are_in_no_geometric_mean(rollout_of, judge) -> None:
@@ -379,9 +414,10 @@ def test_answers_that_one_side_has_no_score_for_count_against_a_pass(rollout_of,
     found = only(judge(many, TASKS))
     assert (found.outcome, found.reason, found.estimate) == (
         Outcome.INCONCLUSIVE,
-        Reason.TOO_FEW,
+        Reason.MISSING,
         0.0,
     )
+    assert "30 of 160 pairs lack a score that they are owed" in found.message
 
 
 def test_unscored_answers_do_not_make_a_failure(rollout_of, judge) -> None:
@@ -390,9 +426,9 @@ def test_unscored_answers_do_not_make_a_failure(rollout_of, judge) -> None:
     assert only(judge(rollout, TASKS)).outcome is Outcome.INCONCLUSIVE
 
 
-@pytest.mark.parametrize(("unscored", "outcome"), [(8, Outcome.PASS), (9, Outcome.INCONCLUSIVE)])
+@pytest.mark.parametrize(("unscored", "outcome"), [(9, Outcome.PASS), (16, Outcome.INCONCLUSIVE)])
 def test_an_evaluation_that_stopped_half_way(rollout_of, judge, unscored, outcome) -> None:
-    """More than one pair in twenty without any score, in a cohort that has some, is missing."""
+    """Pairs without any score, in a cohort that has some, count against a pass."""
     rollout = rollout_of()
     for arm in ("baseline", "candidate"):
         rollout.change(slice(0, unscored), arm, score_task_completion=None)
@@ -400,7 +436,7 @@ def test_an_evaluation_that_stopped_half_way(rollout_of, judge, unscored, outcom
     assert (finding.outcome, finding.n) == (outcome, 160 - unscored)
     if outcome is Outcome.INCONCLUSIVE:
         assert finding.reason is Reason.MISSING
-        assert "9 of 160 pairs have no score on either side" in finding.message
+        assert "16 of 160 pairs lack a score that they are owed" in finding.message
 
 
 def test_a_policy_must_prove_something(evidence_of) -> None:

@@ -39,6 +39,7 @@ _FEW_VALUES: Final = {
     "service_version",
     "fingerprint",
     "quality",
+    "carries",
     "metric",
     "evaluator",
     "version",
