@@ -41,6 +41,8 @@ _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.SRM: "the arms got unequal shares of requests",
     Reason.CLIENT: "the load generator lagged",
     Reason.AA: "the A/A control is missing, or not quiet",
+    Reason.MISMATCH: "the arms were not asked, served or judged alike",
+    Reason.TREATMENT: "the candidate did not do what it is judged for",
 }
 _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 

@@ -23,7 +23,7 @@ from evals.evidence import (
 _SCORE = "_score_"
 _TOLD = (
     "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
-    "input_tokens", "fingerprint", "spec_lossless", "carries", "cohort",
+    "input_tokens", "fingerprint", "spec_lossless", "spec_method", "carries", "cohort",
 )  # fmt: skip
 """Columns of a side that a table may lack."""
 _SIDE_COLUMNS = (
@@ -125,7 +125,9 @@ def _told(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Told]:
     """Return what is recorded of how answers were asked for, served and judged."""
     of_metrics = [f"{name}_{metric}" for metric in metrics for name in ("unscored", "judge")]
     there = [name for name in (*_TOLD, *of_metrics) if f"{arm}_{name}" in table.column_names]
-    return {name: _objects(table[f"{arm}_{name}"]) for name in there}
+    told = {name: _objects(table[f"{arm}_{name}"]) for name in there}
+    impossible = _flagged(table[f"{arm}_quality"], "counts:accepted_exceeds_draft")
+    return told | {"impossible_counts": impossible.astype(np.object_)}
 
 
 def _objects(column: Any) -> Told:

@@ -45,6 +45,10 @@ class Reason(StrEnum):
     SRM = "srm"
     CLIENT = "client"
     AA = "aa"
+    MISMATCH = "mismatch"
+    """The arms were not asked, served or judged alike."""
+    TREATMENT = "treatment"
+    """The candidate did not do what it is to be judged for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

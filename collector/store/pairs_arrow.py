@@ -194,6 +194,7 @@ def _types() -> dict[str, pa.DataType]:
         "seed": count,
         "fingerprint": text,
         "spec_lossless": flag,
+        "spec_method": text,
         "carries": text,
         "cohort": text,
         "duplicates": count,

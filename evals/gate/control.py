@@ -48,4 +48,5 @@ def _obstacle(p: float | None, *, required: bool) -> Obstacle | None:
         return Obstacle(Reason.AA, "the A/A control has nothing to show for it")
     if p is None or p > _LEVEL:
         return None
-    return Obstacle(Reason.AA, f"two equal arms differ in it too, in the A/A control (p = {p:.1g})")
+    words = f"two equal arms differ in it too, in the A/A control (p = {p:.1g})"
+    return Obstacle(Reason.AA, words, bars_harm=True)

@@ -1,4 +1,4 @@
-"""Whether the evidence may be judged at all: sample ratio, drift, the load generator, A/A."""
+"""Whether the evidence may be judged at all: alike arms, sample ratio, drift, load generator."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,7 +8,9 @@ import numpy as np
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.cells import Cell
+from evals.gate.likeness import differences
 from evals.gate.measured import Obstacle
+from evals.gate.treatment import shortcomings
 from evals.policy import METRICS, Kind, Policy
 from evals.stats.drift import Trend, candidate_later, paired_trend, unpaired_trend
 from evals.stats.holm import adjusted
@@ -41,6 +43,16 @@ class Violation(NamedTuple):
 def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
     """Return everything that does not hold, in a fixed order."""
     return (
+        *(
+            Violation(
+                Obstacle(Reason.MISMATCH, unlike.words, bars_harm=True),
+                None,
+                unlike.metric,
+                every_scope=True,
+            )
+            for unlike in differences(evidence, policy)
+        ),
+        *(Violation(found, None, every_scope=True) for found in shortcomings(evidence)),
         *_sample_ratio(evidence, policy),
         *_order(evidence),
         *_drift(evidence, policy),

@@ -15,6 +15,8 @@ _WHY = {
     Reason.DRIFT: "the arms' difference changed with time",
     Reason.CLIENT: "the load generator lagged",
     Reason.QUALITY: "times broke the contract",
+    Reason.MISMATCH: "the arms were not asked, served or judged alike",
+    Reason.TREATMENT: "the candidate did not do what it is judged for",
 }
 
 

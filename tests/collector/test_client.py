@@ -53,6 +53,7 @@ CONTENT = Content(
     reference="r",
     output_schema="{}",
 )
+CARRIED = "reference context schema"
 BROKEN = Speculation(method="eagle", steps=2, draft_tokens=4, accepted_tokens=5)
 
 
@@ -435,7 +436,7 @@ def test_an_arrow_stream_that_breaks_off_is_an_error(client: Client) -> None:
 
 
 def test_pairs(client: Client, generations: dict[str, Generation], scores: list[Score]) -> None:
-    """Pairs carry the earliest generation of each side, its text where asked for, its scores."""
+    """Pairs carry the first generation received of each side, its text where asked for, its scores."""
     first = Pair(
         rollout="k4",
         prompt_id="p1",
@@ -526,11 +527,13 @@ def test_pairs_table(client: Client) -> None:
             "prompt_id": "p2",
             "repeat": 0,
             "cohort": "code",
-            **side("baseline", 4, error_type="timeout", ttft_s=None),
+            **side("baseline", 4, cohort=None, error_type="timeout", ttft_s=None),
             **side(
                 "candidate",
                 5,
+                cohort="code",
                 speculated=True,
+                spec_method="eagle",
                 spec_steps=2,
                 spec_draft_tokens=4,
                 spec_accepted_tokens=5,
@@ -545,7 +548,9 @@ def test_pairs_table(client: Client) -> None:
             **side(
                 "candidate",
                 6,
+                cohort="code",
                 speculated=True,
+                spec_method="prompt_lookup",
                 **dict.fromkeys(("ttft_s", "tpot_s", "input_tokens", "output_tokens", "fallback")),
             ),
         },
@@ -780,6 +785,7 @@ def writers() -> int:
 COUNTS: dict[str, Any] = {
     "counts_usable": True,
     "speculated": True,
+    "spec_method": "draft_model",
     "spec_steps": 5,
     "spec_draft_tokens": 10,
     "spec_accepted_tokens": 6,
@@ -806,13 +812,14 @@ SIDE: dict[str, Any] = {
     "spec_accepted_tokens_per_pos": None,
     "quality": [],
     "client_lag_s": None,
-    "request_model": "m",
-    "response_model": None,
-    "temperature": None,
-    "max_tokens": None,
+    "request_model": "target",
+    "response_model": "target",
+    "temperature": 0.0,
+    "max_tokens": 64,
     "seed": None,
     "fingerprint": None,
     "spec_lossless": None,
+    "spec_method": None,
     "carries": None,
     "cohort": "chat",
     "duplicates": 0,

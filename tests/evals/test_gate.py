@@ -333,9 +333,17 @@ def test_all_flagged(rollout_of, judge) -> None:
 
 def test_flagged_counts_leave_times_alone(rollout_of, judge) -> None:
     """Speculation counts that break the contract say nothing of the clock."""
-    flags = ["counts:accepted_exceeds_draft"]
+    flags = ["counts:histogram_sum"]
     verdict = judge(rollout_of().change(slice(None), "candidate", quality=flags), FASTER)
     assert verdict.outcome is Outcome.PASS
+
+
+def test_more_accepted_than_drafted(rollout_of, judge) -> None:
+    """Counts that cannot be are no record of what the candidate did."""
+    flags = ["counts:accepted_exceeds_draft"]
+    finding = only(judge(rollout_of().change(slice(0, 1), "candidate", quality=flags), FASTER))
+    assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.QUALITY)
+    assert "1 of the candidate's answers accepted more draft tokens" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""Whether the arms were asked, served and judged alike, so that a difference is the candidate's."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import ks_2samp
+
+from evals.evidence import BoolColumn, Evidence, Side, Told
+from evals.policy import METRICS, Policy
+from evals.stats.holm import adjusted
+from evals.stats.sample_ratio import mix_p
+
+_ASKED = {
+    "request_model": "the model asked for",
+    "response_model": "the model that answered",
+    "temperature": "the temperature",
+    "max_tokens": "the limit of output tokens",
+    "seed": "the seed",
+    "input_tokens": "the number of input tokens",
+    "cohort": "the cohort",
+}
+"""What both sides of a pair must say alike, where they say it."""
+_GIVEN = ("temperature", "max_tokens", "seed")
+"""Of these a side that says nothing was asked without, if anybody says it at all."""
+_MIXED = ("request_model", "response_model", "temperature", "max_tokens")
+"""Of these the arms of split traffic must have one mix."""
+
+
+class Difference(NamedTuple):
+    """What is not alike, in words."""
+
+    words: str
+    metric: str | None = None
+    """The only one that it touches; `None`: all."""
+
+
+def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
+    """Yield everything in which the arms differ beside being two arms."""
+    if policy.paired:
+        yield from _inside_pairs(evidence)
+    else:
+        yield from _between_arms(evidence, policy)
+    yield from _versions_served(evidence)
+    yield from _judges(evidence, paired=policy.paired)
+
+
+def _inside_pairs(evidence: Evidence) -> Iterator[Difference]:
+    complete = evidence.complete
+    for name, words in _ASKED.items():
+        sides = evidence.baseline.told.get(name), evidence.candidate.told.get(name)
+        if sides[0] is None or sides[1] is None:
+            continue
+        baseline, candidate = sides[0][complete], sides[1][complete]
+        unlike = _unlike(baseline, candidate)
+        if name in _GIVEN:
+            unlike |= _is_known(baseline) != _is_known(candidate)
+        if unlike.any():
+            first = int(np.flatnonzero(unlike)[0])
+            yield Difference(
+                f"{words} differs in {int(unlike.sum()):,} of {len(unlike):,} pairs, such as "
+                f"{_shown(baseline[first])} for the baseline and {_shown(candidate[first])} for "
+                "the candidate"
+            )
+
+
+def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
+    found = [(_ASKED[name], _mix_p(evidence, name)) for name in _MIXED]
+    found.append((_ASKED["input_tokens"], _lengths_p(evidence)))
+    for (words, _), p in zip(found, adjusted([p for _, p in found]), strict=True):
+        if p is not None and p < policy.validity.srm_p_min:
+            yield Difference(f"{words} is not distributed alike in both arms (p = {p:.1g})")
+
+
+def _mix_p(evidence: Evidence, name: str) -> float | None:
+    arms = [_known_values(side, name) for side in (evidence.candidate, evidence.baseline)]
+    values = sorted({*arms[0], *arms[1]}, key=str)
+    return mix_p(*([int((arm == value).sum()) for value in values] for arm in arms))
+
+
+def _lengths_p(evidence: Evidence) -> float | None:
+    arms = [_known_values(side, "input_tokens") for side in (evidence.candidate, evidence.baseline)]
+    if min(len(arm) for arm in arms) == 0:
+        return None
+    return float(ks_2samp(*(arm.astype(np.float64) for arm in arms)).pvalue)
+
+
+def _versions_served(evidence: Evidence) -> Iterator[Difference]:
+    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+        found = sorted({*_known_values(side, "fingerprint")})
+        if len(found) > 1:
+            shown = ", ".join(name[:12] for name in found[:3])
+            yield Difference(
+                f"the {arm} was served in {len(found)} configurations (fingerprints {shown})"
+            )
+
+
+def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
+    """Yield the metrics whose compared scores are not all of one evaluator in one version."""
+    for metric in evidence.metrics:
+        if metric not in METRICS:
+            continue
+        both = evidence.scores(metric).both
+        rows = both if paired else np.ones(len(evidence), dtype=np.bool_)
+        found = set[str]()
+        for side in (evidence.baseline, evidence.candidate):
+            judges = side.told.get(f"judge_{metric}")
+            if judges is not None:
+                found |= {*judges[rows & ~np.isnan(side.score(metric))]}
+        if len(found) > 1:
+            shown = ", ".join(sorted(str(judge) for judge in found))
+            words = f"its scores are of several evaluators or versions ({shown})"
+            yield Difference(f"{words}; run `draftgate evaluate` with one", metric)
+
+
+def _known_values(side: Side, name: str) -> Told:
+    said = side.told.get(name)
+    if said is None:
+        return np.array([], dtype=np.object_)
+    return said[side.present & _is_known(said)]
+
+
+def _is_known(values: Told) -> BoolColumn:
+    return np.asarray(values != None, dtype=np.bool_)  # noqa: E711  # elementwise
+
+
+def _unlike(baseline: Told, candidate: Told) -> BoolColumn:
+    known = _is_known(baseline) & _is_known(candidate)
+    return known & np.asarray(baseline != candidate, dtype=np.bool_)
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
