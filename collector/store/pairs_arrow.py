@@ -71,8 +71,9 @@ def stream(store: Store, rollout: str) -> Stream:
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
     `candidate_`, its fields, `duplicates`, and for every metric judged in the rollout
     `score_{metric}`, `unscored_{metric}` (the reason why there is no score) and `judge_{metric}`
-    (the evaluator's name and version). A side that never arrived has nulls throughout, but 0 duplicates. Each batch is a read
-    of its own, so that a slow reader keeps nothing from being cleared away.
+    (the evaluator's name and version). A side that never arrived has nulls throughout, but 0
+    duplicates. Each batch is a read of its own, so that a slow reader keeps nothing from being
+    cleared away.
     """
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)

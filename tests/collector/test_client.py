@@ -436,7 +436,7 @@ def test_an_arrow_stream_that_breaks_off_is_an_error(client: Client) -> None:
 
 
 def test_pairs(client: Client, generations: dict[str, Generation], scores: list[Score]) -> None:
-    """Pairs carry the first generation received of each side, its text where asked for, its scores."""
+    """Pairs carry the first generation received of each side, its text if asked for, its scores."""
     first = Pair(
         rollout="k4",
         prompt_id="p1",
