@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 
 from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
+    engine_joins,
     engine_spans,
     faults,
     key_rates,
@@ -142,11 +143,11 @@ class Store:
         with self.transaction() as connection:
             with self._turn_of(connection, turn):
                 stored = _writer(connection).write(batch)
-            joined = engine_spans.any_joined(connection)
+            joined = engine_joins.any_joined(connection)
         if joined:
             # The batch is stored, whatever happens now; what is left here is the upkeep's.
             with suppress(StoreUnavailableError), self.transaction() as connection:
-                engine_spans.finish_joins(connection)
+                engine_joins.finish_joins(connection)
         return stored
 
     def fold(self, *, at_most: int) -> int:
@@ -173,7 +174,7 @@ class Store:
         Those of joins that a writer left unfinished are counted too.
         """
         with self.transaction() as connection:
-            finished = engine_spans.finish_joins(connection)
+            finished = engine_joins.finish_joins(connection)
             rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
             if rows:
                 pair_counts.add_late(connection, rows)

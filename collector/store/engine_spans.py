@@ -6,17 +6,13 @@ the trace on, and no client was instrumented) is a generation by itself.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, delete, select, update
+from sqlalchemy import Connection, RowMapping, delete, select
 
-from collector.store.clickhouse import analytics_of
 from collector.store.generation_rows import Row
 from collector.store.tables import engine_span as e
-from collector.store.tables import generation as g
-from collector.store.tables import span as s
-from collector.store.tables import span_key as k
 
 PATIENCE_S: Final = 600
 JOINED: Final = -1
@@ -36,7 +32,6 @@ CLIENT_COLUMNS: Final = (
 """What is read of the client's generation."""
 
 _MOST_ANCESTORS: Final = 32
-_KEYS_A_QUERY: Final = 500
 
 
 class Joined(NamedTuple):
@@ -88,46 +83,6 @@ def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> d
     }
 
 
-def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
-    """Join the engine's spans that wait in these traces to their generations, where those are."""
-    if connection.scalar(select(e.c.id).limit(1)) is None:
-        return []  # most collectors never see one
-    wanted = list(dict.fromkeys(trace_ids))
-    if (analytics := analytics_of(connection)) is not None:
-        # Not at the top: that one is made of this one's parts.
-        from collector.store.clickhouse import engine_spans as there  # noqa: PLC0415
-
-        return there.join(analytics, wanted)
-    joined = []
-    for at in range(0, len(wanted), _KEYS_A_QUERY):
-        waiting = connection.execute(
-            select(e).where(e.c.trace_id.in_(wanted[at : at + _KEYS_A_QUERY])).order_by(e.c.id)
-        ).all()
-        for row in waiting:
-            client_id = _client_of(connection, row.trace_id, row.parent_span_id)
-            if client_id is not None:
-                joined.append(_add(connection, client_id, json.loads(row.fields)))
-                connection.execute(delete(e).where(e.c.id == row.id))
-    return joined
-
-
-def any_joined(connection: Connection) -> bool:
-    """Say whether there is any for `finish_joins`."""
-    if analytics_of(connection) is None:
-        return False
-    found = select(e.c.id).where(e.c.arrived_unix_s == JOINED).limit(1)
-    return connection.scalar(found) is not None
-
-
-def finish_joins(connection: Connection) -> int:
-    """Carry out on ClickHouse what committed joins say, and return how many; elsewhere none is."""
-    if (analytics := analytics_of(connection)) is None:
-        return 0
-    from collector.store.clickhouse import engine_spans as there  # noqa: PLC0415  # as in `join`
-
-    return there.finish(analytics)
-
-
 def any_overdue(connection: Connection, before_unix_s: int) -> bool:
     """Say whether there is any for `finish_joins` or `take_overdue`."""
     found = select(e.c.id).where(e.c.arrived_unix_s < before_unix_s).limit(1)
@@ -150,16 +105,6 @@ def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) ->
     ]
 
 
-def _client_of(connection: Connection, trace_id: bytes, parent_span_id: bytes) -> int | None:
-    spans = connection.execute(
-        select(s.c.span_id, s.c.parent_span_id, g.c.id.label("generation_id"))
-        .join_from(k, s, s.c.id == k.c.id)
-        .outerjoin(g, g.c.id == s.c.id)
-        .where(k.c.trace_id == trace_id)
-    )
-    return client_of([Known(*row) for row in spans], parent_span_id)
-
-
 def client_of(spans: Sequence[Known], parent_span_id: bytes) -> int | None:
     """Return the id of the nearest generation above the engine's span.
 
@@ -176,13 +121,3 @@ def client_of(spans: Sequence[Known], parent_span_id: bytes) -> int | None:
         above = known.parent_span_id
     generations = [known.generation_id for known in spans if known.generation_id is not None]
     return generations[0] if len(generations) == 1 else None
-
-
-def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> Joined:
-    columns = [g.c[name] for name in CLIENT_COLUMNS]
-    row = connection.execute(select(*columns).where(g.c.id == generation_id)).mappings().one()
-    client = Client.of(row)
-    added = client.add(fields)
-    if added:
-        connection.execute(update(g).where(g.c.id == generation_id).values(**added))
-    return Joined(client.generation, added)

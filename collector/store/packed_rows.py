@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from functools import cache
 
 try:
-    from collector.store import _sqlite_rows
+    from collector.store._sqlite_rows import offer
 except ImportError:  # there was no compiler when this was installed
-    _sqlite_rows = None  # type: ignore[assignment]  # it is asked for below
+    offer = None  # type: ignore[assignment]  # it is asked for below
 
 
 @cache
 def are_readable() -> bool:
     """Say whether connections that are opened from now on know `packed_rows`."""
     driver: str | None = getattr(_sqlite3, "__file__", None)
-    return _sqlite_rows is not None and _sqlite_rows.offer(driver)
+    return offer is not None and offer(driver)
 
 
 def names(columns: int) -> Iterator[str]:

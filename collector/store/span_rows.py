@@ -1,6 +1,6 @@
 """Spans to the rows that they are stored as, made before the writer's turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from collector.content import DROP, ContentPolicy
@@ -65,6 +65,39 @@ class SpanRows(NamedTuple):
     def key(self) -> tuple[bytes, bytes]:
         """Trace id and span id."""
         return self.span[:2]
+
+
+def number(spans: Iterable[SpanRows], first_id: int) -> Iterator[tuple[int, SpanRows]]:
+    """Yield each span with its id, so that those that share a frame have ids that tell it.
+
+    Spans of one frame stand together, in their order, some left out.
+    """
+    next_id, first, shared = first_id, first_id, None
+    for rows in spans:
+        if rows.texts is not shared:
+            shared = rows.texts
+            first = texts.first_of(next_id + SHARED - 1)
+        id_ = next_id if shared is None else first + rows.place
+        yield id_, rows
+        next_id = id_ + 1
+
+
+def last_id(spans: Iterable[SpanRows], first_id: int) -> int:
+    """Return the last of the ids that `number` gives; the first where there are no spans."""
+    return max((id_ for id_, _ in number(spans, first_id)), default=first_id)
+
+
+def to_rows(numbered: Iterable[tuple[int, SpanRows]]) -> list[tuple[int, bytes]]:
+    """Return the rows, id and value, of spans that are stored."""
+    places: dict[int, list[int]] = {}
+    shared: dict[int, Texts] = {}
+    for id_, rows in numbered:
+        if rows.texts is not None:
+            first = id_ - rows.place
+            shared[first] = rows.texts
+            places.setdefault(first, []).append(rows.place)
+    made = ((first, shared_texts.of(places[first])) for first, shared_texts in shared.items())
+    return [(first, packed) for first, packed in made if packed is not None]
 
 
 def prepare(

@@ -5,22 +5,19 @@ find a code for as to write in it, so spans that arrive together share both, `SH
 have ids that follow one another from a multiple of `SHARED` on, and that is their row's id. A span
 of which nothing is stored, for it was known already, leaves no text in the frame.
 
-Rows of before have one span's text each, under its id: zstd's own frame, which begins otherwise.
+A row that does not begin with `_MARK` is one span's text, under its id: a bare frame of zstd.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from sqlalchemy import Connection, select
 
 from collector.contract import AttributeValue
 from collector.store import payload
 from collector.store.tables import content as c
-
-if TYPE_CHECKING:
-    from collector.store.span_rows import SpanRows
 
 SHARED: Final = 8
 _MARK: Final = b"\x01"
@@ -58,39 +55,6 @@ def split(packed: bytes) -> list[bytes]:
         texts.append(whole[at : at + length])
         at += length
     return texts
-
-
-def number(spans: Iterable["SpanRows"], first_id: int) -> Iterator[tuple[int, "SpanRows"]]:
-    """Yield each span with its id, so that those that share a frame have ids that tell it.
-
-    Spans of one frame stand together, in their order, some left out.
-    """
-    next_id, first, shared = first_id, first_id, None
-    for rows in spans:
-        if rows.texts is not shared:
-            shared = rows.texts
-            first = first_of(next_id + SHARED - 1)
-        id_ = next_id if shared is None else first + rows.place
-        yield id_, rows
-        next_id = id_ + 1
-
-
-def last_id(spans: Iterable["SpanRows"], first_id: int) -> int:
-    """Return the last of the ids that `number` gives; the first where there are no spans."""
-    return max((id_ for id_, _ in number(spans, first_id)), default=first_id)
-
-
-def to_rows(numbered: Iterable[tuple[int, "SpanRows"]]) -> list[tuple[int, bytes]]:
-    """Return the rows, id and value, of spans that are stored."""
-    places: dict[int, list[int]] = {}
-    shared: dict[int, Texts] = {}
-    for id_, rows in numbered:
-        if rows.texts is not None:
-            first = id_ - rows.place
-            shared[first] = rows.texts
-            places.setdefault(first, []).append(rows.place)
-    made = ((first, texts.of(places[first])) for first, texts in shared.items())
-    return [(first, packed) for first, packed in made if packed is not None]
 
 
 def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, AttributeValue]]:

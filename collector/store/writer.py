@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import bulk, engine_spans, partitions, samples, span_rows, tables, texts
+from collector.store import bulk, engine_joins, engine_spans, partitions, samples, span_rows, tables
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk
 from collector.store.generation_rows import Row
@@ -58,7 +58,7 @@ class Writer:
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
         first_id = self._first_id()
         partitions.ensure(self._connection, first_id)
-        numbered = list(texts.number(_once(spans), first_id))
+        numbered = list(span_rows.number(_once(spans), first_id))
         # In the order of the key, for its index is the one that is not in the order of arrival.
         keys = sorted((*rows.key, id_) for id_, rows in numbered)
         if self._bulk.insert_new(tables.span_key, _KEY, keys) != len(keys):
@@ -70,7 +70,7 @@ class Writer:
         self._bulk.insert(
             tables.span, span_rows.COLUMNS, [(id_, *rows.span) for id_, rows in numbered]
         )
-        if shared := texts.to_rows(numbered):
+        if shared := span_rows.to_rows(numbered):
             self._bulk.insert(tables.content, ("id", "attributes"), shared)
         generations = []
         for id_, rows in numbered:
@@ -96,7 +96,7 @@ class Writer:
         ]
         if arrived:
             self._connection.execute(insert(tables.engine_span), arrived)
-        joined = engine_spans.join(self._connection, (rows.key[0] for _, rows in numbered))
+        joined = engine_joins.join(self._connection, (rows.key[0] for _, rows in numbered))
         self._add_to_rollups(deltas.of_joined(joined))
 
     def _first_id(self) -> int:

@@ -8,7 +8,8 @@ import streamlit as st
 
 from collector.client import Client
 from collector.contract import StoredVerdict, Verdict
-from dashboard import markup, static_report, words
+from dashboard import markup, words
+from dashboard.sections import static_report
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.errors import EvalsError

@@ -12,7 +12,7 @@ from urllib.request import getproxies
 import aiohttp
 
 from engine_adapter.errors import GenerationError
-from engine_adapter.transport import exchanges, failures, stamped_socket
+from engine_adapter.transport import failures, stamped_socket
 from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
@@ -146,14 +146,14 @@ class HttpClient:
         limits: Deadlines,
         headers: Mapping[str, str] | None,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
-        token = exchanges.current.set(exchange)
+        token = stamped_socket.current.set(exchange)
         try:
             answering = self._open().request(
                 method, url, json=body, headers=headers, allow_redirects=False
             )
             return await limits.within(answering), exchange
         finally:
-            exchanges.current.reset(token)
+            stamped_socket.current.reset(token)
 
     def _absolute(self, route: str) -> str:
         return route if route.startswith(("http://", "https://")) else self.url + route

@@ -1,16 +1,13 @@
 """A request on its way and its answer, as seen by the socket that carries them."""
 
 import time
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import aiohttp
 from aiohttp.connector import Connection
 
-if TYPE_CHECKING:  # these import this
-    from engine_adapter.transport.reader_thread import Arrivals, Takeover
-    from engine_adapter.transport.stamped_socket import StampedSocket
+from engine_adapter.transport.stamped_socket import StampedSocket
 
 
 class Arrived(NamedTuple):
@@ -21,18 +18,45 @@ class Arrived(NamedTuple):
     """Reading of `time.perf_counter` when they reached this machine."""
 
 
+class Takeover(Protocol):
+    """A connection in the hands of who reads it instead of asyncio."""
+
+    is_over: bool
+
+    def begin_body(self, response: aiohttp.ClientResponse) -> None:
+        """Keep a stream's body until it is gathered."""
+
+    def gather(self) -> None:
+        """Feed what has come."""
+
+    def hand_back(self) -> None:
+        """Let asyncio read again."""
+
+    async def wait(self, until_s: float) -> None:
+        """Wait until there is something to look at, or a time of the loop's clock."""
+
+
+class Reader(Protocol):
+    """Reads connections instead of asyncio."""
+
+    def take_over(
+        self, connection: Connection, exchange: "Exchange", sock: StampedSocket
+    ) -> Takeover | None:
+        """Read a connection; `None` if asyncio has to."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """One request on its way and its answer's body, told of by the socket that carries them."""
 
     sent_s: float | None = None
     """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
-    socket: "StampedSocket | None" = None
+    socket: StampedSocket | None = None
     reused: bool = False
     """Whether the connection had carried another request before."""
-    arrivals: "Arrivals | None" = None
+    arrivals: Reader | None = None
     """What is to read the answer; `None`: asyncio."""
-    takeover: "Takeover | None" = None
+    takeover: Takeover | None = None
     """While it does."""
     _connection: Connection | None = None
     _content: aiohttp.StreamReader | None = None
@@ -64,7 +88,7 @@ class Exchange:
         if self.socket is not None:
             self.send_on(self.socket)
 
-    def send_on(self, sock: "StampedSocket") -> None:
+    def send_on(self, sock: StampedSocket) -> None:
         """Note which socket sends the request and, last of all, when it begins to."""
         self.socket = sock
         if self._connection is not None and self.arrivals is not None and self.takeover is None:
@@ -101,7 +125,3 @@ class Exchange:
         self.gather()
         pieces, self._pieces = self._pieces, []
         return pieces
-
-
-current: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
-"""Set while a request is written: what a socket sends belongs to it."""

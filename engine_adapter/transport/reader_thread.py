@@ -16,9 +16,8 @@ from typing import Self
 import aiohttp
 from aiohttp.connector import Connection
 
-from engine_adapter.transport import exchanges
 from engine_adapter.transport.exchanges import Exchange
-from engine_adapter.transport.stamped_socket import StampedSocket
+from engine_adapter.transport.stamped_socket import StampedSocket, current
 
 try:
     from engine_adapter.transport import _arrivals
@@ -232,8 +231,8 @@ class TakenResponse(aiohttp.ClientResponse):
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         """Wait for the head, as aiohttp has it, and keep no other answer than a stream."""
-        exchange = exchanges.current.get()
-        if exchange is None or exchange.arrivals is None:
+        exchange = current.get()
+        if not isinstance(exchange, Exchange) or exchange.arrivals is None:
             return await super().start(connection)
         exchange.take(connection)
         await super().start(connection)

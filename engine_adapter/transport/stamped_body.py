@@ -15,8 +15,7 @@ import aiohttp
 
 from engine_adapter.transport import failures
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
-from engine_adapter.transport.exchanges import Arrived, Exchange
-from engine_adapter.transport.reader_thread import Takeover
+from engine_adapter.transport.exchanges import Arrived, Exchange, Takeover
 
 _LOOK_S = 0.5
 

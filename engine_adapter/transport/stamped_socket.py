@@ -11,10 +11,8 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
-
-from engine_adapter.transport import exchanges
-from engine_adapter.transport.exchanges import Exchange
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 _SO_TIMESTAMPING = 37  # Linux, and absent from Python's socket module
 _RX_SOFTWARE = 1 << 3
@@ -29,6 +27,25 @@ _MOST_RECEIVED_BYTES = 1 << 14
 _Ancillary = list[tuple[int, int, bytes]]
 
 
+class Carried(Protocol):
+    """A request that a socket carries, and its answer."""
+
+    reused: bool
+
+    def send_on(self, sock: "StampedSocket") -> None:
+        """Note which socket sends the request."""
+
+    def note(self) -> None:
+        """Note when what has been read came."""
+
+    def gather(self) -> None:
+        """Take what has been read."""
+
+
+current: ContextVar[Carried | None] = ContextVar("current_exchange", default=None)
+"""Set while a request is written: what a socket sends belongs to it."""
+
+
 class StampedSocket(socket.socket):
     """A TCP socket that stamps what it sends and receives."""
 
@@ -40,7 +57,7 @@ class StampedSocket(socket.socket):
     """Called before the file descriptor is given up."""
     failure: OSError | None = None
     """What the next read raises: another reader was told of it, and the kernel tells it once."""
-    _exchange: Exchange | None = None
+    _exchange: Carried | None = None
 
     def ask_for_stamps(self) -> None:
         """Ask the kernel to stamp what arrives; without effect where it cannot."""
@@ -120,7 +137,7 @@ class StampedSocket(socket.socket):
             self._exchange.gather()
 
     def _tell(self) -> None:
-        exchange = exchanges.current.get()
+        exchange = current.get()
         if exchange is not None:
             exchange.reused |= self._exchange is not None and self._exchange is not exchange
             self._exchange = exchange

@@ -15,7 +15,17 @@ from sqlalchemy import Connection, Engine, func, select
 from collector.content import DROP, ContentPolicy
 from collector.content.redaction import Redactor
 from collector.contract import Content, Generation, Span, encode
-from collector.store import Batch, Store, generations, migrate, payload, prepare, texts, traces
+from collector.store import (
+    Batch,
+    Store,
+    generations,
+    migrate,
+    payload,
+    prepare,
+    span_rows,
+    texts,
+    traces,
+)
 from collector.store.tables import content, generation, span
 from collector.store.texts import SHARED
 
@@ -126,9 +136,9 @@ def test_ids_tell_the_row(requests: list[tuple[int, bool]], first_id: int) -> No
     for size, captured in requests:
         shared = [texts.pack([[b"t"]] * SHARED) if captured else None for _ in range(3)]
         all_rows += [FakeRows(shared[n // SHARED], n % SHARED) for n in range(size)]
-    ids = [id_ for id_, _ in texts.number(all_rows, first_id)]
+    ids = [id_ for id_, _ in span_rows.number(all_rows, first_id)]
     assert ids == sorted(set(ids))
-    assert texts.last_id(all_rows, first_id) == (ids[-1] if ids else first_id)
+    assert span_rows.last_id(all_rows, first_id) == (ids[-1] if ids else first_id)
     assert all(id_ >= first_id for id_ in ids)
     of_row: dict[int, Any] = {}
     for id_, rows in zip(ids, all_rows, strict=True):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Table, select
 
 from collector.contract import Score
-from collector.store import partitions, progress, span_rows, tables, texts
+from collector.store import partitions, progress, span_rows, tables
 from collector.store.clickhouse import marks, rollups
 from collector.store.clickhouse.bulk import ClickHouseBulk, in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
@@ -55,7 +55,7 @@ class ClickHouseWriter(Writer):
         if tried > committed:
             marks.leave_out(self._connection, marks.Hole(committed + 1, tried))
         self._first = max(committed + 1, tried + 1, partitions.first_id_of(time.time()))
-        last = texts.last_id(spans, self._first)
+        last = span_rows.last_id(spans, self._first)
         self._clickhouse.last_tried_id = last
         progress.reach(self._connection, marks.COMMITTED, last)
         self._connection.forget_marks()
