@@ -176,7 +176,7 @@ def test_a_killed_collector_leaves_nothing_half_seen(tmp_path: Path) -> None:
     pytest.importorskip("chdb")
     script = """
 import os, signal, sys
-sys.path.insert(0, "tests")
+sys.path.insert(0, "tests/support")
 sys.path.insert(0, "tests/collector")
 from conftest import make_generation
 from test_clickhouse import opened, rows_of, counted

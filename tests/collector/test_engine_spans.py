@@ -135,7 +135,7 @@ def test_a_request_without_a_clients_span_counts_in_the_end(
 
 _LATER = """
 import os, signal, sys
-sys.path[:0] = ["tests/collector", "tests"]
+sys.path[:0] = ["tests/collector", "tests/support"]
 from conftest import make_generation
 from test_engine_spans import engine_span_of, stored, waiting
 from collector.contract import encode
