@@ -74,7 +74,8 @@ def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> Non
     """The baseline once, the candidate once for each k, each at a port of its own; none stays."""
     script = tmp_path / "serve.py"
     script.write_text(SERVER)
-    command = f"{sys.executable} {script} {Path(__file__).parents[1] / "support"} {{port}}"
+    shared = Path(__file__).parents[1] / "support"
+    command = f"{sys.executable} {script} {shared} {{port}}"
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
     document: dict[str, object] = {
         "baseline": route | {"start": command},

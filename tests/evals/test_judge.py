@@ -16,7 +16,7 @@ from evals.evaluators.judge.evaluators import JudgedGroundedness, JudgedTask, Pr
 from evals.evaluators.judge.noise import JudgeNoise, measure
 from evals.evaluators.judge.settings import JudgeSettings, Prices
 
-SERVER = Path(__file__).resolve().parents[1] / "judge_server.py"
+SERVER = Path(__file__).resolve().parents[1] / "support" / "judge_server.py"
 PASSAGES = ("The kettle costs EUR 48.",)
 GOOD = {"text": json.dumps({"unsupported": ["It is red."], "score": 0.5})}
 RUBRIC = json.dumps({"kind": "rubric", "criteria": ["says the price", "is polite"]})

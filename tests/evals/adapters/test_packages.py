@@ -18,7 +18,7 @@ from demo.collector_process import running
 
 pytestmark = pytest.mark.slow
 
-SERVER = Path(__file__).resolve().parents[2] / "judge_server.py"
+SERVER = Path(__file__).resolve().parents[2] / "support" / "judge_server.py"
 PASSAGES = ("Paris is the capital of France.",)
 ANSWERS = ("Paris", "Lyon")
 QUESTION = json.dumps(
