@@ -107,7 +107,7 @@ def train(data: Path, minilm: Path, out: Path, *more: str) -> None:
 def trained(data: Path, minilm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a whole training: five folds, and the layers that are shipped."""
     out = tmp_path_factory.mktemp("run")
-    train(data, minilm, out, "--epochs", "6", "--pieces", "400")
+    train(data, minilm, out, "--epochs", "3", "--pieces", "400")
     return out
 
 
@@ -137,6 +137,7 @@ def finished(data: Path, minilm: Path, out: Path, folder: Path, missing: int = 0
     return weights
 
 
+@pytest.mark.slow
 def test_training_learns_ships_and_judges(
     data, minilm, trained, tmp_path, capsys, generation_of: Callable[..., Generation]
 ) -> None:
@@ -164,6 +165,7 @@ def test_training_learns_ships_and_judges(
     assert (score.spans[0].support or 0) > (score.spans[1].support or 0)
 
 
+@pytest.mark.slow
 def test_forests_of_another_training_are_refused(data, minilm, trained, tmp_path) -> None:
     """What they said of sentences is not taken for what they say of others."""
     with pytest.raises(SystemExit, match=r"--forests has 119 sentences .* have 120"):

@@ -14,70 +14,74 @@ from evals import source
 ROOT = Path(__file__).parent.parent.parent
 
 
-@pytest.fixture
-def outcome_of(tmp_path: Path, otlp_of, generation_of):
-    """Give a function that runs a test file against a database with one rollout of 160 pairs."""
+TESTS = """
+def test_good(assert_rollout):
+    assert assert_rollout("good", policy="policy.yaml", collector="{database}").pairs == 160
 
-    def run(call: str, *, factor: float = 0.6) -> subprocess.CompletedProcess[str]:
-        database = f"sqlite:///{tmp_path / 'ci.db'}"
-        generations = [
-            generation_of(
-                2 * i + turn + 1,
-                "yes",
-                rollout="k4",
-                arm=arm,
-                cohort="chat",
-                prompt_id=f"p{i:03}",
-                repeat=0,
-                output_tokens=20,
-                end_unix_ns=(2 * i + turn + 1) * 10**10
-                + int(
-                    (1 + i % 7 / 10) * (factor + i % 3 / 100 if arm is Arm.CANDIDATE else 1) * 10**9
-                ),
-            )
-            for i in range(160)
-            for turn, arm in enumerate(
-                (Arm.BASELINE, Arm.CANDIDATE) if i % 2 else (Arm.CANDIDATE, Arm.BASELINE)
-            )
-        ]
-        with Client.local(database) as client:
+def test_slow(assert_rollout):
+    assert_rollout("slow", policy="policy.yaml", collector="{database}")
+
+def test_absent(assert_rollout):
+    assert_rollout("absent", collector="{database}")
+"""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> str:
+    """Return what pytest says of three rollouts: a good one, a slow one, one that is not there."""
+    folder = tmp_path_factory.mktemp("ci")
+    database = f"sqlite:///{folder / 'ci.db'}"
+    with Client.local(database) as client:
+        for rollout, first, factor in (("good", 1, 0.6), ("slow", 1001, 1.5)):
+            generations = [
+                generation_of(
+                    first + 2 * i + turn,
+                    "yes",
+                    rollout=rollout,
+                    arm=arm,
+                    cohort="chat",
+                    prompt_id=f"p{i:03}",
+                    repeat=0,
+                    output_tokens=20,
+                    end_unix_ns=(first + 2 * i + turn) * 10**10
+                    + int(
+                        (1 + i % 7 / 10)
+                        * (factor + i % 3 / 100 if arm is Arm.CANDIDATE else 1)
+                        * 10**9
+                    ),
+                )
+                for i in range(160)
+                for turn, arm in enumerate(tuple(Arm) if i % 2 else tuple(Arm)[::-1])
+            ]
             client.post_traces(otlp_of(generations), content_type="application/json")
-            assert source.load_pairs(client, "k4").num_rows == 160
-        (tmp_path / "policy.yaml").write_text(
-            "version: 1\nname: ci\n"
-            "prove: [{metric: e2e, stat: geomean_ratio, max: 1.0, scope: pooled}]\n"
-        )
-        text = f"def test_ship(assert_rollout):\n    {call.format(database=database)}\n"
-        (tmp_path / "test_ship.py").write_text(text)
-        command = [sys.executable, "-m", "pytest", "-q", "."]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
+            assert source.load_pairs(client, rollout).num_rows == 160
+    (folder / "policy.yaml").write_text(
+        "version: 1\nname: ci\n"
+        "prove: [{metric: e2e, stat: geomean_ratio, max: 1.0, scope: pooled}]\n"
+    )
+    (folder / "test_ship.py").write_text(TESTS.format(database=database))
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "."]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    found = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 1, found.stdout + found.stderr
+    return found.stdout
 
-    return run
 
-
-def test_a_good_rollout_passes(outcome_of) -> None:
+def test_a_good_rollout_passes(said: str) -> None:
     """The fixture returns the verdict of a rollout that passes."""
-    found = outcome_of(
-        "assert assert_rollout('k4', policy='policy.yaml', collector='{database}').pairs == 160"
-    )
-    assert found.returncode == 0, found.stdout
+    assert "PASSED test_ship.py::test_good" in said
 
 
-def test_a_slow_rollout_fails_with_its_reasons(outcome_of) -> None:
+def test_a_slow_rollout_fails_with_its_reasons(said: str) -> None:
     """The test's failure is the verdict in words."""
-    found = outcome_of(
-        "assert_rollout('k4', policy='policy.yaml', collector='{database}')", factor=1.5
-    )
-    assert found.returncode == 1
-    assert "k4 fails on 160 pairs: 1 cell is beyond the margin." in found.stdout
-    assert "geometric-mean end-to-end latency, pooled" in found.stdout
+    assert "FAILED test_ship.py::test_slow" in said
+    assert "slow fails on 160 pairs: 1 cell is beyond the margin." in said
+    assert "geometric-mean end-to-end latency, pooled" in said
 
 
-def test_nothing_to_judge_is_an_error(outcome_of) -> None:
+def test_nothing_to_judge_is_an_error(said: str) -> None:
     """A rollout that is not there is no failed gate."""
-    found = outcome_of("assert_rollout('k9', collector='{database}')")
-    assert found.returncode == 1
-    assert "SourceError: rollout k9: the collector holds no such rollout" in found.stdout
+    assert "FAILED test_ship.py::test_absent" in said
+    assert "SourceError: rollout absent: the collector holds no such rollout" in said
