@@ -162,6 +162,8 @@ class Verdict:
     """The verdict in one sentence."""
     reasons: tuple[str, ...]
     """One sentence each: what decided, worst first."""
+    not_judged: tuple[str, ...] = ()
+    """Cells that must pass or must not fail and could not be judged, each with the reason why."""
     pairs: int
     """Prompts and repeats seen in either arm."""
     incomplete_pairs: int

@@ -23,6 +23,7 @@ from evals.policy import Policy
 from evals.stats import Insufficient, Interval
 from evals.stats.design_effect import block_design_effect
 from evals.stats.log_ratio import geometric_mean_ratio
+from evals.stats.percentiles import ordered_percentile
 from evals.stats.quantile_ratio import quantile_ratio
 
 FASTEST_S = 1e-9
@@ -139,7 +140,7 @@ def draws(
     """
     if policy.sampling.block is None:
         return prompts
-    exceeds = (values > np.quantile(values, q))[np.argsort(start_unix_ns, kind="stable")]
+    exceeds = (values > ordered_percentile(np.sort(values), q))[np.argsort(start_unix_ns, kind="stable")]
     blocks = policy.sampling.block
     effect = block_design_effect(exceeds, size=blocks.size, min_blocks=blocks.min_blocks)
     return prompts / (effect or 1.0)

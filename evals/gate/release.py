@@ -17,9 +17,10 @@ from evals.gate.control import control_obstacles
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure, pairs_to_decide
+from evals.gate.not_judged import not_judged
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
-from evals.gate.wording import finding_message, reason_words, too_close
+from evals.gate.wording import finding_message, not_judged_words, reason_words, too_close
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
@@ -38,10 +39,9 @@ def decide(
     and `EvidenceError` where the warm-up to drop is all there is.
     """
     evidence = after_warmup(evidence, policy.sampling.warmup_drop)
-    findings = (
-        *judge_cells(evidence, policy, control),
-        *lossless_findings(evidence, control, policy),
-    )
+    judged = judge_cells(evidence, policy, control)
+    open_cells = not_judged(plan(evidence, policy), judged, evidence)
+    findings = (*judged, *lossless_findings(evidence, control, policy))
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
@@ -54,8 +54,10 @@ def decide(
             outcome,
             findings,
             f"{len(evidence)} {'pairs' if policy.paired else 'requests'}",
-        ),
+        )
+        + not_judged_words(open_cells),
         reasons=_reasons(outcome, findings),
+        not_judged=open_cells,
         pairs=len(evidence),
         incomplete_pairs=int((~complete).sum()),
         failed_pairs=int(failed.sum()),

@@ -1,9 +1,13 @@
 """Findings and hypotheses in words, with units."""
 
+from collections.abc import Sequence
+
 from collector.contract import Outcome, Reason
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement
 from evals.significant import significant
+
+_SHOWN = 3
 
 
 def finding_message(
@@ -48,6 +52,15 @@ def too_close(n_needed: int | None, unit: str) -> str:
     if n_needed is None:
         return "the limits straddle the margin"
     return f"the limits straddle the margin, needs about {n_needed:,} more {unit}"
+
+
+def not_judged_words(open_cells: Sequence[str]) -> str:
+    """Return what to add to a summary: the first of what could not be judged, and how many more."""
+    if not open_cells:
+        return ""
+    more = len(open_cells) - _SHOWN
+    tail = f"; and {more} more" if more > 0 else ""
+    return f" Not judged: {'; '.join(open_cells[:_SHOWN])}{tail}."
 
 
 def reason_words(reason: Reason, words: str) -> str:

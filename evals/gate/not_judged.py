@@ -1,0 +1,35 @@
+"""What a verdict leaves open: cells without evidence, and pairs that no cohort's cell counts."""
+
+from collections.abc import Iterator, Sequence
+
+from collector.contract import Finding, Outcome, Reason, Role
+from evals.evidence import Evidence
+from evals.gate.cells import Cell
+from evals.gate.wording import subject
+
+
+def not_judged(
+    cells: Sequence[Cell], findings: Sequence[Finding], evidence: Evidence
+) -> tuple[str, ...]:
+    """Return each deciding cell that could not be judged, with the reason, and what no cell saw.
+
+    Limits on both sides of the margin are no such cell: they were judged, and are too wide.
+    """
+    return (*_cells(cells, findings), *_nameless(cells, evidence))
+
+
+def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
+    for cell, finding in zip(cells, findings, strict=True):
+        if finding.role is Role.REPORT or finding.outcome is not Outcome.INCONCLUSIVE:
+            continue
+        if finding.reason is Reason.TOO_FEW and finding.estimate is not None:
+            continue
+        why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
+        yield f"{subject(cell)} ({why})"
+
+
+def _nameless(cells: Sequence[Cell], evidence: Evidence) -> Iterator[str]:
+    count = int((evidence.cohort_of < 0).sum())
+    by_cohort = any(cell.rule.scope == "cohort" and cell.rule.cohorts is None for cell in cells)
+    if by_cohort and 0 < count < len(evidence):
+        yield f"{count:,} of {len(evidence):,} name no cohort, and are judged in the pool alone"
