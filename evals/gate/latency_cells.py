@@ -140,7 +140,9 @@ def draws(
     """
     if policy.sampling.block is None:
         return prompts
-    exceeds = (values > ordered_percentile(np.sort(values), q))[np.argsort(start_unix_ns, kind="stable")]
+    exceeds = (values > ordered_percentile(np.sort(values), q))[
+        np.argsort(start_unix_ns, kind="stable")
+    ]
     blocks = policy.sampling.block
     effect = block_design_effect(exceeds, size=blocks.size, min_blocks=blocks.min_blocks)
     return prompts / (effect or 1.0)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from otlp_bodies import export_request
 from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, Score, Speculation, encode
 from evals.cli.gate import app
 from evals.policy import shipped_text
-from otlp_bodies import export_request
 
 pytestmark = pytest.mark.filterwarnings("error")
 PAIRS = 400
