@@ -1,6 +1,7 @@
 """ClickHouse beside a relational database: no fault changes a count that a reader can see."""
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ from typing import Any
 import pytest
 from chdb_processes import run_steps
 from otlp_bodies import received
+from sqlalchemy import select
 
 from collector.contract import Arm, Generation, Score, encode
 from collector.errors import StoreError, StoreUnavailableError
 from collector.settings import Settings
-from collector.store import Batch, SpanRows, Store, prepare, rollouts, sizes
+from collector.store import Batch, SpanRows, Store, prepare, rollouts, sizes, tables
 from collector.store.clickhouse import ClickHouse, analytics_of, marks, schema
 from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.rollups import check, read
@@ -263,21 +265,57 @@ def test_sizes_are_clickhouses_own(store: Store, generation_of: GenerationOf) ->
     assert store.size_bytes() > 0
 
 
-def test_tables_of_a_cluster() -> None:
-    """Each is replicated, and stands behind a distributed one that keeps a pair on one shard."""
-    statements = list(schema.statements("main"))
-    assert len(statements) == 2 * len(schema.shapes())
-    by_name = {statement.split()[5]: statement for statement in statements}
-    local, distributed = by_name["generation_local"], by_name["generation"]
-    assert "ON CLUSTER 'main'" in local
-    engine = "ReplicatedMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')"
-    assert f"ENGINE = {engine}\nPARTITION BY intDiv(id, 4294967296)\n" in local
-    assert "ORDER BY (rollout, cohort, arm, start_unix_ns, id)" in local
-    assert distributed == (
-        "CREATE TABLE IF NOT EXISTS generation ON CLUSTER 'main' AS generation_local "
-        "ENGINE = Distributed('main', currentDatabase(), generation_local, "
-        "cityHash64(rollout, prompt_id, repeat))"
-    )
-    replacing = "ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', "
-    assert f"ENGINE = {replacing}'{{replica}}', revision)" in by_name["score_local"]
-    assert "ReplicatedAggregatingMergeTree" in by_name["rollup_hour_local"]
+def test_a_store_of_an_earlier_version_gets_the_columns_that_it_lacks(
+    settings: Settings, generation_of: GenerationOf
+) -> None:
+    """Opened by a newer version, it keeps its rows, and holds the new column of those to come."""
+    with contextlib.closing(opened(settings)) as store:
+        store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
+        clickhouse = clickhouse_of(store)
+        clickhouse.command("ALTER TABLE generation DROP COLUMN server_ttft_s")
+        clickhouse.command("ALTER TABLE rollup_hour DROP COLUMN squares")
+        clickhouse.command(f"DROP TABLE {schema.VERSIONS}")
+        lacking = clickhouse._columns()
+    assert "server_ttft_s" not in lacking["generation"]
+    with contextlib.closing(opened(settings)) as store:
+        present = clickhouse_of(store)._columns()
+        assert all(
+            {column.split()[0] for column in shape.columns} == present[shape.name]
+            for shape in schema.shapes()
+        )
+        newer = [encode(generation_of(n, server_ttft_s=0.25)) for n in range(12, 22)]
+        assert store.write(Batch(spans=prepare(received(newer)))) == 10
+        with store.read() as connection:
+            known = connection.scalars(
+                select(tables.generation.c.server_ttft_s).order_by(tables.generation.c.id)
+            ).all()
+        assert known == [None] * 10 + [0.25] * 10
+        assert clickhouse_of(store)._version() == schema.VERSION
+
+
+def test_a_store_of_a_newer_version_is_left_as_it_is(settings: Settings) -> None:
+    """It is refused in one line that says what to do."""
+    with contextlib.closing(opened(settings)) as store:
+        clickhouse_of(store).command("INSERT INTO schema_version VALUES (1000)")
+    with pytest.raises(StoreError, match=r"newer Draftgate \(schema 1000, .* upgrade Draftgate"):
+        opened(settings)
+
+
+def test_a_changed_table_has_a_higher_version() -> None:
+    """A store is brought up to date by its version alone: whoever changes a table raises it."""
+    text = "\n".join(schema.statements())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert (schema.VERSION, digest[:16]) == (1, "b3a87b3130c521cf")
+
+
+def test_a_cluster_is_refused() -> None:
+    """The tables are one server's."""
+    with pytest.raises(StoreError, match=r"cluster: .* name one server"):
+        ClickHouse.open("clickhousedb://host/db?cluster=main")
+
+
+def clickhouse_of(store: Store) -> ClickHouse:
+    with store.read() as connection:
+        analytics = analytics_of(connection)
+        assert analytics is not None
+        return analytics.clickhouse

@@ -1,11 +1,10 @@
-"""The tables on ClickHouse, as statements: one machine's, or a cluster's.
+"""The tables on ClickHouse, as statements.
 
 They have the columns of `store.tables`. A day of arrival is a partition, by the id, as on
-PostgreSQL; generations lie by (rollout, cohort, arm, time), and once more by the key of pairing. In
-a cluster each table is a replicated one of a suffix, and a distributed one in front of it.
+PostgreSQL; generations lie by (rollout, cohort, arm, time), and once more by the key of pairing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, LargeBinary, Table
@@ -13,7 +12,10 @@ from sqlalchemy import BigInteger, Boolean, Column, Double, LargeBinary, Table
 from collector.store import tables
 from collector.store.partitions import DAY_BITS
 
-LOCAL: Final = "_local"
+VERSION: Final = 1
+"""Of the tables as they are here; one more with each change, which `upgrades` then carries out."""
+VERSIONS: Final = "schema_version"
+"""The table of the versions that a database has had."""
 _DAY: Final = f"intDiv(id, {2**DAY_BITS})"
 _FIXED: Final = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _FEW_VALUES: Final = {
@@ -72,7 +74,6 @@ class Shape(NamedTuple):
     """Each with its type and its codec."""
     order_by: str
     partition_by: str | None
-    sharded_by: str
     engine: str = "MergeTree"
     engine_argument: str = ""
     also: tuple[str, ...] = ()
@@ -80,32 +81,42 @@ class Shape(NamedTuple):
     settings: str = _SETTINGS
 
 
-def statements(cluster: str | None = None) -> Iterator[str]:
+def statements() -> Iterator[str]:
     """Yield what creates every table that is not there yet."""
+    yield (
+        f"CREATE TABLE IF NOT EXISTS {VERSIONS} (version Int64) ENGINE = MergeTree ORDER BY version"
+    )
     for shape in shapes():
-        yield from _create(shape, cluster)
+        yield _create(shape)
+
+
+def upgrades(present: Mapping[str, Set[str]]) -> Iterator[str]:
+    """Yield what adds the columns that tables of an earlier version lack.
+
+    Rows that are there have the column's default: NULL if it may be, else 0 or the empty text.
+    """
+    for shape in shapes():
+        for column in shape.columns:
+            if column.partition(" ")[0] not in present[shape.name]:
+                yield f"ALTER TABLE {shape.name} ADD COLUMN IF NOT EXISTS {column}"
 
 
 def shapes() -> Sequence[Shape]:
     """Return every table."""
-    by_trace = "cityHash64(trace_id)"
     return (
-        _of(tables.resource, "id", None, "id", engine="ReplacingMergeTree"),
-        _of(tables.span, "id", _DAY, by_trace),
+        _of(tables.resource, "id", None, engine="ReplacingMergeTree"),
+        _of(tables.span, "id", _DAY),
         _of(
             tables.span_key,
             "(trace_id, span_id)",
             _DAY,
-            by_trace,
             settings=_BY_TRACE,
         ),
-        _of(tables.content, "id", _DAY, "id"),
+        _of(tables.content, "id", _DAY),
         _of(
             tables.generation,
             "(rollout, cohort, arm, start_unix_ns, id)",
             _DAY,
-            # Both sides of a pair on one shard.
-            "cityHash64(rollout, prompt_id, repeat)",
             also=(
                 "INDEX by_id id TYPE minmax GRANULARITY 1",
                 "PROJECTION by_pair (SELECT * ORDER BY rollout, prompt_id, repeat, arm)",
@@ -115,23 +126,21 @@ def shapes() -> Sequence[Shape]:
             tables.score,
             "(trace_id, span_id, metric, evaluator, version)",
             None,
-            by_trace,
             engine="ReplacingMergeTree",
             engine_argument="revision",
             also=("INDEX by_revision (revision, first_revision) TYPE minmax GRANULARITY 1",),
             settings=_BY_TRACE,
         ),
-        _feedback(by_trace),
+        _feedback(),
         *_rollups(),
     )
 
 
-def _feedback(by_trace: str) -> Shape:
+def _feedback() -> Shape:
     shape = _of(
         tables.feedback,
         "(trace_id, span_id, kind, source)",
         None,
-        by_trace,
         engine="ReplacingMergeTree",
         engine_argument="revision",
     )
@@ -162,7 +171,6 @@ def _rollups() -> Iterator[Shape]:
         ("id Int64 CODEC(Delta, ZSTD(1))", *key, *_STATE),
         order_by="(series_id, start_unix_s, id)",
         partition_by=_DAY,
-        sharded_by="series_id",
     )
     for name in ("rollup_minute", "rollup_hour"):
         yield Shape(
@@ -172,17 +180,16 @@ def _rollups() -> Iterator[Shape]:
             order_by="(series_id, start_unix_s, up_to)",
             # Not by day: of its generations' starts there may be hundreds in one commit.
             partition_by=None,
-            sharded_by="series_id",
             engine="AggregatingMergeTree",
             settings=_ROLLED_UP,
         )
 
 
 def _of(  # Any: the rest of a shape
-    table: Table, order_by: str, partition_by: str | None, sharded_by: str, **rest: Any
+    table: Table, order_by: str, partition_by: str | None, **rest: Any
 ) -> Shape:
     columns = tuple(_column(column) for column in table.columns)
-    return Shape(table.name, columns, order_by, partition_by, sharded_by, **rest)
+    return Shape(table.name, columns, order_by, partition_by, **rest)
 
 
 def _column(column: Column[object]) -> str:
@@ -207,29 +214,11 @@ def _type(column: Column[object]) -> str:
     return f"LowCardinality({kind})" if column.name in _FEW_VALUES else kind
 
 
-def _create(shape: Shape, cluster: str | None) -> Iterator[str]:
-    if cluster is None:
-        yield _table(shape, shape.name, "", f"{shape.engine}({shape.engine_argument})")
-        return
-    on = f" ON CLUSTER '{cluster}'"
-    # The path's macros are the server's own; the two arguments are the usual ones of its settings.
-    arguments = [
-        "'/clickhouse/tables/{shard}/{database}/{table}'",
-        "'{replica}'",
-        *([shape.engine_argument] if shape.engine_argument else []),
-    ]
-    local = shape.name + LOCAL
-    yield _table(shape, local, on, f"Replicated{shape.engine}({', '.join(arguments)})")
-    yield (
-        f"CREATE TABLE IF NOT EXISTS {shape.name}{on} AS {local} "
-        f"ENGINE = Distributed('{cluster}', currentDatabase(), {local}, {shape.sharded_by})"
-    )
-
-
-def _table(shape: Shape, name: str, on: str, engine: str) -> str:
+def _create(shape: Shape) -> str:
     body = ",\n  ".join((*shape.columns, *shape.also))
     partition = f"PARTITION BY {shape.partition_by}\n" if shape.partition_by else ""
     return (
-        f"CREATE TABLE IF NOT EXISTS {name}{on} (\n  {body}\n)\nENGINE = {engine}\n"
+        f"CREATE TABLE IF NOT EXISTS {shape.name} (\n  {body}\n)\n"
+        f"ENGINE = {shape.engine}({shape.engine_argument})\n"
         f"{partition}ORDER BY {shape.order_by}\nSETTINGS {shape.settings}"
     )

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,7 +21,7 @@ WANTED: Final = (
     "clickhousedb://user:password@host:8123/database, or "
     "clickhousedb:///database?interface=chdb&path=folder"
 )
-_SHOWN: Final = frozenset({"cluster", "interface", "path", "secure"})
+_SHOWN: Final = frozenset({"interface", "path", "secure"})
 _CONNECT_TIMEOUT_S: Final = 5
 _ANSWER_TIMEOUT_S: Final = 60
 _SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
@@ -31,12 +32,8 @@ _SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
     "final": 1,
     "output_format_arrow_string_as_string": 0,
     "max_query_size": 64 * 1024 * 1024,
-    # Answered once it is stored, on every shard.
+    # Answered once it is stored.
     "async_insert": 0,
-}
-_OF_CLUSTER: Final[Mapping[str, Any]] = {
-    "distributed_foreground_insert": 1,
-    "distributed_product_mode": "global",
 }
 
 
@@ -46,7 +43,6 @@ class Target(NamedTuple):
     where: str
     """For messages: without the password."""
     database: str
-    cluster: str | None
     arguments: dict[str, Any]
     """Of clickhouse-connect's client; Any: as it takes them."""
 
@@ -62,15 +58,17 @@ def parse(analytics_url: str) -> Target:
             f"{url.drivername}://…: is not a supported kind of analytics database; wanted {WANTED}"
         )
     query = {name: str(value) for name, value in url.query.items()}
-    cluster = query.pop("cluster", None)
+    if "cluster" in query:
+        raise StoreError(
+            "cluster: Draftgate's tables are one server's; leave it out, and name one server"
+        )
     database = url.database or "draftgate"
-    for name, value in (("database", database), ("cluster", cluster or "c")):
-        if not value.replace("_", "").isalnum():
-            raise StoreError(f"{name} {value!r}: wanted letters, digits and _ alone")
+    if not database.replace("_", "").isalnum():
+        raise StoreError(f"database {database!r}: wanted letters, digits and _ alone")
     # Without parameters that may hold a token, or what unlocks a certificate.
     shown = {name: value for name, value in url.query.items() if name in _SHOWN}
     where = url.set(query=shown).render_as_string(hide_password=True)
-    return Target(where, database, cluster, _arguments(url, query))
+    return Target(where, database, _arguments(url, query))
 
 
 def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
@@ -99,7 +97,6 @@ class ClickHouse:
         self._idle: list[Client] = []
         self._lock = threading.Lock()
         self._closed = False
-        self._settings = {**_SETTINGS, **(_OF_CLUSTER if target.cluster else {})}
         self.known_resources: set[int] = set()
         """Ids of resources that this process has stored."""
         self.last_tried_id = 0
@@ -107,10 +104,10 @@ class ClickHouse:
 
     @classmethod
     def open(cls, analytics_url: str) -> "ClickHouse":
-        """Connect, and create database and tables where they are not there yet.
+        """Connect, and create the database or bring it to the newest schema if needed.
 
-        Raises `StoreError` for a URL that is none, or where the driver is not installed, and
-        `StoreUnavailableError` where nobody answers.
+        Raises `StoreError` for a URL that is none, for a database that a newer version has
+        written, or if the driver is not installed; `StoreUnavailableError` if nobody answers.
         """
         opened = cls(parse(analytics_url))
         try:
@@ -126,15 +123,41 @@ class ClickHouse:
         return self._target.where
 
     def create(self) -> None:
-        """Create what is not there yet."""
+        """Create what is not there yet, and add the columns that an earlier version lacks."""
         target = self._target
-        on = f" ON CLUSTER '{target.cluster}'" if target.cluster else ""
         with faults.translated(self.where):
             # Kept: what chdb holds in memory ends with the last connection.
-            self._first = _connect(target.arguments, None, self._settings)
-            self._first.command(f"CREATE DATABASE IF NOT EXISTS {target.database}{on}")
-        for statement in schema.statements(target.cluster):
+            self._first = _connect(target.arguments, None, _SETTINGS)
+            self._first.command(f"CREATE DATABASE IF NOT EXISTS {target.database}")
+        present = self._columns()
+        version = self._version() if schema.VERSIONS in present else 0
+        if version > schema.VERSION:
+            raise StoreError(
+                f"{self.where}: was written by a newer Draftgate (schema {version}, this one knows "
+                f"{schema.VERSION}); upgrade Draftgate, or name another database"
+            )
+        if version == schema.VERSION:
+            return
+        for statement in schema.statements():
             self.command(statement)
+        for statement in schema.upgrades(self._columns()):
+            self.command(statement)
+        self.command(f"INSERT INTO {schema.VERSIONS} VALUES ({schema.VERSION})")  # noqa: S608  # ours
+
+    def _columns(self) -> dict[str, set[str]]:
+        """Return the columns of each table."""
+        found: dict[str, set[str]] = defaultdict(set)
+        answer = self.query(
+            "SELECT table, name FROM system.columns "  # noqa: S608  # names are ours
+            f"WHERE database = '{self._target.database}'"
+        )
+        for row in answer.to_pylist():
+            found[row["table"].decode()].add(row["name"].decode())
+        return found
+
+    def _version(self) -> int:
+        found = self.query(f"SELECT max(version) FROM {schema.VERSIONS}")  # noqa: S608  # ours
+        return found.column(0)[0].as_py() or 0
 
     def query(self, sql: str, settings: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the answer's columns."""
@@ -157,17 +180,16 @@ class ClickHouse:
         """Change a table's parts, and wait until that is done."""
         with self._client() as client:
             client.command(
-                f"ALTER TABLE {self._own(table_name)} {change}",
+                f"ALTER TABLE {table_name} {change}",
                 # `mutations_sync`: 2 waits for every replica.
                 settings={"mutations_sync": 2, "alter_sync": 2},
             )
 
     def days(self, table_name: str) -> list[int]:
         """Return the days that the table has a partition of, in order."""
-        own = table_name + (schema.LOCAL if self._target.cluster else "")
         found = self.query(
             "SELECT DISTINCT toInt64(partition) AS day FROM system.parts WHERE active "  # noqa: S608  # names are ours
-            f"AND database = '{self._target.database}' AND table = '{own}' ORDER BY day"
+            f"AND database = '{self._target.database}' AND table = '{table_name}' ORDER BY day"
         )
         return found.column(0).to_pylist()  # type: ignore[no-any-return]
 
@@ -187,10 +209,7 @@ class ClickHouse:
             "SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts "  # noqa: S608  # names are ours
             f"WHERE active AND database = '{self._target.database}' GROUP BY table"
         ).to_pylist()
-        suffix = schema.LOCAL if self._target.cluster else ""
-        return {
-            row["table"].decode().removesuffix(suffix): (row["rows"], row["bytes"]) for row in found
-        }
+        return {row["table"].decode(): (row["rows"], row["bytes"]) for row in found}
 
     def close(self) -> None:
         """Close every connection; may be called twice."""
@@ -201,18 +220,13 @@ class ClickHouse:
             if client is not None:
                 client.close()
 
-    def _own(self, table_name: str) -> str:
-        """Return the table that holds the parts, on each server of a cluster."""
-        cluster = self._target.cluster
-        return f"{table_name}{schema.LOCAL} ON CLUSTER '{cluster}'" if cluster else table_name
-
     @contextmanager
     def _client(self) -> Iterator["Client"]:
         with faults.translated(self.where):
             with self._lock:
                 client = self._idle.pop() if self._idle else None
             if client is None:
-                client = _connect(self._target.arguments, self._target.database, self._settings)
+                client = _connect(self._target.arguments, self._target.database, _SETTINGS)
             try:
                 yield client
             except BaseException:
