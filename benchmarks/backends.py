@@ -149,7 +149,9 @@ def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
     found["milliseconds"] = {name: spread(times) for name, times in taken.items()}
     if not options.no_pairs:
         began = time.perf_counter()
-        schema, batches = pairs_arrow.stream(one.store, _ROLLOUT)
+        with one.store.read() as connection:
+            bounds = pairs_arrow.bounds_now(connection)
+        schema, batches = pairs_arrow.stream(one.store, _ROLLOUT, bounds)
         table = pa.Table.from_batches(batches, schema=schema)
         found["milliseconds"]["all_pairs"] = round((time.perf_counter() - began) * 1000)
         found["pairs"] = table.num_rows

@@ -21,7 +21,9 @@ class Scope(StrEnum):
     """What a key allows; none implies another."""
 
     INGEST = "ingest"
-    """Send spans, scores and verdicts."""
+    """Send spans, metrics, logs and feedback."""
+    JUDGE = "judge"
+    """Register policies; post scores, verdicts and watches; lease what is to be scored."""
     READ = "read"
     """Read everything but text."""
     CONTENT = "content"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.contract import Arm
-from evals.data_hash import data_hash
+from collector.data_hash import data_hash
 from evals.errors import EvidenceError
 from evals.evidence import (
     BoolColumn,

@@ -28,8 +28,10 @@ from collector.errors import (
 
 _GRANT = "draftgate.grant"
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/redoc", "/openapi.json"})
-_INGEST_POSTS = frozenset({"/api/v1/scores", "/api/v1/verdicts", "/api/v1/feedback"})
-_LEASES = re.compile(r"/api/v1/leases(/.*)?")
+_JUDGE_POSTS = re.compile(
+    r"/api/v1/(scores|verdicts|leases(/.*)?|rollouts/.*/(policies|watches))", re.DOTALL
+)
+_LEASES = re.compile(r"/api/v1/leases/.*", re.DOTALL)
 _GRPC_CODES = {
     HTTPStatus.UNAUTHORIZED: 16,  # UNAUTHENTICATED
     HTTPStatus.FORBIDDEN: 7,  # PERMISSION_DENIED
@@ -46,10 +48,12 @@ def needed_scope(method: str, path: str) -> KeyScope | None:
     """
     if path in _OPEN_PATHS:
         return None
-    if path.startswith("/v1/") or (method == "POST" and path in _INGEST_POSTS):
+    if path.startswith("/v1/") or (method == "POST" and path == "/api/v1/feedback"):
         return KeyScope.INGEST
-    if method in ("POST", "DELETE") and _LEASES.fullmatch(path):
-        return KeyScope.INGEST  # what a lease gives to read needs `read` beside it
+    if method == "POST" and _JUDGE_POSTS.fullmatch(path):
+        return KeyScope.JUDGE  # what a lease gives to read needs `read` beside it
+    if method == "DELETE" and _LEASES.fullmatch(path):
+        return KeyScope.JUDGE
     if method in ("GET", "HEAD") and (path.startswith("/api/") or path == "/metrics"):
         return KeyScope.READ
     return KeyScope.ADMIN

@@ -14,6 +14,8 @@ from collector.errors import RequestError
 R = TypeVar("R")
 LONGEST_NAME = 2000
 """Characters of a name, or of a reason."""
+LONGEST_TEXT = 1 << 20
+"""Characters of a policy."""
 
 
 def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
@@ -54,6 +56,19 @@ def require_names(*given: tuple[str, str]) -> None:
     for name, text in given:
         if len(text) > LONGEST_NAME or "\0" in text:
             raise RequestError(f"{name}: wanted at most {LONGEST_NAME} characters, none of them 0")
+
+
+def require_text(name: str, text: str) -> None:
+    """Raise `RequestError` unless a policy's text is a JSON object of at most 1 MiB."""
+    if len(text) > LONGEST_TEXT or not _is_object(text):
+        raise RequestError(f"{name}: wanted a JSON object of at most {LONGEST_TEXT} characters")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def announced_bytes(request: Request, max_bytes: int) -> int:

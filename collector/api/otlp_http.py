@@ -12,9 +12,11 @@ from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect
 
 from collector.api import bodies
+from collector.api.access import grant_in
 from collector.api.codings import inflate, is_plain
 from collector.api.problems import retry_headers, status_of
 from collector.api.state import Collector, State
+from collector.api_key import Scope
 from collector.errors import CollectorError, MediaTypeError
 from collector.ingest import export
 from collector.ingest.export import LOGS, METRICS, TRACES, Signal
@@ -52,7 +54,8 @@ async def export_traces(request: Request, collector: Collector) -> Response:
 async def export_logs(request: Request, collector: Collector) -> Response:
     """Store the evaluation results of an OTLP export as scores; ignore every other log record.
 
-    Idempotent by span, metric, evaluator and version: the last one sent wins.
+    Idempotent by span, metric, evaluator and version: the last one sent wins. Scores, here and in
+    spans, need the scope judge beside ingest.
     """
     return await _export(request, collector, LOGS)
 
@@ -72,7 +75,8 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
         with collector.exporter.counting_refusals(signal):
             answer_as = _encoding(request.headers.get("content-type", ""))
             body = await _body(request, collector)
-            answer = await collector.exporter.export(signal, body, answer_as)
+            judges = Scope.JUDGE in grant_in(request.scope).scopes
+            answer = await collector.exporter.export(signal, body, answer_as, judges=judges)
     except CollectorError as exc:
         return _respond(export.status_of(exc), answer_as, status_of(exc))
     except ClientDisconnect:

@@ -34,6 +34,8 @@ _Place = Annotated[
     int | None, Query(ge=0, le=2**63 - 1, description="Where to go on; in Arrow alone.")
 ]
 
+_Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="In Arrow alone.")]
+
 
 @router.get(
     "",
@@ -52,6 +54,9 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     after: After = None,
     arrived_after: _Place = None,
     scored_after: _Place = None,
+    younger_than: _Bound = 0,
+    arrived_up_to: _Place = None,
+    scored_up_to: _Place = None,
     accept: arrow.Accept = None,
 ) -> Response:
     """List a rollout's pairs with their scores; with `content=true`, explained.
@@ -61,14 +66,22 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
     rollout, numbers only, one row a pair; the other parameters do not apply then. With
     `arrived_after` and `scored_after` it holds what is new since there alone, and its schema's
-    metadata say where it ends: `arrived_up_to`, `scored_up_to`, and `more`.
+    metadata say where it ends: `arrived_up_to`, `scored_up_to`, and `more`. Without them the
+    metadata say which pairs it holds, and with the same numbers it holds them again: pairs whose
+    generations all arrived after `younger_than`, up to `arrived_up_to`, and scores up to
+    `scored_up_to`.
     """
     if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
         return _changes(collector, rollout, pair_changes.Place(arrived_after, scored_after))
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             rollouts.require(connection, rollout)
-        return arrow.respond(*pairs_arrow.stream(collector.store, rollout))
+            now = pairs_arrow.bounds_now(connection, younger_than)
+        bounds = now._replace(
+            arrived_up_to=now.arrived_up_to if arrived_up_to is None else arrived_up_to,
+            scored_up_to=now.scored_up_to if scored_up_to is None else scored_up_to,
+        )
+        return arrow.respond(*pairs_arrow.stream(collector.store, rollout, bounds))
     with collector.store.read() as connection:
         page = pairs.page(
             connection,

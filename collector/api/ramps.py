@@ -75,7 +75,8 @@ async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSO
     """Take a step of a rollout's ramp; needs the scope admin.
 
     409 where somebody else took a step first, and where a larger share does not name the newest
-    verdict, a pass that was posted after the step before. The first step needs none.
+    verdict under the policy that was registered before the first pair: a pass, posted after the
+    step before, on pairs that all arrived after it. The first step needs none.
     """
     change = await bodies.record(request, RampChange, collector.settings.max_body_bytes)
     bodies.require_names(

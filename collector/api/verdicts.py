@@ -9,10 +9,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from collector.api import bodies
+from collector.api.access import grant_in
 from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import StoredVerdict, Verdict, to_document
-from collector.store import Batch, Store, verdicts
+from collector.store import Batch, Store, verdict_evidence, verdicts
 
 router = APIRouter(prefix="/api/v1/verdicts", tags=["verdicts"])
 
@@ -20,6 +21,9 @@ _BODY = {
     "required": True,
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Verdict"}}},
 }
+
+
+_LOCAL = "local"
 
 
 class Verdicts(BaseModel):
@@ -31,14 +35,25 @@ class Verdicts(BaseModel):
 @router.post(
     "",
     response_model=StoredVerdict,
-    responses=responses(400, 401, 403, 413, 429, 503),
+    responses=responses(400, 401, 403, 404, 409, 413, 429, 503),
     openapi_extra={"requestBody": _BODY},
 )
 async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
-    """Store a verdict and give it with its id; the same verdict is stored once."""
+    """Store a verdict and give it with its id; the same verdict is stored once.
+
+    Needs the scope judge. 409 unless the pairs that it names as its evidence are stored, as many,
+    and with the hash that it says.
+    """
     verdict = await bodies.record(request, Verdict, collector.settings.max_body_bytes)
+    bodies.require_names(("rollout", verdict.rollout), ("policy_name", verdict.policy_name))
+    await run_in_threadpool(verdict_evidence.require_held, collector.store, verdict)
+    grant = grant_in(request.scope)
     posted = StoredVerdict(
-        id=verdicts.verdict_id(verdict), posted_unix_ns=time.time_ns(), verdict=verdict
+        id=verdicts.verdict_id(verdict),
+        posted_unix_ns=time.time_ns(),
+        verdict=verdict,
+        who=grant.key_name or _LOCAL,
+        key_id=grant.key_id,
     )
     await collector.ingest.write(Batch(verdicts=(posted,)))
     stored = await run_in_threadpool(_by_id, collector.store, posted.id)

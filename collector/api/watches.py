@@ -7,10 +7,12 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from collector.access.authority import Grant
 from collector.api import bodies
-from collector.api.access import grant_in
+from collector.api.access import grant_in, require
 from collector.api.problems import responses
 from collector.api.state import Collector, State
+from collector.api_key import Scope
 from collector.contract import (
     StoredWatch,
     SwitchState,
@@ -55,29 +57,30 @@ def list_watches(rollout: str, collector: Collector) -> JSONResponse:
 async def post_watch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Replace a watch's state by the next, and set the switch with it, both or neither.
 
-    Needs the scope admin. 409 where the state that this continues is no longer the newest, so that
-    of several watchers one acts.
+    Needs the scope judge, and admin too if it sets the switch. 409 where the state that this
+    continues is no longer the newest, so that of several watchers one acts.
     """
     given = await bodies.record(request, WatchUpdate, collector.settings.max_body_bytes)
+    if given.switch is not None:
+        require(request, Scope.ADMIN)
     if given.watch.rollout != rollout:
         raise RequestError(f"watch.rollout: wanted {rollout!r}, got {given.watch.rollout!r}")
     reason = "" if given.switch is None else given.switch.reason
     bodies.require_names(
         ("the rollout", rollout), ("reason", reason), ("policy_hash", given.watch.policy_hash)
     )
-    who = grant_in(request.scope).key_name or _LOCAL
-    stored, event = await run_in_threadpool(_replace, collector, given, who)
+    stored, event = await run_in_threadpool(_replace, collector, given, grant_in(request.scope))
     if event is not None:
         await collector.switches.note(rollout, event.id)
     return JSONResponse(to_document(stored))
 
 
 def _replace(
-    collector: State, given: WatchUpdate, who: str
+    collector: State, given: WatchUpdate, grant: Grant
 ) -> tuple[StoredWatch, SwitchState | None]:
     now_unix_ns, watch = time.time_ns(), given.watch
     with collector.store.transaction() as connection:
-        stored = watches.replace(connection, given, now_unix_ns)
+        stored = watches.replace(connection, given, now_unix_ns, key_id=grant.key_id)
         if given.switch is None:
             return stored, None
         event = switches.add(
@@ -85,7 +88,7 @@ def _replace(
             watch.rollout,
             given.switch.state,
             reason=given.switch.reason,
-            who=who,
+            who=grant.key_name or _LOCAL,
             unix_ns=now_unix_ns,
         )
     return stored, event

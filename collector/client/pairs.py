@@ -108,9 +108,27 @@ class Pairs(Resource):
         except (KeyError, TypeError, ValueError) as exc:
             raise self._connection.alien(exc) from exc
 
-    def pairs_table(self, rollout: str) -> pa.Table:
-        """Return all pairs of a rollout as Arrow columns, one row a pair, numbers only."""
-        with self._connection.arrow("/api/v1/pairs", {"rollout": rollout}) as reader:
+    def pairs_table(
+        self,
+        rollout: str,
+        *,
+        younger_than: int = 0,
+        arrived_up_to: int | None = None,
+        scored_up_to: int | None = None,
+    ) -> pa.Table:
+        """Return the pairs of a rollout as Arrow columns, one row a pair, numbers only.
+
+        Those whose generations all arrived after `younger_than`. The schema's metadata say up to
+        which generation and score it goes (`arrived_after`, `arrived_up_to`, `scored_up_to`); with
+        the same numbers the answer is the same.
+        """
+        query: Query = {
+            "rollout": rollout,
+            "younger_than": younger_than,
+            "arrived_up_to": arrived_up_to,
+            "scored_up_to": scored_up_to,
+        }
+        with self._connection.arrow("/api/v1/pairs", query) as reader:
             return reader.read_all()
 
     def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:

@@ -5,8 +5,11 @@ from urllib.parse import quote
 
 from collector.client.resource import Resource
 from collector.contract import (
+    PolicyRegistration,
     RampChange,
     RampStep,
+    RegisteredPolicy,
+    RolloutHistory,
     StoredVerdict,
     StoredWatch,
     Switch,
@@ -48,11 +51,26 @@ class Releases(Resource):
         """Take a step of a rollout's ramp, which needs the scope admin, and return it as stored.
 
         Raises `ClientError` with the status 409 where somebody else took one first, and where a
-        larger share does not name the newest verdict, a pass posted after the step before.
+        larger share does not name the newest verdict under the registered policy, a pass on pairs
+        that arrived after the step before.
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/ramp"
         response = self._connection.post(path, to_document(change))
         return self._connection.record(RampStep, self._connection.json(response))
+
+    def register_policy(self, rollout: str, given: PolicyRegistration) -> RegisteredPolicy:
+        """Register the policy that a rollout is to be judged by, which needs the scope judge.
+
+        It counts if it comes before the first pair, which the answer says.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/policies"
+        response = self._connection.post(path, to_document(given))
+        return self._connection.record(RegisteredPolicy, self._connection.json(response))
+
+    def history(self, rollout: str) -> RolloutHistory:
+        """Return what was registered for a rollout, judged on it, and tried before."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/history"
+        return self._connection.record(RolloutHistory, self._connection.get(path))
 
     def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
         """Return how far each watch of a rollout has got, the last updated first."""
@@ -60,7 +78,7 @@ class Releases(Resource):
         return self._connection.records(StoredWatch, self._connection.get(path), "watches")
 
     def update_watch(self, update: WatchUpdate) -> StoredWatch | None:
-        """Store a watch's next state, and set the switch with it, which needs the scope admin.
+        """Store a watch's next state, which needs the scope judge; setting the switch needs admin.
 
         None where somebody else went on from the state that this continues: nothing is stored, nor
         set, and `watches` has the newer one.
@@ -75,7 +93,10 @@ class Releases(Resource):
         return self._connection.record(StoredWatch, self._connection.json(response))
 
     def post_verdict(self, verdict: Verdict) -> StoredVerdict:
-        """Store a verdict, once, and return it as stored."""
+        """Store a verdict, once, which needs the scope judge, and return it as stored.
+
+        Raises `ClientError` with the status 409 if its evidence is not, or no longer, stored.
+        """
         response = self._connection.post("/api/v1/verdicts", to_document(verdict))
         return self._connection.record(StoredVerdict, self._connection.json(response))
 

@@ -383,6 +383,8 @@ class RampStep:
     who: str
     """Name of the API key that took it; `local` where no key was needed."""
     time_unix_ns: int
+    arrived_up_to: int = 0
+    """The newest generation when it was taken: pairs that arrived later are younger than it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

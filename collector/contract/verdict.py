@@ -9,16 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from collector.contract.records import Arm
+from collector.contract.registration import EvidencePart, Outcome, VerdictHistory
 
 FORMAT_VERSION = 1
-
-
-class Outcome(StrEnum):
-    """What a cell, or a whole release, came to."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
 
 
 class Role(StrEnum):
@@ -182,6 +175,10 @@ class Verdict:
     data_hash: str
     """SHA-256 of the canonical evidence."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    evidence: tuple[EvidencePart, ...] = ()
+    """The stored pairs behind it, one entry a rollout; empty for a verdict of `watch`."""
+    history: VerdictHistory | None = None
+    """None if nobody asked a collector for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,3 +189,6 @@ class StoredVerdict:
     """SHA-256 of the verdict's canonical document: the same verdict has the same id."""
     posted_unix_ns: int
     verdict: Verdict
+    who: str | None = None
+    """Name of the API key that posted it; `local` if no key was needed; None if nobody noted it."""
+    key_id: str | None = None

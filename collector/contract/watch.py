@@ -6,11 +6,13 @@ limits and margins are as in a `Finding`: a candidate/baseline ratio, or a candi
 difference.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from collector.contract.records import SwitchChange
-from collector.contract.verdict import Outcome, Reason, Role
+from collector.contract.registration import Outcome
+from collector.contract.verdict import Reason, Role
 
 FORMAT_VERSION = 1
 
@@ -184,6 +186,12 @@ class Watch:
     cohorts: tuple[WatchCohort, ...] = ()
     cells: tuple[WatchCell, ...] = ()
 
+    @property
+    def place_hash(self) -> str:
+        """SHA-256 of the place up to which everything is counted."""
+        place = f"{self.rollout} {self.arrived_up_to} {self.scored_up_to} {self.epoch}"
+        return hashlib.sha256(place.encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWatch:
@@ -193,6 +201,8 @@ class StoredWatch:
     """Grows by one with every update; whoever updates names the one that they continue."""
     updated_unix_ns: int
     watch: Watch
+    key_id: str | None = None
+    """Id of the API key that posted it; None if no key was needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

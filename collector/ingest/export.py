@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
@@ -42,6 +43,7 @@ from collector.otlp.traces import decode_traces
 from collector.store import Batch, prepare
 
 _REASONS_SHOWN = 5
+_MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
 
 
 class Told(NamedTuple):
@@ -53,6 +55,8 @@ class Told(NamedTuple):
     """For each item that cannot be stored, the reason."""
     flags: tuple[str, ...] = ()
     """The quality flags of the generations."""
+    warning: str = ""
+    """What of a body that is stored was left out."""
 
 
 class Decoded(NamedTuple):
@@ -100,27 +104,42 @@ class Exporter:
         self._decoders = decoders
         self._counters = counters
 
-    async def export(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
-        """Store a body and return the response; for the event loop."""
+    async def export(
+        self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
+    ) -> Message:
+        """Store a body and return the response; for the event loop.
+
+        Scores in it are stored if the sender `judges`.
+        """
         with self._ingest.admission.room(len(body)):
             told, written = await to_thread.run_sync(
-                self._submit, signal, body, encoding, limiter=self._decoders
+                self._submit, signal, body, encoding, judges, limiter=self._decoders
             )
             if written is not None:
                 await asyncio.wrap_future(written)
         return self._answer(signal, told)
 
-    def export_blocking(self, signal: Signal, body: bytes, encoding: Encoding) -> Message:
+    def export_blocking(
+        self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
+    ) -> Message:
         """Store a body and return the response; for a thread that may wait."""
         with self._ingest.admission.room(len(body)):
-            told, written = self._submit(signal, body, encoding)
+            told, written = self._submit(signal, body, encoding, judges)
             if written is not None:
                 written.result()
         return self._answer(signal, told)
 
-    def _submit(self, signal: Signal, body: bytes, encoding: Encoding) -> Submitted:
+    def _submit(
+        self,
+        signal: Signal,
+        body: bytes,
+        encoding: Encoding,
+        judges: bool,  # noqa: FBT001  # run_sync passes no keywords
+    ) -> Submitted:
         with self._ingest.turn.taken():
             batch, told = signal.decode(body, encoding, self._content)
+        if batch.scores and not judges:
+            batch, told = _without_scores(signal, batch, told)
         return Submitted(told, self._ingest.submit(batch) if told.stored else None)
 
     @contextmanager
@@ -142,7 +161,7 @@ class Exporter:
             rejected=rejected,
             flags=told.flags,
         )
-        return signal.answer(len(rejected), _reasons(rejected))
+        return signal.answer(len(rejected), _reasons(rejected) or told.warning)
 
 
 def status_of(error: CollectorError) -> Status:
@@ -166,6 +185,14 @@ def _later(code: int, error: CollectorError, after_s: int) -> Status:
     retry.retry_delay.seconds = after_s
     status.details.add().Pack(retry)
     return status
+
+
+def _without_scores(signal: Signal, batch: Batch, told: Told) -> Decoded:
+    """Leave the scores out that a key without the scope judge may not post."""
+    count, kept = len(batch.scores), replace(batch, scores=())
+    if signal is LOGS:
+        return Decoded(kept, Told(0, told.ignored, told.rejected + count * (_MAY_NOT_JUDGE,)))
+    return Decoded(kept, told._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}"))
 
 
 def _reasons(rejected: Sequence[str]) -> str:
@@ -196,7 +223,7 @@ def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decode
 
 def _traces_answer(rejected: int, reasons: str) -> Message:
     response = ExportTraceServiceResponse()
-    if rejected:
+    if reasons:
         response.partial_success.rejected_spans = rejected
         response.partial_success.error_message = reasons
     return response

@@ -18,6 +18,7 @@ from collector.api import (
     metrics,
     otlp_http,
     pairs,
+    policies,
     problems,
     ramps,
     regressions,
@@ -117,6 +118,7 @@ def create_app(settings: Settings) -> FastAPI:
         health,
         about,
         metrics,
+        policies,
     ):
         app.include_router(subject.router)
     problems.install(app)

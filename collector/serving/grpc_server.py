@@ -91,8 +91,9 @@ def _export(
 ) -> bytes:
     try:
         with exporter.counting_refusals(signal):
-            authority.authorize(key_text(_texts(context)), Scope.INGEST)
-            answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF)
+            grant = authority.authorize(key_text(_texts(context)), Scope.INGEST)
+            judges = Scope.JUDGE in grant.scopes
+            answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF, judges=judges)
     except CollectorError as exc:
         return _refuse(context, export.status_of(exc))
     except Exception:

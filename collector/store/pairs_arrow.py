@@ -1,6 +1,7 @@
 """A rollout's pairs as Arrow columns: one row a pair key, numbers only, in batches."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
@@ -58,6 +59,15 @@ _NO_SIDE = (None,) * len(_NAMES)
 _PAIRS = 4096
 
 
+class Bounds(NamedTuple):
+    """Which of a rollout's pairs, and which of their scores; the same numbers give the same."""
+
+    arrived_after: int
+    """Pairs of which a generation is this one or an older one are left out."""
+    arrived_up_to: int
+    scored_up_to: int
+
+
 class Stream(NamedTuple):
     """What is sent: a schema, and batches of it."""
 
@@ -65,20 +75,27 @@ class Stream(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-def stream(store: Store, rollout: str) -> Stream:
-    """Return the rollout's pairs that are stored now, ordered by prompt id and repeat.
+def bounds_now(connection: Connection, arrived_after: int = 0) -> Bounds:
+    """Return the bounds of what is stored now."""
+    last = connection.scalar(select(func.max(g.c.id))) or 0
+    return Bounds(arrived_after, last, scores.newest_revision(connection))
+
+
+def stream(store: Store, rollout: str, bounds: Bounds) -> Stream:
+    """Return the rollout's pairs within the bounds, ordered by prompt id and repeat.
 
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
     `candidate_`, its fields, `duplicates`, and for every metric judged in the rollout
     `score_{metric}`, `unscored_{metric}` (the reason why there is no score) and `judge_{metric}`
     (the evaluator's name and version). A side that never arrived has nulls throughout, but 0
     duplicates. Each batch is a read of its own, so that a slow reader keeps nothing from being
-    cleared away.
+    cleared away. The schema's metadata hold the bounds.
     """
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)
-        last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Stream(schema(metrics), _batches(store, rollout, metrics, last))
+    said = {name: str(number) for name, number in bounds._asdict().items()}
+    batches = _batches(store, rollout, metrics, bounds)
+    return Stream(schema(metrics).with_metadata(said), batches)
 
 
 def schema(metrics: Sequence[str]) -> pa.Schema:
@@ -91,14 +108,15 @@ def schema(metrics: Sequence[str]) -> pa.Schema:
 
 
 def _batches(
-    store: Store, rollout: str, metrics: Sequence[str], last: int
+    store: Store, rollout: str, metrics: Sequence[str], bounds: Bounds
 ) -> Iterator[pa.RecordBatch]:
     after: PairKey | None = None
+    last = bounds.arrived_up_to
     while True:
         with store.read() as connection:
             with closing(pairing.read(connection, COLUMNS, rollout, after, last)) as found:
-                pairs = list(islice(found, _PAIRS))
-            scored = scored_of(connection, pairs) if metrics else {}
+                pairs = list(islice((p for p in found if _is_within(p, bounds)), _PAIRS))
+            scored = scored_of(connection, pairs, bounds.scored_up_to) if metrics else {}
         if not pairs:
             return
         yield pa.record_batch(arrays(pairs, metrics, scored), schema=schema(metrics))
@@ -107,12 +125,21 @@ def _batches(
         after = pairs[-1].key
 
 
+def _is_within(pair: pairing.Sides, bounds: Bounds) -> bool:
+    """Say whether all of the pair's generations are younger than the bound."""
+    first = min(*pair.baseline_ids[:1], *pair.candidate_ids[:1], math.inf)
+    return first > bounds.arrived_after
+
+
 def scored_of(
-    connection: Connection, pairs: Sequence[pairing.Sides]
+    connection: Connection, pairs: Sequence[pairing.Sides], up_to: int | None = None
 ) -> Mapping[str, Mapping[int, scores.Latest]]:
-    """Return the latest scores of both sides, by metric and generation."""
+    """Return the latest scores of both sides, by metric and generation.
+
+    Of posts up to a revision, or of all.
+    """
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
-    return scores.latest(connection, [side.id for side in both if side is not None])
+    return scores.latest(connection, [side.id for side in both if side is not None], up_to)
 
 
 def arrays(

@@ -1,12 +1,14 @@
 """Ramps of rollouts: an audit log whose newest step is the share that the candidate gets."""
 
+import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
-from collector.contract import Outcome, RampChange, RampStep
+from collector.contract import Outcome, RampChange, RampStep, RegisteredPolicy, Verdict
 from collector.errors import ConflictError
-from collector.store import verdicts
+from collector.store import policies, verdicts
+from collector.store.tables import generation as g
 from collector.store.tables import ramp_step as r
 
 
@@ -16,7 +18,8 @@ def add(
     """Store a step and return it; the transaction must exclude other writers.
 
     Raises `ConflictError` where somebody else took a step first, and where a larger share does not
-    rest on the rollout's newest verdict, a pass that is newer than the step before.
+    rest on the newest verdict under the registered policy, a pass on pairs younger than the step
+    before.
     """
     last = next(iter(newest(connection, rollout, limit=1)), None)
     stands = 0 if last is None else last.id
@@ -36,6 +39,7 @@ def add(
             verdict=change.verdict,
             who=who,
             time_unix_ns=unix_ns,
+            arrived_up_to=connection.scalar(select(func.max(g.c.id))) or 0,
         )
         .returning(r.c.id)
     )
@@ -49,23 +53,55 @@ def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[RampSte
 
 
 def _require_pass(connection: Connection, last: RampStep, change: RampChange) -> None:
-    """Raise `ConflictError` unless the newest verdict since the last step passes, and is named."""
-    given = verdicts.newest_since(connection, last.rollout, last.time_unix_ns)
+    """Raise `ConflictError` unless the newest verdict under the registered policy allows it.
+
+    It must be named, pass, and rest on pairs that all arrived after the last step, at least as many
+    as the policy wants of a cohort.
+    """
     at = f"ramp of {last.rollout!r}: from {last.percent:g} % to {change.percent:g} %"
+    policy = policies.counting(policies.of_rollout(connection, last.rollout))
+    if policy is None:
+        raise ConflictError(
+            f"{at} needs a policy that was registered before the first pair, and there is none: "
+            "begin again under a new name, after `draftgate register NAME --policy FILE`"
+        )
+    given = verdicts.newest_since(
+        connection, last.rollout, last.time_unix_ns, policy_hash=policy.policy_hash
+    )
+    under = f"the registered policy {policy.policy_name} {policy.policy_hash[:12]}"
     if given is None:
         raise ConflictError(
-            f"{at} needs a passing verdict that is newer than the step; none was posted since. "
-            f"Run `draftgate gate {last.rollout}` on what arrived meanwhile"
+            f"{at} needs a passing verdict under {under}, newer than the step; none was posted "
+            f"since. Run `draftgate gate {last.rollout} --since-step` on what arrived meanwhile"
         )
     if given.verdict.outcome is not Outcome.PASS:
         raise ConflictError(
-            f"{at} needs a passing verdict; the newest one is {given.verdict.outcome}: "
-            f"{given.verdict.summary}"
+            f"{at} needs a passing verdict under {under}; the newest one is "
+            f"{given.verdict.outcome}: {given.verdict.summary}"
         )
     if given.id != change.verdict:
         raise ConflictError(
             f"{at} names the verdict {change.verdict or 'none'}; the newest is {given.id}: "
             "read it, and decide again"
+        )
+    _require_young(at, last, given.verdict, policy)
+
+
+def _require_young(at: str, last: RampStep, verdict: Verdict, policy: RegisteredPolicy) -> None:
+    judged = [part for part in verdict.evidence if not part.control]
+    again = f"run `draftgate gate {last.rollout} --since-step`"
+    if [part.rollout for part in judged] != [last.rollout]:
+        raise ConflictError(f"{at} needs a verdict of the gate on this rollout alone: {again}")
+    if judged[0].arrived_after < last.arrived_up_to:
+        raise ConflictError(
+            f"{at} needs a verdict on pairs that all arrived after the step; this one rests on "
+            f"older ones too: {again}"
+        )
+    wanted = int(json.loads(policy.text).get("min_n", 1))
+    if verdict.pairs < wanted:
+        raise ConflictError(
+            f"{at} needs at least {wanted} pairs that arrived after the step, as the policy says; "
+            f"the verdict rests on {verdict.pairs}"
         )
 
 
@@ -78,4 +114,5 @@ def _step(row: Row[Any]) -> RampStep:
         verdict=row.verdict,
         who=row.who,
         time_unix_ns=row.time_unix_ns,
+        arrived_up_to=row.arrived_up_to,
     )

@@ -147,13 +147,19 @@ def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def latest(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, Latest]]:
-    """Return, for each metric, what each generation's latest post says, by id."""
+def latest(
+    connection: Connection, ids: Sequence[int], up_to: int | None = None
+) -> dict[str, dict[int, Latest]]:
+    """Return, for each metric, what each generation's latest post says, by id.
+
+    Of posts up to a revision, or of all.
+    """
+    posted = [] if up_to is None else [s.c.revision <= up_to]
     found: dict[str, dict[int, tuple[int, Latest]]] = defaultdict(dict)
     columns = (s.c.metric, s.c.revision, s.c.value, s.c.unscored_reason, s.c.evaluator, s.c.version)
     for some in _of_some(connection, ids):
         rows = connection.execute(
-            select(g.c.id, *columns).join_from(g, s, _OF_GENERATION).where(*some)
+            select(g.c.id, *columns).join_from(g, s, _OF_GENERATION).where(*some, *posted)
         )
         for id_, metric, revision, value, reason, evaluator, version in rows:
             known = found[metric].get(id_)

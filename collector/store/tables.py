@@ -272,6 +272,8 @@ verdict = Table(
     Column("rollout", Text, nullable=False),
     Column("posted_unix_ns", BigInteger, nullable=False),
     Column("document", Text, nullable=False),  # JSON
+    Column("who", Text),
+    Column("key_id", String),
     Index(None, "posted_unix_ns"),
     Index(None, "rollout", "posted_unix_ns"),
 )
@@ -329,6 +331,23 @@ ramp_step = Table(
     Column("verdict", String),  # id of the verdict that it rests on
     Column("who", Text, nullable=False),
     Column("time_unix_ns", BigInteger, nullable=False),
+    Column("arrived_up_to", BigInteger, nullable=False, server_default="0"),
+    Index(None, "rollout", "id"),
+)
+
+# An audit log, too: `store.policies` says which of a rollout's rows counts.
+registered_policy = Table(
+    "registered_policy",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("rollout", Text, nullable=False),
+    Column("policy_name", Text, nullable=False),
+    Column("policy_hash", String, nullable=False),
+    Column("text", Text, nullable=False),  # JSON
+    Column("before_first_pair", Boolean, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("key_id", String),
+    Column("time_unix_ns", BigInteger, nullable=False),
     Index(None, "rollout", "id"),
 )
 
@@ -341,6 +360,7 @@ watch = Table(
     Column("version", BigInteger, nullable=False),
     Column("updated_unix_ns", BigInteger, nullable=False),
     Column("document", Text, nullable=False),  # JSON
+    Column("key_id", String),
 )
 
 # Which of several collectors does the upkeep, as `store.upkeep_lease` has it.

@@ -42,16 +42,23 @@ def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[
     return found
 
 
-def newest_since(connection: Connection, rollout: str, unix_ns: int) -> StoredVerdict | None:
-    """Return the rollout's newest verdict that was posted after this moment, if any was."""
+def newest_since(
+    connection: Connection, rollout: str, unix_ns: int, *, policy_hash: str
+) -> StoredVerdict | None:
+    """Return the rollout's newest verdict under a policy that was posted after this moment."""
     statement = (
         select(v)
         .where(v.c.rollout == rollout, v.c.posted_unix_ns > unix_ns)
         .order_by(v.c.posted_unix_ns.desc(), v.c.id)
-        .limit(1)
     )
-    row = connection.execute(statement).one_or_none()
-    return None if row is None else _stored(row)
+    posted = (_stored(row) for row in connection.execute(statement))
+    return next((one for one in posted if one.verdict.policy_hash == policy_hash), None)
+
+
+def of_rollout(connection: Connection, rollout: str) -> tuple[StoredVerdict, ...]:
+    """Return all of the rollout's verdicts, oldest first."""
+    statement = select(v).where(v.c.rollout == rollout).order_by(v.c.posted_unix_ns, v.c.id)
+    return tuple(_stored(row) for row in connection.execute(statement))
 
 
 def _stored(row: Row[Any]) -> StoredVerdict:
@@ -59,4 +66,6 @@ def _stored(row: Row[Any]) -> StoredVerdict:
         id=row.id,
         posted_unix_ns=row.posted_unix_ns,
         verdict=from_document(Verdict, json.loads(row.document)),
+        who=row.who,
+        key_id=row.key_id,
     )

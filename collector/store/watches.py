@@ -16,7 +16,9 @@ def of_rollout(connection: Connection, rollout: str) -> tuple[StoredWatch, ...]:
     return tuple(_stored(row) for row in connection.execute(statement))
 
 
-def replace(connection: Connection, given: WatchUpdate, unix_ns: int) -> StoredWatch:
+def replace(
+    connection: Connection, given: WatchUpdate, unix_ns: int, *, key_id: str | None
+) -> StoredWatch:
     """Store the next state; the transaction must exclude other writers.
 
     Raises `ConflictError` where somebody else went on from the version that this continues.
@@ -35,10 +37,11 @@ def replace(connection: Connection, given: WatchUpdate, unix_ns: int) -> StoredW
         "version": found + 1,
         "updated_unix_ns": unix_ns,
         "document": json.dumps(to_document(watch), ensure_ascii=False, allow_nan=False),
+        "key_id": key_id,
     }
     change = update(w).where(is_ours) if found else insert(w)
     connection.execute(change.values(**row))
-    return StoredWatch(version=found + 1, updated_unix_ns=unix_ns, watch=watch)
+    return StoredWatch(version=found + 1, updated_unix_ns=unix_ns, watch=watch, key_id=key_id)
 
 
 def _stored(row: Row[Any]) -> StoredWatch:
@@ -46,4 +49,5 @@ def _stored(row: Row[Any]) -> StoredWatch:
         version=row.version,
         updated_unix_ns=row.updated_unix_ns,
         watch=from_document(Watch, json.loads(row.document)),
+        key_id=row.key_id,
     )

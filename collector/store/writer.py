@@ -199,4 +199,6 @@ def _verdict_row(stored: StoredVerdict) -> Mapping[str, Any]:
         "rollout": stored.verdict.rollout,
         "posted_unix_ns": stored.posted_unix_ns,
         "document": json.dumps(to_document(stored.verdict), ensure_ascii=False, allow_nan=False),
+        "who": stored.who,
+        "key_id": stored.key_id,
     }

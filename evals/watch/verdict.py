@@ -1,7 +1,5 @@
 """A watch as a verdict: the document that everybody reads who asks for verdicts."""
 
-import hashlib
-
 from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
 from evals.gate.release import versions
 from evals.policy import Policy
@@ -16,7 +14,6 @@ def to_verdict(watch: Watch, policy: Policy) -> Verdict:
     Latency percentiles, acceptance and scores by arm are the gate's to state.
     """
     incomplete = sum(c.baseline + c.candidate - 2 * c.complete for c in watch.cohorts)
-    place = f"{watch.rollout} {watch.arrived_up_to} {watch.scored_up_to} {watch.epoch}"
     return Verdict(
         rollout=watch.rollout,
         outcome=watch.outcome,
@@ -32,7 +29,7 @@ def to_verdict(watch: Watch, policy: Policy) -> Verdict:
         quality=(),
         policy_name=watch.policy_name,
         policy_hash=watch.policy_hash,
-        data_hash=hashlib.sha256(place.encode()).hexdigest(),
+        data_hash=watch.place_hash,
         versions=versions() | {"watch": WATCH_VERSION},
     )
 

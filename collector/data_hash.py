@@ -15,6 +15,9 @@ class _Digest(Protocol):
 def data_hash(table: pa.Table) -> str:
     """Return the SHA-256 of a table in its order of rows: columns by name, then their values.
 
+    Columns in which no value stands are left out, so that a metric that is scored later changes
+    nothing.
+
     A column is its name, a letter for its kind, a byte a row that says where a value stands, and
     the values, little-endian: integers and floats of 64 bits, bytes for booleans; strings and lists
     as their lengths and then their contents. Chunks, order of columns, widths of integers and what
@@ -25,6 +28,8 @@ def data_hash(table: pa.Table) -> str:
         column = table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)
+        if column.null_count == len(column):
+            continue
         digest.update(f"{len(name.encode())}:{name}:{len(column)}:".encode())
         _add(digest, column)
     return digest.hexdigest()
@@ -54,3 +59,9 @@ def _add(digest: _Digest, column: Any) -> None:  # Any: pyarrow is untyped
 def _numbers(column: Any, kind: Any, layout: str) -> bytes:
     values = pc.fill_null(column.cast(kind), 0).to_numpy(zero_copy_only=False)
     return np.asarray(values, dtype=layout).tobytes()
+
+
+def pairs_hash(table: pa.Table) -> str:
+    """Return the hash of a table of pairs, whatever the order of its rows."""
+    ordered = table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")])
+    return data_hash(ordered.combine_chunks())
