@@ -53,6 +53,10 @@ COMMANDS = {
         "evals.cli.evaluate",
         "Score the answers of a rollout that have no score yet.",
     ),
+    "register": (
+        "evals.cli.register",
+        "Register the policy that a rollout is to be judged by, before its first request.",
+    ),
     "gate": (
         "evals.cli.gate",
         (

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
@@ -10,17 +11,25 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from collector.contract import DocumentError, Verdict, from_document
+from collector.contract import (
+    DocumentError,
+    RolloutHistory,
+    Verdict,
+    from_document,
+    to_document,
+)
 from evals import policy as policies
 from evals.errors import BundleError
+from evals.evidence_parts import parts_of
 from evals.gate import decide
 from evals.pairs_table import from_table
 from evals.report import to_json
+from evals.verdict_history import with_history
 
 FORMAT_VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same file
 _POLICY, _PAIRS, _CONTROL = "policy.yaml", "pairs.arrow", "control.arrow"
-_VERDICT, _MANIFEST = "verdict.json", "manifest.json"
+_VERDICT, _MANIFEST, _HISTORY = "verdict.json", "manifest.json", "history.json"
 
 
 class Inputs(NamedTuple):
@@ -30,27 +39,42 @@ class Inputs(NamedTuple):
     policy_text: str
     pairs: pa.Table
     control: pa.Table | None = None
+    history: RolloutHistory | None = None
+    """None if nobody asked a collector for it."""
+    strict: bool = False
 
 
 def judge(inputs: Inputs, source: str) -> Verdict:
     """Decide on the inputs; `source` names the policy in messages."""
     control = None if inputs.control is None else from_table(inputs.control)
     rules = policies.parse(inputs.policy_text, source)
-    return decide(from_table(inputs.pairs), rules, rollout=inputs.rollout, control=control)
+    verdict = decide(from_table(inputs.pairs), rules, rollout=inputs.rollout, control=control)
+    parts = parts_of(inputs.pairs)
+    if inputs.control is not None:
+        parts += parts_of(inputs.control, control=True)
+    verdict = replace(verdict, evidence=parts)
+    if inputs.history is None:
+        return verdict
+    return with_history(verdict, inputs.history, rules, strict=inputs.strict)
 
 
 def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
-    """Write the zip: policy, pairs (Arrow), control, verdict, and a manifest with their SHA-256.
+    """Write the zip: policy, pairs (Arrow), control, history, verdict, and a manifest.
+
+    The manifest holds their SHA-256.
 
     The gate draws no random numbers, so that there is no seed to keep.
     """
     files = {_POLICY: inputs.policy_text.encode(), _PAIRS: _to_ipc(inputs.pairs)}
     if inputs.control is not None:
         files[_CONTROL] = _to_ipc(inputs.control)
+    if inputs.history is not None:
+        files[_HISTORY] = json.dumps(to_document(inputs.history), sort_keys=True).encode()
     files[_VERDICT] = to_json(verdict).encode()
     manifest = {
         "format_version": FORMAT_VERSION,
         "rollout": inputs.rollout,
+        "strict": inputs.strict,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
         "versions": dict(verdict.versions),
     }
@@ -77,11 +101,27 @@ def verify(path: Path) -> tuple[str, ...]:
         raise BundleError(f"{path}: {_VERDICT}: wanted a verdict, got {exc}") from exc
     control = _from_ipc(path, _CONTROL, files[_CONTROL]) if _CONTROL in files else None
     pairs = _from_ipc(path, _PAIRS, files[_PAIRS])
-    inputs = Inputs(str(manifest["rollout"]), files[_POLICY].decode(), pairs, control)
+    inputs = Inputs(
+        str(manifest["rollout"]),
+        files[_POLICY].decode(),
+        pairs,
+        control,
+        _history(path, files),
+        manifest.get("strict") is True,
+    )
     again = replace(judge(inputs, f"{path}: {_POLICY}"), versions=stored.versions)
     old, new = files[_VERDICT].decode().splitlines(), to_json(again).splitlines()
     differing = unified_diff(old, new, "stored", "again", lineterm="", n=0)
     return tuple(line for line in differing if not line.startswith("@@"))
+
+
+def _history(path: Path, files: Mapping[str, bytes]) -> RolloutHistory | None:
+    if _HISTORY not in files:
+        return None
+    try:
+        return from_document(RolloutHistory, json.loads(files[_HISTORY]))
+    except (ValueError, DocumentError) as exc:
+        raise BundleError(f"{path}: {_HISTORY}: wanted a rollout's history, got {exc}") from exc
 
 
 def _read(path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:  # Any: a JSON document

@@ -121,12 +121,16 @@ class Policy:
     @property
     def policy_hash(self) -> str:
         """SHA-256 of the canonical policy: comments, order of keys and defaults do not matter."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+    @property
+    def canonical(self) -> str:
+        """The canonical policy: JSON with sorted keys and every default."""
         said = asdict(self)
         for section in _LATER:
             if said[section] is None:  # so that a policy that lacks it keeps its hash
                 del said[section]
-        document = json.dumps(said, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(document.encode()).hexdigest()
+        return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
 
 def load(path: Path) -> Policy:

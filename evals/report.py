@@ -57,6 +57,8 @@ def _banner(verdict: Verdict) -> Panel:
     if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
         lines.append(Text(f"… and {more} more", style="dim"))
     lines.append(Text(_pairs(verdict), style="dim"))
+    if verdict.history is not None:
+        lines += [Text(f"◦ {note}", style="dim") for note in verdict.history.notes]
     title = f"[bold {style}]{verdict.outcome.value.upper()}[/]"
     return Panel(Group(*lines), title=title, border_style=style)
 

@@ -13,6 +13,8 @@ def to_markdown(verdict: Verdict) -> str:
     """Return a page for a pull request: the verdict, its reasons, and a row a cell."""
     lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", verdict.summary, ""]
     lines += [f"- {_plain(reason)}" for reason in verdict.reasons]
+    if verdict.history is not None:
+        lines += ["", *(f"- {_plain(note)}" for note in verdict.history.notes)]
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(finding) for finding in verdict.findings]
@@ -45,6 +47,7 @@ def to_junit(verdict: Verdict) -> str:
 def to_github(verdict: Verdict) -> str:
     """Return GitHub's workflow commands: an annotation for each reason, and one for the verdict."""
     level = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning"}
+    notes = () if verdict.history is None else verdict.history.notes
     lines = [_annotation(level[verdict.outcome], verdict.outcome.value, verdict.summary)]
     lines += [
         _annotation(level[f.outcome], f"{f.outcome.value}: {_name(f)}", f.message)
@@ -52,6 +55,7 @@ def to_github(verdict: Verdict) -> str:
         if (f.outcome is Outcome.FAIL and f.role is not Role.REPORT)
         or (f.outcome is Outcome.INCONCLUSIVE and f.role is Role.PROVE)
     ]
+    lines += [_annotation("notice", "history", note) for note in notes]
     return "\n".join(lines)
 
 

@@ -159,7 +159,10 @@ class VerdictHistory:
     """What differs from the registered policy, such as `prove[3].min: -0.02 → -0.05`."""
     look: int
     """1 for the first verdict on this rollout's data, 2 for the second on grown data, …"""
+    earlier: int
+    """Verdicts that were posted on this rollout before, on other data or under another policy."""
     verdicts: tuple[EarlierVerdict, ...]
+    """The newest of them, oldest first."""
     rollouts: tuple[EarlierRollout, ...]
     notes: tuple[str, ...]
     """All of that in words, a sentence each."""

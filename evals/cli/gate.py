@@ -1,12 +1,15 @@
 """`draftgate gate` and `draftgate verify`: decide, and decide again."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 from rich.console import Console
 
+from collector.client import Client
 from collector.contract import Outcome
 from evals import bundle as bundles
 from evals import policy as policies
@@ -15,15 +18,16 @@ from evals.cli.options import (
     Database,
     ExitCode,
     PolicyFile,
-    Rollout,
     open_client,
     usable,
 )
-from evals.errors import WriteError
+from evals.errors import SourceError, WriteError
+from evals.evidence_parts import pooled
 from evals.gate import hypothesis, plan
 from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
 from evals.pairs_table import from_table
+from evals.policy import Policy
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
 from evals.source import load_pairs
@@ -51,9 +55,27 @@ EXIT = {  # of `gate`, and of `watch`
 
 @app.command()
 def gate(  # noqa: PLR0913  # one argument an option
-    rollout: Rollout,
+    rollouts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ROLLOUT...",
+            help="Name of the rollout; with earlier ones of the same candidate after it, all of "
+            "their pairs are judged together.",
+        ),
+    ],
     *,
     policy: PolicyFile = "default",
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Let only the policy pass that was registered beforehand."),
+    ] = False,
+    since_step: Annotated[
+        bool,
+        typer.Option(
+            "--since-step",
+            help="Judge only pairs that arrived after the ramp's newest step, as promote wants.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict as JSON: --format json.")
     ] = False,
@@ -89,14 +111,16 @@ def gate(  # noqa: PLR0913  # one argument an option
 ) -> None:
     """Decide whether a rollout may be released: exit 0 pass, 1 fail, 2 unusable, 3 inconclusive.
 
-    Example: draftgate gate support-k4 --policy policy.yaml
+    Example: draftgate gate support-k4 --policy policy.yaml --strict
     """
+    rollout = rollouts[0]
     with usable():
         text = policies.named_text(policy)
         chosen = policies.parse(text, policy)
         files = [_file_of(one) for one in writes or ()]
         with open_client(collector, database) as client:
-            table = load_pairs(client, rollout)
+            given = _tables(client, rollouts, chosen, since_step=since_step)
+            table = pooled(given)
             if explain:
                 lines = [hypothesis(cell) for cell in plan(from_table(table), chosen)]
                 typer.echo("\n".join([*lines, *explained(chosen)]))
@@ -108,8 +132,13 @@ def gate(  # noqa: PLR0913  # one argument an option
                 if control is not None and equal is not None:
                     equal = with_divergences(client, control, equal, rescorer)
                     noise = noise_of(equal)
-                table = with_divergences(client, rollout, table, rescorer, noise=noise)
-            inputs = bundles.Inputs(rollout, text, table, equal)
+                given = [
+                    with_divergences(client, name, one, rescorer, noise=noise)
+                    for name, one in zip(rollouts, given, strict=True)
+                ]
+                table = pooled(given)
+            history = client.history(rollout)
+            inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
             verdict = bundles.judge(inputs, policy)
             if bundle is not None:
                 bundles.write(bundle, inputs, verdict)
@@ -124,6 +153,28 @@ def gate(  # noqa: PLR0913  # one argument an option
     else:
         typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _tables(
+    client: Client, rollouts: Sequence[str], policy: Policy, *, since_step: bool
+) -> list[pa.Table]:
+    """Return each rollout's pairs; raises `SourceError` where they cannot be judged together."""
+    if len(set(rollouts)) < len(rollouts):
+        raise SourceError(f"rollouts {', '.join(rollouts)}: one stands twice; name each once")
+    if len(rollouts) > 1 and not policy.paired:
+        raise SourceError(
+            f"rollouts {', '.join(rollouts)}: split traffic is not judged together, for shares and "
+            "load may differ between them; use `draftgate watch` on one"
+        )
+    if len(rollouts) > 1 and since_step:
+        raise SourceError("--since-step: a ramp is of one rollout; name one")
+    after = 0
+    if since_step:
+        step = next(iter(client.ramp(rollouts[0])), None)
+        if step is None:
+            raise SourceError(f"rollout {rollouts[0]}: nobody has begun its ramp")
+        after = step.arrived_up_to
+    return [load_pairs(client, name, younger_than=after) for name in rollouts]
 
 
 def _file_of(given: str) -> tuple[str, Path]:

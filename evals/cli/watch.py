@@ -24,6 +24,7 @@ from evals.cli.options import (
     open_client,
     usable,
 )
+from evals.registration import register_once
 from evals.report import to_json
 from evals.watch.screen import line, screen
 from evals.watch.verdict import to_verdict
@@ -56,6 +57,7 @@ def watch(  # noqa: PLR0913  # one argument an option
 ) -> None:
     """Judge a rollout while traffic flows; proven harm sets its switch off.
 
+    The policy is registered for the rollout unless one is.
     Goes on where it, or another watcher, was stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
     2 unusable, 3 undecided.
 
@@ -64,6 +66,8 @@ def watch(  # noqa: PLR0913  # one argument an option
     with usable():
         chosen = policies.named(policy)
         with open_client(collector, database) as client:
+            if not dry_run:
+                register_once(client, rollout, chosen)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
             if once:
                 seen: Seen | None = watcher.catch_up()

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
-from collector.client import Client, PairChanges
+from collector.client import Client, ClientError, PairChanges
 from collector.contract import (
     Outcome,
     Role,
@@ -19,6 +20,7 @@ from collector.contract import (
     WatchUpdate,
 )
 from evals.policy import Policy
+from evals.verdict_history import with_history
 from evals.watch.advance import advance, refill
 from evals.watch.early_pairs import EarlyPairs
 from evals.watch.epoch import begun_anew
@@ -176,7 +178,15 @@ class Watcher:
         outcomes = posted_key(stored.watch)
         if self._dry_run or stored.version == 0 or outcomes == stored.watch.posted:
             return
-        self._client.post_verdict(to_verdict(stored.watch, self._policy))
+        verdict = to_verdict(stored.watch, self._policy)
+        history = self._client.history(self._rollout)
+        try:
+            self._client.post_verdict(with_history(verdict, history, self._policy))
+        except ClientError as exc:
+            if exc.status != HTTPStatus.CONFLICT:
+                raise
+            self._stored = None  # another watcher went on, and posts what it comes to
+            return
         noted = replace(stored.watch, posted=outcomes)
         self._stored = self._client.update_watch(WatchUpdate(continues=stored.version, watch=noted))
 

@@ -1,0 +1,47 @@
+"""`draftgate register`: the policy of a rollout, before its first request."""
+
+import typer
+
+from evals import policy as policies
+from evals.cli.options import (
+    Collector,
+    Database,
+    ExitCode,
+    PolicyFile,
+    Rollout,
+    open_client,
+    usable,
+)
+from evals.registration import registration_of
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def register(
+    rollout: Rollout,
+    *,
+    policy: PolicyFile = "default",
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
+) -> None:
+    """Register the policy that a rollout is to be judged by, before its first request.
+
+    `draftgate run`, `route` and `watch` do so by themselves. The newest registration before the
+    first pair counts; a later one is kept as late, with exit 3.
+
+    Example: draftgate register support-k4 --policy policy.yaml
+    """
+    with usable():
+        chosen = policies.named(policy)
+        with open_client(collector, database) as client:
+            stored = client.register_policy(rollout, registration_of(chosen))
+    which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"
+    if stored.before_first_pair:
+        typer.echo(f"{rollout}: {which} is registered, before the first pair")
+        return
+    typer.echo(
+        f"{rollout}: {which} is registered after the first pair was received, so that verdicts do "
+        "not count it as registered; name a new rollout, and register its policy first"
+    )
+    raise typer.Exit(ExitCode.INCONCLUSIVE)

@@ -1,0 +1,69 @@
+"""Which stored pairs a table holds: carried in its schema's metadata, from reading to verdict."""
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.contract import EvidencePart, from_document, to_document
+from collector.data_hash import pairs_hash
+from evals.errors import EvidenceError
+
+_KEY = b"evidence"
+_BOUNDS = ("arrived_after", "arrived_up_to", "scored_up_to")
+
+
+def named(table: pa.Table, rollout: str) -> pa.Table:
+    """Return a table as the collector gave it, with the part that it is."""
+    said = table.schema.metadata or {}
+    bounds = {name: int(said[name.encode()]) for name in _BOUNDS if name.encode() in said}
+    if len(bounds) < len(_BOUNDS):
+        raise EvidenceError(
+            f"rollout {rollout}: the collector does not say which pairs it gave; "
+            "collector and evals must be of one version"
+        )
+    part = EvidencePart(
+        rollout=rollout,
+        arrived_after=bounds["arrived_after"],
+        arrived_up_to=bounds["arrived_up_to"],
+        scored_up_to=bounds["scored_up_to"],
+        pairs=table.num_rows,
+        data_hash=pairs_hash(table),
+    )
+    return _with_parts(table, [part])
+
+
+def parts_of(table: pa.Table, *, control: bool = False) -> tuple[EvidencePart, ...]:
+    """Return the parts that a table holds; none for one that no collector gave."""
+    text = (table.schema.metadata or {}).get(_KEY)
+    if text is None:
+        return ()
+    parts = [from_document(EvidencePart, document) for document in json.loads(text)]
+    return tuple(_as_control(part) if control else part for part in parts)
+
+
+def pooled(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the pairs of several rollouts as one table.
+
+    Each rollout's pairs are further repeats of their prompts: pairs stay within a rollout, and a
+    prompt that several rollouts asked is one cluster.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    first, shifted = 0, []
+    for table in tables:
+        repeats = pc.add(table["repeat"], first)
+        at = table.column_names.index("repeat")
+        shifted.append(table.set_column(at, "repeat", repeats).replace_schema_metadata(None))
+        first = (pc.max(repeats).as_py() or 0) + 1
+    whole = pa.concat_tables(shifted, promote_options="default")
+    return _with_parts(whole, [part for table in tables for part in parts_of(table)])
+
+
+def _with_parts(table: pa.Table, parts: Sequence[EvidencePart]) -> pa.Table:
+    return table.replace_schema_metadata({_KEY: json.dumps([to_document(part) for part in parts])})
+
+
+def _as_control(part: EvidencePart) -> EvidencePart:
+    return from_document(EvidencePart, to_document(part) | {"control": True})

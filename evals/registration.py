@@ -1,0 +1,95 @@
+"""A policy as it is registered for a rollout, and how another differs from it, in words."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from collector.client import Client
+from collector.contract import PolicyRegistration, RegisteredPolicy
+from evals.policy import Policy
+
+_KEYS = {"alpha_pass": "alpha.pass", "alpha_fail_family": "alpha.fail_family"}
+_KEYS |= {"min_n": "cohorts.min_n"}
+
+
+def registration_of(policy: Policy) -> PolicyRegistration:
+    """Return what is registered of a policy."""
+    return PolicyRegistration(
+        policy_name=policy.name, policy_hash=policy.policy_hash, text=policy.canonical
+    )
+
+
+def register_once(client: Client, rollout: str, policy: Policy) -> RegisteredPolicy:
+    """Register a policy unless one counts for the rollout already; return the one that stands."""
+    known = client.history(rollout).registered
+    return known or client.register_policy(rollout, registration_of(policy))
+
+
+def changes(registered: str, policy: Policy) -> tuple[str, ...]:
+    """Return what differs from a registered canonical policy, a line a key of the policy file.
+
+    Rules are compared by role, metric, stat, scope and side of the margin, so that one more rule
+    does not change the others; they are numbered as they stand in the registered policy.
+    """
+    before, now = json.loads(registered), json.loads(policy.canonical)
+    rules = _rule_changes(_rules(before.pop("rules", [])), _rules(now.pop("rules")))
+    flat_before, flat_now = _flat(before), _flat(now)
+    keys = sorted({*flat_before, *flat_now})
+    return (*rules, *(line for key in keys for line in _change(key, flat_before, flat_now)))
+
+
+def _change(key: str, before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    old, new = before.get(key, "absent"), now.get(key, "absent")
+    return () if old == new else (f"{_KEYS.get(key, key)}: {old} → {new}",)
+
+
+_Rules = dict[tuple[str, ...], tuple[str, dict[str, Any]]]  # Any: JSON values
+
+
+def _rules(given: list[dict[str, Any]]) -> _Rules:
+    """Return each rule with its place in the file, by what makes it the same rule."""
+    places: Counter[str] = Counter()
+    twins: Counter[tuple[str, ...]] = Counter()
+    found: _Rules = {}
+    for rule in given:
+        same = tuple(str(rule[key]) for key in ("role", "metric", "stat", "scope", "bound"))
+        found[*same, str(twins[same])] = (f"{rule['role']}[{places[rule['role']]}]", rule)
+        twins[same] += 1
+        places[rule["role"]] += 1
+    return found
+
+
+def _rule_changes(before: _Rules, now: _Rules) -> tuple[str, ...]:
+    lines = []
+    for same, (place, rule) in before.items():
+        if same not in now:
+            lines.append(f"{place} ({_words(rule)}): removed")
+            continue
+        other = now[same][1]
+        for key in sorted({*rule, *other}):
+            old, new = rule.get(key), other.get(key)
+            if old != new:
+                shown = rule["bound"] if key == "margin" else key
+                lines.append(f"{place}.{shown}: {_plain(old)} → {_plain(new)} ({_words(rule)})")
+    added = [one for same, one in now.items() if same not in before]
+    lines += [f"{place} ({_words(rule)}): added" for place, rule in added]
+    return tuple(lines)
+
+
+def _words(rule: Mapping[str, Any]) -> str:
+    margin = f"{rule['bound']} {rule['margin']:g}"
+    return f"{rule['metric']} {rule['stat']}, {rule['scope']}, {margin}"
+
+
+def _flat(value: object, at: str = "") -> dict[str, str]:
+    if isinstance(value, Mapping):
+        found: dict[str, str] = {}
+        for key, item in value.items():
+            found |= _flat(item, f"{at}.{key}" if at else str(key))
+        return found
+    return {at: _plain(value)}
+
+
+def _plain(value: object) -> str:
+    return "absent" if value is None else json.dumps(value).strip('"')
