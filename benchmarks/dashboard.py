@@ -28,6 +28,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -42,6 +43,8 @@ from benchmarks.load.spans import COHORTS, ROLLOUTS
 from benchmarks.load.verdicts import verdict
 from collector.client import Client
 from dashboard import server
+from evals.evidence_parts import parts_of
+from evals.source import load_pairs
 
 _RESTING = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 _BANNER, _LIST = ".dg-banner", "table.dg-table tbody tr"
@@ -57,7 +60,9 @@ def main() -> None:
         with Client.local(url) as client:
             for number in range(ROLLOUTS):
                 if not client.verdicts(rollout_name(number), limit=1):
-                    client.post_verdict(verdict(rollout_name(number)))
+                    parts = parts_of(load_pairs(client, rollout_name(number)))
+                    made = replace(verdict(rollout_name(number)), evidence=parts)
+                    client.post_verdict(made)
         if options.fill_only:
             return
         with served(url) as (collector_url, collector), Client(collector_url) as client:

@@ -65,7 +65,8 @@ def test_each_scope_opens_its_routes_and_no_others(
 ) -> None:
     """Ingest sends, read reads, and none implies another; health is open."""
     routes = {
-        Scope.INGEST: [("POST", "/v1/traces"), ("POST", "/api/v1/scores")],
+        Scope.INGEST: [("POST", "/v1/traces"), ("POST", "/api/v1/feedback")],
+        Scope.JUDGE: [("POST", "/api/v1/scores")],
         Scope.READ: [
             ("GET", "/api/v1/rollouts"),
             ("GET", "/metrics"),
@@ -76,7 +77,7 @@ def test_each_scope_opens_its_routes_and_no_others(
         headers = bearer(store_key(database_url, held)) | PROTOBUF
         for needed, wanted in routes.items():
             for method, path in wanted:
-                body = b"[]" if path.endswith("scores") else None
+                body = b"[]" if path.startswith("/api/") and method == "POST" else None
                 status = guarded.request(method, path, headers=headers, content=body).status_code
                 assert (status == 403) == (held is not needed), (held, path, status)
                 assert status in (200, 204, 403)
@@ -171,7 +172,7 @@ def test_an_explanation_is_text_too(
     database_url: str, guarded: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
 ) -> None:
     """A judge quotes what it judges: a key without the scope content reads the score alone."""
-    sender = bearer(store_key(database_url, Scope.INGEST))
+    sender = bearer(store_key(database_url, Scope.INGEST, Scope.JUDGE))
     reader = bearer(store_key(database_url, Scope.READ))
     trusted = bearer(store_key(database_url, Scope.READ, Scope.CONTENT))
     sent = generation_of(1)

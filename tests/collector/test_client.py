@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from made_verdicts import made_verdict
+from made_verdicts import made_verdict, resting_on
 from pyarrow import parquet
 
 from collector.client import Client, ClientError, PairPage, export_file
@@ -593,24 +593,25 @@ def test_scores(client: Client, scores: list[Score]) -> None:
 
 def test_verdicts(client: Client) -> None:
     """A verdict is stored once, found by its rollout, and the newest stands first."""
-    first = client.post_verdict(verdict("v"))
-    second = client.post_verdict(verdict("w"))
-    assert client.post_verdict(verdict("v")) == first
-    assert first.verdict == verdict("v")
+    given = verdict(client, "k4")
+    first = client.post_verdict(given)
+    second = client.post_verdict(verdict(client, ODD_NAME))
+    assert client.post_verdict(given) == first
+    assert (first.verdict, first.who, first.key_id) == (given, "local", None)
     assert first.posted_unix_ns < second.posted_unix_ns
     assert client.verdicts() == (second, first)
     assert client.verdicts(limit=1) == (second,)
-    assert client.verdicts("v") == (first,)
-    assert client.verdicts("k4") == ()
+    assert client.verdicts("k4") == (first,)
 
 
 def test_a_verdicts_id_is_the_hash_of_its_canonical_document(client: Client) -> None:
     """Anybody can compute the id: sorted keys, no spaces, UTF-8."""
+    given = verdict(client, "k4")
     canonical = json.dumps(
-        to_document(verdict("v")), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        to_document(given), sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
     expected = hashlib.sha256(canonical.encode()).hexdigest()
-    assert client.post_verdict(verdict("v")).id == expected
+    assert client.post_verdict(given).id == expected
 
 
 @pytest.mark.parametrize(
@@ -858,8 +859,9 @@ def score(generation: Generation, metric: str, *, version: str = "1", **fields: 
     )
 
 
-def verdict(rollout: str) -> Verdict:
-    return made_verdict(rollout=rollout, summary="too few pairs ☃", versions={"draftgate": "0.1.0"})
+def verdict(client: Client, rollout: str) -> Verdict:
+    made = made_verdict(rollout=rollout, summary="too few ☃", versions={"draftgate": "0.1.0"})
+    return resting_on(client, made)
 
 
 def otlp_json(span: Span) -> dict[str, Any]:

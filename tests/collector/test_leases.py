@@ -259,9 +259,9 @@ def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str
     assert words in answer.json()["detail"]
 
 
-def test_a_key_needs_to_send_and_to_read(database_url: str, http_of: HttpOf) -> None:
+def test_a_key_needs_to_judge_and_to_read(database_url: str, http_of: HttpOf) -> None:
     """A lease gives generations to read, and with content their text."""
-    scopes = [{Scope.INGEST}, {Scope.READ}, {Scope.INGEST, Scope.READ}, set(Scope)]
+    scopes = [{Scope.JUDGE}, {Scope.INGEST, Scope.READ}, {Scope.JUDGE, Scope.READ}, set(Scope)]
     texts = []
     with contextlib.closing(Store.open(database_url)) as store, store.transaction() as connection:
         for held in scopes:

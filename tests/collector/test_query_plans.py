@@ -233,10 +233,11 @@ def test_the_arrow_table_scans_no_table(
     found = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
     assert found == [
         "SEARCH generation USING COVERING INDEX ix_generation_rollout_id (rollout=?)",
+        "SEARCH generation",  # the greatest id
+        "SEARCH score USING COVERING INDEX sqlite_autoindex_score_2",  # the greatest revision
         "SEARCH generation USING INDEX ix_generation_rollout_id (rollout=? AND id>?)",
         "SEARCH score USING COVERING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",
         "USE TEMP B-TREE FOR DISTINCT",
-        "SEARCH generation",  # the greatest id
         f"SEARCH generation USING INDEX {by_pair}",
         "SEARCH generation USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH score USING INDEX sqlite_autoindex_score_1 (trace_id=? AND span_id=?)",

@@ -9,12 +9,12 @@ import httpx
 import pytest
 import sqlalchemy as sa
 from alembic import command
-from made_verdicts import made_verdict
+from made_verdicts import made_verdict, registration, resting_on, send_pairs
 from stored_keys import add_key
 
 from collector.api_key import Scope
 from collector.client import Client, ClientError
-from collector.contract import Outcome, RampChange, RampStep, StoredVerdict, Verdict
+from collector.contract import Outcome, RampChange, RampStep, StoredVerdict
 from collector.store import Store, migrate, ramps
 
 
@@ -25,34 +25,67 @@ def test_a_ramp_nobody_began_is_unknown(http: httpx.Client) -> None:
         assert answer.json() == {"rollout": "k4", "step": None, "log": []}
 
 
-def test_a_larger_share_rests_on_the_newest_verdict(new_database_url: Callable[[str], str]) -> None:
-    """The first step needs none; a larger one needs a pass since; a smaller one needs none."""
-    for kind in ("sqlite", "postgresql"):
-        with Client.local(new_database_url(kind)) as client:
-            before = client.post_verdict(verdict(Outcome.PASS, pairs=1))
-            first = step(client, 1)
-            assert refusal(client, 5, first, None) == "none was posted since"
-            assert refusal(client, 5, first, before) == "none was posted since"
-            failed = client.post_verdict(verdict(Outcome.FAIL, pairs=2))
-            assert refusal(client, 5, first, failed) == "the newest one is fail: 2 pairs"
-            client.post_verdict(verdict(Outcome.PASS, pairs=99, rollout="other"))
-            passed = client.post_verdict(verdict(Outcome.PASS, pairs=3))
-            assert refusal(client, 5, first, failed) == f"the newest is {passed.id}"
-            second = step(client, 5, first, passed)
-            assert refusal(client, 25, second, passed) == "none was posted since"
-            back = step(client, 0, second)
-            assert client.ramp("team/k 4") == (back, second, first)
-            assert client.ramp("other") == ()
-        assert [(s.percent, s.verdict, s.who) for s in (first, second, back)] == [
-            (1, None, "local"), (5, passed.id, "local"), (0, None, "local")
-        ]  # fmt: skip
+NAME = "team/k 4"
+POLICY = registration('{"min_n":2}')
+
+
+def test_a_larger_share_rests_on_the_newest_verdict(any_database_url: str) -> None:
+    """The first step needs none; a larger one a pass under the registered policy, on young pairs.
+
+    A smaller one needs none.
+    """
+    with Client.local(any_database_url) as client:
+        client.register_policy(NAME, POLICY)
+        send_pairs(client, NAME, 3)
+        before = post(client, Outcome.PASS)
+        first = step(client, 1)
+        assert first.arrived_up_to > 0
+        assert refusal(client, 5, first, None).startswith("none was posted since")
+        assert refusal(client, 5, first, before).startswith("none was posted since")
+        post(client, Outcome.PASS, policy="0" * 64)
+        assert refusal(client, 5, first, None).startswith("none was posted since")
+        send_pairs(client, NAME, 1, first=3)
+        old = post(client, Outcome.PASS)
+        assert "rests on older ones too" in refusal(client, 5, first, old)
+        thin = post(client, Outcome.PASS, after=first)
+        assert "at least 2 pairs" in refusal(client, 5, first, thin)
+        send_pairs(client, NAME, 2, first=4)
+        failed = post(client, Outcome.FAIL, after=first)
+        assert "the newest one is fail: made up" in refusal(client, 5, first, failed)
+        send_pairs(client, NAME, 1, first=6)
+        passed = post(client, Outcome.PASS, after=first)
+        assert f"the newest is {passed.id}" in refusal(client, 5, first, failed)
+        second = step(client, 5, first, passed)
+        assert refusal(client, 25, second, passed).startswith("none was posted since")
+        back = step(client, 0, second)
+        assert client.ramp(NAME) == (back, second, first)
+        assert client.ramp("other") == ()
+    assert [(s.percent, s.verdict, s.who) for s in (first, second, back)] == [
+        (1, None, "local"), (5, passed.id, "local"), (0, None, "local")
+    ]  # fmt: skip
+
+
+def test_a_ramp_needs_a_policy_from_before_the_first_pair(any_database_url: str) -> None:
+    """One that is registered later is kept, and does not count."""
+    with Client.local(any_database_url) as client:
+        first = step(client, 1)
+        send_pairs(client, NAME)
+        passed = post(client, Outcome.PASS, after=first)
+        assert "registered before the first pair, and there is none" in refusal(
+            client, 5, first, passed
+        )
+        late = client.register_policy(NAME, POLICY)
+        assert not late.before_first_pair
+        assert "and there is none" in refusal(client, 5, first, passed)
 
 
 def test_of_two_who_follow_the_same_step_one_does(any_database_url: str) -> None:
     """Many who take the next step at once take it once; the others are told."""
     with Client.local(any_database_url) as client:
+        client.register_policy(NAME, POLICY)
         passed_after = step(client, 1)
-        passed = client.post_verdict(verdict(Outcome.PASS, pairs=1))
+        send_pairs(client, NAME, 2)
+        passed = post(client, Outcome.PASS, after=passed_after)
 
         def take(_: int) -> str:
             try:
@@ -64,7 +97,7 @@ def test_of_two_who_follow_the_same_step_one_does(any_database_url: str) -> None
             taken = sorted(pool.map(take, range(8)))
         told = "409  else took one; look where the ramp stands, and decide again"
         assert taken == [*7 * [told], "5 %"]
-        assert [s.percent for s in client.ramp("team/k 4")] == [5, 1]
+        assert [s.percent for s in client.ramp(NAME)] == [5, 1]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +139,7 @@ def test_a_step_needs_the_scope_admin(serve: Callable[..., Any], database_url: s
 def test_the_table_goes_down_and_up_again(any_database_url: str) -> None:
     """The migration takes its table away and brings it back, and leaves the switches alone."""
     with contextlib.closing(Store.open(any_database_url)) as store:
-        for revision, there in (("0008", False), ("0009", True)):
+        for revision, there in (("0008", False), ("head", True)):
             migrating = store.engine.connect().execution_options(writes=True)
             with migrating as connection, connection.begin():
                 turn = command.upgrade if there else command.downgrade
@@ -133,17 +166,25 @@ def step(
         continues=0 if last is None else last.id,
         verdict=None if rests_on is None else rests_on.id,
     )
-    return client.take_step("team/k 4", change)
+    return client.take_step(NAME, change)
 
 
 def refusal(client: Client, percent: float, last: RampStep, rests_on: StoredVerdict | None) -> str:
-    """Return the part of the refusal that says what is lacking."""
+    """Return the refusal, from what is lacking on."""
     with pytest.raises(ClientError) as refused:
         step(client, percent, last, rests_on)
     assert refused.value.status == 409
-    said = str(refused.value).rpartition("; ")[2]
-    return said.partition(". ")[0].partition(": read")[0]
+    return str(refused.value).rpartition("step; ")[2]
 
 
-def verdict(outcome: Outcome, *, pairs: int, rollout: str = "team/k 4") -> Verdict:
-    return made_verdict(outcome, rollout=rollout, summary=f"{pairs} pairs", pairs=pairs)
+def post(
+    client: Client,
+    outcome: Outcome,
+    *,
+    after: RampStep | None = None,
+    policy: str = POLICY.policy_hash,
+) -> StoredVerdict:
+    """Post a verdict on what is stored, or on what arrived after a step."""
+    made = made_verdict(outcome, rollout=NAME, summary="made up", pairs=99, policy_hash=policy)
+    younger_than = 0 if after is None else after.arrived_up_to
+    return client.post_verdict(resting_on(client, made, younger_than=younger_than))

@@ -11,6 +11,7 @@ import pytest
 from dashboard_seed import seed
 from dashboard_seed.generations import FATES, generation
 from dashboard_seed.verdicts import verdict
+from made_verdicts import resting_on
 from otlp_bodies import export_request
 from playwright.sync_api import expect
 
@@ -65,7 +66,7 @@ def decide(undecided_database: str) -> Callable[[], None]:
 
     def decide() -> None:
         with Client.local(undecided_database, capture_content=True) as client:
-            client.post_verdict(verdict(FATES[0]))
+            client.post_verdict(resting_on(client, verdict(FATES[0])))
 
     return decide
 

@@ -9,6 +9,7 @@ import pytest
 from dashboard_seed.agent import TRACE
 from dashboard_seed.generations import FATES
 from dashboard_seed.verdicts import verdict
+from made_verdicts import resting_on
 from page_running import rollout, shown
 from streamlit.testing.v1 import AppTest
 
@@ -210,8 +211,8 @@ def test_two_verdicts_are_compared_cell_by_cell(
     """What differs is listed with both values; a changed outcome comes first."""
     failed = replace(verdict(FATES[1]), rollout="support-k4", policy_hash="0" * 64)
     with Client.local(undecided_database) as client:
-        client.post_verdict(verdict(FATES[0]))
-        client.post_verdict(failed)
+        client.post_verdict(resting_on(client, verdict(FATES[0])))
+        client.post_verdict(resting_on(client, failed))
     text = shown(rollout(monkeypatch, undecided_database, module="verdicts", rollout="support-k4"))
     assert "The verdict went from ✓ Pass to ✕ Fail." in text
     assert "The policy is not the same" in text

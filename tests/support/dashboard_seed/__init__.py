@@ -1,5 +1,6 @@
 """A collector with three rollouts of six cohorts in it, an agent's trace, engines, a watch."""
 
+from made_verdicts import resting_on
 from otlp_bodies import export_request
 
 from collector.client import Client
@@ -32,7 +33,7 @@ def seed(client: Client) -> None:
         client.post_traces(body.SerializeToString())
         client.post_scores([score for sent in generations for score in scores(fate, sent)])
         client.post_feedback([given for sent in generations for given in feedback(sent)])
-        client.post_verdict(verdict(fate))
+        client.post_verdict(resting_on(client, verdict(fate)))
     client.post_traces(export_request(agent.spans()).SerializeToString())
     client._connection.send(
         "POST",
