@@ -153,12 +153,12 @@ def test_old_keys_keep_what_they_could_do(any_database_url: str) -> None:
     with contextlib.closing(Store.open(any_database_url)) as store:
         keys = sa.table("api_key", *(sa.column(c) for c in ("id", "name", "digest", "scopes",
                                                             "created_unix_ns")))  # fmt: skip
-        for revision in ("0012", "head"):
+        for revision in ("0013", "head"):
             migrating = store.engine.connect().execution_options(writes=True)
             with migrating as connection, connection.begin():
                 turn = command.upgrade if revision == "head" else command.downgrade
                 turn(migrate.configuration(connection), revision)
-                if revision == "0012":
+                if revision == "0013":
                     for name, scopes in held.items():
                         row = {"id": name, "name": name, "digest": b"d", "created_unix_ns": 1}
                         row |= {"scopes": json.dumps(scopes)}
