@@ -8,12 +8,12 @@ WORKERS ?= logical
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check lint format bench browser postgres clients engines sandbox clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench browser postgres clients engines sandbox clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*.c collector/*/*/*.c engine_adapter/*/*.c)
+$(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*.c engine_adapter/*/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,dev]' -c constraints.txt
@@ -24,6 +24,10 @@ demo: $(READY)  ## Run the main job on real models, ending with a verdict and th
 
 test: $(READY)  ## Run the tests that take seconds
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ARGS)
+
+test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without these twins
+	PYTHONPATH=$(CURDIR)/tests/support/uncompiled $(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal \
+		tests/collector tests/engine_adapter/test_transport.py $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
 	$(BIN)/pytest -m slow $(ARGS)

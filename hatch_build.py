@@ -18,9 +18,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _SOURCES = (
     Path("collector/otlp/_span_reader.c"),
     Path("collector/contract/_laws.c"),
-    Path("collector/store/_copy_rows.c"),
+    Path("collector/store/_rows.c"),
     *([Path("collector/store/_sqlite_rows.c")] if os.name == "posix" else []),
-    Path("collector/store/rollups/_columns.c"),
     *([Path("engine_adapter/transport/_arrivals.c")] if sys.platform == "linux" else []),
 )
 

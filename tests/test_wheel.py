@@ -43,12 +43,7 @@ def test_every_file_of_the_packages_is_in_the_wheel(installed: Path) -> None:
         if path.is_file() and "dist-info" not in str(path)
     }
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    modules = [
-        "collector/otlp/_span_reader",
-        "collector/contract/_laws",
-        "collector/store/_copy_rows",
-        "collector/store/rollups/_columns",
-    ]
+    modules = ["collector/otlp/_span_reader", "collector/contract/_laws", "collector/store/_rows"]
     if os.name == "posix":
         modules.append("collector/store/_sqlite_rows")
     if sys.platform == "linux":

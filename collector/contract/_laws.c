@@ -1,49 +1,24 @@
-/* Sees whether a generation surely breaks no law, and makes its row.
+/* Sees whether a generation surely breaks no law.
  *
- * It decides nothing that `conservation` does not decide: it says yes where every law is seen to hold
- * on plain numbers, and leaves all else (a law that is broken, a number of another type or beyond
- * int64) to Python.
+ * The laws are Python's: `Laws` is made of the table of `collector.contract.conservation`. It decides
+ * nothing that Python does not decide: it says yes if every law is seen to hold on plain numbers, and
+ * leaves all else (a law that is broken or of a form that is not known here, a number of another type
+ * or beyond int64) to Python.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
 
-#define ROUNDING_S 1e-6      /* as collector.contract.conservation has it */
-#define EXACT (1LL << 53)    /* integers up to here are doubles, too */
-#define MOST_COUNTS 64       /* of a list */
-#define COUNT_CHARACTERS 21  /* of an int64 with its sign and a comma */
-
-enum { START, END, TTFT, STEPS, DRAFTED, ACCEPTED, HISTOGRAM, DRAFTED_PER_POS, ACCEPTED_PER_POS,
-       FIRST_NOT_NEGATIVE };
-static const char *const names[] = {
-    "start_unix_ns", "end_unix_ns", "ttft_s", "spec_steps", "spec_draft_tokens",
-    "spec_accepted_tokens", "spec_acceptance_histogram", "spec_draft_tokens_per_pos",
-    "spec_accepted_tokens_per_pos",
-    /* what may not be negative, the counts above apart */
-    "server_ttft_s", "tpot_s", "queue_s", "prefill_s", "decode_s", "stream_max_gap_s",
-    "stream_p99_gap_s", "client_lag_s", "input_tokens", "output_tokens", "cached_input_tokens",
-    "retries", "stream_chunks"};
-#define NAMES (sizeof names / sizeof *names)
-
-enum { ARM, ARM_VALUE, COUNTS_USABLE, DIALECT, STOP_SEQUENCES, FINISH_REASONS, DIMS, QUALITY, ROW_NAMES };
-static const char *const row_names[] = {"arm", "_value_", "counts_usable", "dialect", "stop_sequences",
-                                        "finish_reasons", "dims", "quality"};
+#define EXACT (1LL << 53) /* integers up to here are doubles, too */
+enum { MOST_COUNTS = 64, MOST_NAMES = 64, MOST_LAWS = 64, MOST_FIELDS = 16 };
 
 typedef struct {
-    PyObject *names[NAMES], *row_names[ROW_NAMES];
-} State;
-
-typedef struct {
-    int known;
-    int64_t value;
-} Count;
-
-typedef struct {
-    Py_ssize_t length; /* -1 where there is none */
+    int length;
     int64_t values[MOST_COUNTS];
 } Counts;
 
-/* Each of these returns 0 where Python has to look. */
+/* Each of these returns 0 if Python has to look. */
 
 static int read_int(PyObject *value, int64_t *out) {
     int overflow;
@@ -52,21 +27,12 @@ static int read_int(PyObject *value, int64_t *out) {
     return !overflow;
 }
 
-static int read_count(PyObject *value, Count *out) {
-    out->known = value != NULL;
-    out->value = 0;
-    return value == NULL || (read_int(value, &out->value) && out->value >= 0 && out->value < EXACT);
-}
-
 static int read_counts(PyObject *value, Counts *out) {
-    out->length = -1;
-    if (value == NULL) return 1;
     if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) > MOST_COUNTS) return 0;
-    out->length = PyTuple_GET_SIZE(value);
-    for (Py_ssize_t i = 0; i < out->length; i++) {
-        Count count;
-        if (!read_count(PyTuple_GET_ITEM(value, i), &count)) return 0;
-        out->values[i] = count.value;
+    out->length = (int)PyTuple_GET_SIZE(value);
+    for (int i = 0; i < out->length; i++) {
+        if (!read_int(PyTuple_GET_ITEM(value, i), &out->values[i])) return 0;
+        if (out->values[i] < 0 || out->values[i] >= EXACT) return 0;
     }
     return 1;
 }
@@ -82,159 +48,196 @@ static int read_number(PyObject *value, double *out) {
     return 1;
 }
 
-static int sums_to(const Counts *list, int weighted, Count total) {
-    int64_t sum = 0;
-    if (list->length < 0 || !total.known) return 1;
-    for (Py_ssize_t i = 0; i < list->length; i++) {
-        int64_t value = list->values[i];
-        if (weighted && i > 0 && value > INT64_MAX / MOST_COUNTS / MOST_COUNTS) return 0;
-        sum += weighted ? value * i : value;  /* at most 64 below 2^53 */
-    }
-    return sum == total.value;
+/* ---- the forms of laws, of values that are all there ---- */
+
+static int is_not_negative(PyObject *const *values, double rounding) {
+    (void)rounding;
+    double number;
+    Counts counts;
+    if (PyTuple_CheckExact(values[0])) return read_counts(values[0], &counts);
+    return read_number(values[0], &number) && number >= 0;
 }
 
-static int falls(const Counts *list) {
-    for (Py_ssize_t i = 1; i < list->length; i++)
-        if (list->values[i] > list->values[i - 1]) return 0;
+static int ascends(PyObject *const *values, double rounding) {
+    (void)rounding;
+    int64_t first, second;
+    return read_int(values[0], &first) && read_int(values[1], &second) && first <= second;
+}
+
+static int is_within(PyObject *const *values, double rounding) {
+    double time;
+    int64_t start, end;
+    if (!read_number(values[0], &time) || !read_int(values[1], &start) || !read_int(values[2], &end))
+        return 0;
+    if (start < 0 || end < start || end - start > EXACT) return 0;
+    return time <= (double)(end - start) / 1e9 + rounding;
+}
+
+static int sums(PyObject *const *values, int weighted) {
+    Counts counts;
+    int64_t total, sum = 0;
+    if (!read_counts(values[0], &counts) || !read_int(values[1], &total)) return 0;
+    for (int i = 0; i < counts.length; i++) {
+        if (weighted && counts.values[i] > INT64_MAX / MOST_COUNTS / MOST_COUNTS) return 0;
+        sum += weighted ? counts.values[i] * i : counts.values[i]; /* at most 64 below 2^53 */
+    }
+    return sum == total;
+}
+
+static int sums_to(PyObject *const *values, double rounding) {
+    (void)rounding;
+    return sums(values, 0);
+}
+
+static int sums_by_place_to(PyObject *const *values, double rounding) {
+    (void)rounding;
+    return sums(values, 1);
+}
+
+static int descends(PyObject *const *values, double rounding) {
+    (void)rounding;
+    Counts counts;
+    if (!read_counts(values[0], &counts)) return 0;
+    for (int i = 1; i < counts.length; i++)
+        if (counts.values[i] > counts.values[i - 1]) return 0;
     return 1;
 }
 
-static int counts_hold(PyObject *const *values) {
-    Count steps, drafted, accepted;
-    Counts histogram, drafted_per_pos, accepted_per_pos;
-    if (!read_count(values[STEPS], &steps) || !read_count(values[DRAFTED], &drafted) ||
-        !read_count(values[ACCEPTED], &accepted) || !read_counts(values[HISTOGRAM], &histogram) ||
-        !read_counts(values[DRAFTED_PER_POS], &drafted_per_pos) ||
-        !read_counts(values[ACCEPTED_PER_POS], &accepted_per_pos))
-        return 0;
-    if (accepted.known && drafted.known && accepted.value > drafted.value) return 0;
-    return sums_to(&histogram, 0, steps) && sums_to(&histogram, 1, accepted) &&
-           falls(&drafted_per_pos) && sums_to(&drafted_per_pos, 0, drafted) &&
-           falls(&accepted_per_pos) && sums_to(&accepted_per_pos, 0, accepted);
-}
+typedef struct {
+    const char *name; /* of `Form` */
+    int fields;       /* 0: any number, each for itself and whether or not the others are there */
+    int (*holds)(PyObject *const *values, double rounding);
+} Form;
 
-static int times_hold(PyObject *const *values) {
-    int64_t start, end;
-    double ttft = 0;
-    if (values[START] == NULL || values[END] == NULL || !read_int(values[START], &start) ||
-        !read_int(values[END], &end) || start < 0 || end < start || end - start > EXACT)
-        return 0;
-    if (values[TTFT] != NULL && !read_number(values[TTFT], &ttft)) return 0;
-    return ttft >= 0 && ttft <= (double)(end - start) / 1e9 + ROUNDING_S;
-}
+static const Form forms[] = {
+    {"not_negative", 0, is_not_negative}, {"ascends", 2, ascends}, {"within", 3, is_within},
+    {"sums_to", 2, sums_to}, {"sums_by_place_to", 2, sums_by_place_to}, {"descends", 1, descends}};
+enum { FORMS = sizeof forms / sizeof *forms };
 
-/* Say whether every law is seen to hold, and what the fields have under `names`, borrowed; -1 where
- * an exception is set. */
-static int hold(const State *state, PyObject *fields, PyObject **values) {
-    if (!PyDict_CheckExact(fields)) return 0;
-    for (size_t i = 0; i < NAMES; i++) {
-        values[i] = PyDict_GetItemWithError(fields, state->names[i]);
-        if (values[i] == NULL && PyErr_Occurred()) return -1;
+/* ---- the laws ---- */
+
+typedef struct {
+    const Form *form;
+    int fields, names[MOST_FIELDS];
+} Law;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *names; /* a list of the fields' names, each once */
+    double rounding;
+    int known; /* whether all laws are */
+    Py_ssize_t laws;
+    Law law[MOST_LAWS];
+} Laws;
+
+static int law_holds(const Laws *self, const Law *law, PyObject *const *values) {
+    PyObject *of[MOST_FIELDS];
+    if (law->form->fields == 0) {
+        for (int i = 0; i < law->fields; i++) {
+            PyObject *value = values[law->names[i]];
+            if (value != NULL && !law->form->holds(&value, self->rounding)) return 0;
+        }
+        return 1;
     }
-    int all = times_hold(values) && counts_hold(values);
-    for (size_t i = FIRST_NOT_NEGATIVE; all && i < NAMES; i++) {
-        double number;
-        all = values[i] == NULL || (read_number(values[i], &number) && number >= 0);
+    for (int i = 0; i < law->fields; i++)
+        if ((of[i] = values[law->names[i]]) == NULL) return 1;
+    return law->form->holds(of, self->rounding);
+}
+
+static PyObject *surely_hold(PyObject *object, PyObject *fields) {
+    Laws *self = (Laws *)object;
+    PyObject *values[MOST_NAMES];
+    if (!self->known || !PyDict_CheckExact(fields)) Py_RETURN_FALSE;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(self->names); i++) {
+        values[i] = PyDict_GetItemWithError(fields, PyList_GET_ITEM(self->names, i));
+        if (values[i] == NULL && PyErr_Occurred()) return NULL;
     }
-    return all;
-}
-
-static PyObject *surely_hold(PyObject *module, PyObject *fields) {
-    PyObject *values[NAMES];
-    int all = hold(PyModule_GetState(module), fields, values);
-    return all < 0 ? NULL : PyBool_FromLong(all);
-}
-
-static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
-    char text[MOST_COUNTS * COUNT_CHARACTERS + 2];
-    int length = 0;
-    if (!PyTuple_CheckExact(values) || PyTuple_GET_SIZE(values) > MOST_COUNTS) Py_RETURN_NONE;
-    text[length++] = '[';
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
-        char digits[COUNT_CHARACTERS];
-        int count = 0;
-        int64_t number;
-        if (!read_int(PyTuple_GET_ITEM(values, i), &number) || number < 0) Py_RETURN_NONE;
-        do digits[count++] = (char)('0' + number % 10);
-        while (number /= 10);
-        if (i > 0) text[length++] = ',';
-        while (count > 0) text[length++] = digits[--count];
-    }
-    text[length++] = ']';
-    return PyUnicode_FromStringAndSize(text, length);
-}
-
-/* Put `made`, which is stolen and may be NULL, under a name; -1 where an exception is set. */
-static int put(PyObject *row, PyObject *name, PyObject *made) {
-    int result = made == NULL ? -1 : PyDict_SetItem(row, name, made);
-    Py_XDECREF(made);
-    return result;
-}
-
-/* Put what `with` makes of the value under a name in its place; 1 where there is none. */
-static int replace(PyObject *row, PyObject *name, PyObject *with) {
-    PyObject *value = PyDict_GetItemWithError(row, name);
-    if (value == NULL) return PyErr_Occurred() ? -1 : 1;
-    return put(row, name, PyObject_CallOneArg(with, value));
-}
-
-static PyObject *make_row(PyObject *module, PyObject *args) {
-    State *state = PyModule_GetState(module);
-    PyObject *row, *dialect, *dump_strings, *values[NAMES];
-    if (!PyArg_ParseTuple(args, "OOO", &row, &dialect, &dump_strings)) return NULL;
-    int all = hold(state, row, values);
-    if (all <= 0) return all < 0 ? NULL : Py_NewRef(Py_False);
-    for (int i = DIMS; i <= QUALITY; i++) {
-        int has = PyDict_Contains(row, state->row_names[i]);
-        if (has) return has < 0 ? NULL : Py_NewRef(Py_False);
-    }
-    int usable = values[DRAFTED] != NULL && values[ACCEPTED] != NULL;
-    for (int i = HISTOGRAM; i <= ACCEPTED_PER_POS; i++)
-        if (values[i] != NULL && put(row, state->names[i], dump_counts(module, values[i])) < 0)
-            return NULL;
-    for (int i = STOP_SEQUENCES; i <= FINISH_REASONS; i++)
-        if (replace(row, state->row_names[i], dump_strings) < 0) return NULL;
-    PyObject *arm = PyDict_GetItemWithError(row, state->row_names[ARM]);
-    if (arm == NULL && PyErr_Occurred()) return NULL;
-    if (arm != NULL && put(row, state->row_names[ARM],
-                           PyObject_GetAttr(arm, state->row_names[ARM_VALUE])) < 0)
-        return NULL;
-    if (PyDict_SetItem(row, state->row_names[DIALECT], dialect) < 0 ||
-        PyDict_SetItem(row, state->row_names[COUNTS_USABLE], usable ? Py_True : Py_False) < 0)
-        return NULL;
+    for (Py_ssize_t i = 0; i < self->laws; i++)
+        if (!law_holds(self, &self->law[i], values)) Py_RETURN_FALSE;
     Py_RETURN_TRUE;
 }
 
-static int execute(PyObject *module) {
-    State *state = PyModule_GetState(module);
-    for (size_t i = 0; i < ROW_NAMES; i++)
-        if ((state->row_names[i] = PyUnicode_InternFromString(row_names[i])) == NULL) return -1;
-    for (size_t i = 0; i < NAMES; i++)
-        if ((state->names[i] = PyUnicode_InternFromString(names[i])) == NULL) return -1;
-    return 0;
+/* Return the number of a field's name; -1 if there are too many, or with an exception set. */
+static int number_of(Laws *self, PyObject *name) {
+    Py_ssize_t count = PyList_GET_SIZE(self->names);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int same = PyObject_RichCompareBool(PyList_GET_ITEM(self->names, i), name, Py_EQ);
+        if (same) return same < 0 ? -1 : (int)i;
+    }
+    if (count == MOST_NAMES || PyList_Append(self->names, name) < 0) return -1;
+    return (int)count;
 }
 
-static int clear(PyObject *module) {
-    State *state = PyModule_GetState(module);
-    for (size_t i = 0; state != NULL && i < NAMES; i++) Py_CLEAR(state->names[i]);
-    for (size_t i = 0; state != NULL && i < ROW_NAMES; i++) Py_CLEAR(state->row_names[i]);
-    return 0;
+/* Read a law; 0 if it is not known here, also with an exception set. */
+static int read_law(Laws *self, PyObject *given, Law *law) {
+    const char *flag, *form;
+    PyObject *names;
+    if (!PyArg_ParseTuple(given, "ssO!", &flag, &form, &PyTuple_Type, &names)) return 0;
+    for (int i = 0; i < FORMS; i++)
+        if (strcmp(forms[i].name, form) == 0) law->form = &forms[i];
+    law->fields = (int)PyTuple_GET_SIZE(names);
+    if (law->form == NULL || law->fields > MOST_FIELDS) return 0;
+    if (law->form->fields && law->form->fields != law->fields) return 0;
+    for (int i = 0; i < law->fields; i++)
+        if ((law->names[i] = number_of(self, PyTuple_GET_ITEM(names, i))) < 0) return 0;
+    return 1;
 }
 
-static void free_module(void *module) { clear(module); }
+static PyObject *new_laws(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(named)) {
+    PyObject *laws;
+    double rounding;
+    if (!PyArg_ParseTuple(args, "O!d", &PyTuple_Type, &laws, &rounding)) return NULL;
+    Laws *self = (Laws *)type->tp_alloc(type, 0);
+    if (self == NULL || (self->names = PyList_New(0)) == NULL) goto failed;
+    self->rounding = rounding;
+    self->laws = PyTuple_GET_SIZE(laws);
+    self->known = self->laws <= MOST_LAWS;
+    for (Py_ssize_t i = 0; self->known && i < self->laws; i++) {
+        self->known = read_law(self, PyTuple_GET_ITEM(laws, i), &self->law[i]);
+        if (PyErr_Occurred()) goto failed;
+    }
+    return (PyObject *)self;
+failed:
+    Py_XDECREF(self);
+    return NULL;
+}
 
-static PyMethodDef functions[] = {
+static PyObject *are_known(PyObject *self, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(((Laws *)self)->known);
+}
+
+static void free_laws(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(((Laws *)self)->names);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef methods[] = {
     {"surely_hold", surely_hold, METH_O,
      "Say whether a generation's flat fields are seen to break no law."},
-    {"dump_counts", dump_counts, METH_O,
-     "Return a tuple of counts as a JSON list, or None where it holds anything else."},
-    {"make_row", make_row, METH_VARARGS,
-     "Make a generation's flat fields its row, where they are seen to break no law; else say no."},
     {NULL, NULL, 0, NULL},
 };
+static PyGetSetDef attributes[] = {
+    {"known", are_known, NULL, "Whether every law is of a known form; if not, none surely holds.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyType_Slot type_slots[] = {{Py_tp_new, new_laws}, {Py_tp_dealloc, free_laws},
+                                   {Py_tp_methods, methods}, {Py_tp_getset, attributes}, {0, NULL}};
+static PyType_Spec type_spec = {"collector.contract._laws.Laws", sizeof(Laws), 0,
+                                Py_TPFLAGS_DEFAULT, type_slots};
+
+static int execute(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&type_spec);
+    int added = type == NULL ? -1 : PyModule_AddObjectRef(module, "Laws", type);
+    Py_XDECREF(type);
+    return added;
+}
+
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "_laws", "Sees whether a generation surely breaks no law.",
-    sizeof(State), functions, slots, NULL, clear, free_module};
+    0, NULL, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__laws(void) { return PyModuleDef_Init(&definition); }

@@ -4,28 +4,53 @@ A span that breaks one is stored as sent, flagged, and its speculation counts st
 ratio.
 """
 
-from collections.abc import Mapping
-from operator import mul
-from typing import Any
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from operator import gt
+from typing import Any, Final, NamedTuple
 
 from collector.contract.fields import flatten
 from collector.contract.records import Generation
 
 try:
-    from collector.contract._laws import surely_hold
+    from collector.contract import _laws
 except ImportError:  # there was no compiler when this was installed
-
-    def surely_hold(fields: dict[str, Any]) -> bool:  # noqa: ARG001  # as the compiled one has it
-        """Say whether the fields are seen to break no law: never, without a look at each."""
-        return False
+    _laws = None  # type: ignore[assignment]  # it is asked for below
 
 
 COUNTS = "counts"
 """Flags that begin with this prefix keep a generation's speculation counts out of every ratio."""
 
-_ROUNDING_S = 1e-6
+_ROUNDING_S: Final = 1e-6
 """A time to first token is a double, a duration a difference of nanoseconds."""
-_TIMES = (
+
+
+class Form(StrEnum):
+    """What a law says of its fields; one of which a field is absent holds."""
+
+    NOT_NEGATIVE = "not_negative"
+    """Each of the fields that are there, and each count of a list."""
+    ASCENDS = "ascends"
+    """The first is not above the second."""
+    WITHIN = "within"
+    """Seconds, which are not more than there are between two times in nanoseconds."""
+    SUMS_TO = "sums_to"
+    """A list of counts, and their sum."""
+    SUMS_BY_PLACE_TO = "sums_by_place_to"
+    """A list of counts, and the sum of each one's product with its place, from 0."""
+    DESCENDS = "descends"
+    """A list of which no count is above the one before."""
+
+
+class Law(NamedTuple):
+    """One law, and the flag, `group:law`, of a generation that breaks it."""
+
+    flag: str
+    form: Form
+    fields: tuple[str, ...]
+
+
+_TIMES: Final = (
     "ttft_s",
     "server_ttft_s",
     "tpot_s",
@@ -36,16 +61,63 @@ _TIMES = (
     "stream_p99_gap_s",
     "client_lag_s",
 )
-_TOKENS = ("input_tokens", "output_tokens", "cached_input_tokens", "retries", "stream_chunks")
-_COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
-_COUNT_LISTS = (
-    "spec_draft_tokens_per_pos",
-    "spec_accepted_tokens_per_pos",
-    "spec_acceptance_histogram",
+_TOKENS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cached_input_tokens",
+    "retries",
+    "stream_chunks",
 )
+_STEPS: Final = "spec_steps"
+_DRAFTED: Final = "spec_draft_tokens"
+_ACCEPTED: Final = "spec_accepted_tokens"
+_DRAFTED_PER_POS: Final = "spec_draft_tokens_per_pos"
+_ACCEPTED_PER_POS: Final = "spec_accepted_tokens_per_pos"
+_HISTOGRAM: Final = "spec_acceptance_histogram"
+_COUNTS: Final = (_STEPS, _DRAFTED, _ACCEPTED)
+_COUNT_LISTS: Final = (_DRAFTED_PER_POS, _ACCEPTED_PER_POS, _HISTOGRAM)
 
-_NOTHING = (0,)
-_ANY_COUNT = frozenset(_COUNTS + _COUNT_LISTS)
+LAWS: Final = (
+    Law("times:end_before_start", Form.ASCENDS, ("start_unix_ns", "end_unix_ns")),
+    Law("times:ttft_exceeds_duration", Form.WITHIN, ("ttft_s", "start_unix_ns", "end_unix_ns")),
+    *(Law(f"times:negative_{name}", Form.NOT_NEGATIVE, (name,)) for name in _TIMES),
+    *(Law(f"tokens:negative_{name}", Form.NOT_NEGATIVE, (name,)) for name in _TOKENS),
+    Law(f"{COUNTS}:negative", Form.NOT_NEGATIVE, (*_COUNTS, *_COUNT_LISTS)),
+    Law(f"{COUNTS}:accepted_exceeds_draft", Form.ASCENDS, (_ACCEPTED, _DRAFTED)),
+    Law(f"{COUNTS}:histogram_sum", Form.SUMS_TO, (_HISTOGRAM, _STEPS)),
+    Law(f"{COUNTS}:histogram_accepted", Form.SUMS_BY_PLACE_TO, (_HISTOGRAM, _ACCEPTED)),
+    Law(f"{COUNTS}:draft_per_pos_increases", Form.DESCENDS, (_DRAFTED_PER_POS,)),
+    Law(f"{COUNTS}:draft_per_pos_sum", Form.SUMS_TO, (_DRAFTED_PER_POS, _DRAFTED)),
+    Law(f"{COUNTS}:accepted_per_pos_increases", Form.DESCENDS, (_ACCEPTED_PER_POS,)),
+    Law(f"{COUNTS}:accepted_per_pos_sum", Form.SUMS_TO, (_ACCEPTED_PER_POS, _ACCEPTED)),
+)
+"""Every law there is, in the order of their flags."""
+
+
+class Judge:
+    """Judges generations by a table of laws, a compiled look at all of them first."""
+
+    def __init__(self, laws: tuple[Law, ...]) -> None:
+        self._laws = laws
+        self._compiled = None if _laws is None else _laws.Laws(laws, _ROUNDING_S)
+
+    # Any: each value has its field's own type, which the codec has seen to.
+    def broken(self, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the flags of the laws that a generation's flat fields break."""
+        if self.is_sure(fields):
+            return ()  # as of almost every span
+        return tuple(law.flag for law in self._laws if _is_broken(law, fields))
+
+    def is_sure(self, fields: Mapping[str, Any]) -> bool:
+        """Say whether the compiled look sees that every law holds; never if nothing is compiled."""
+        compiled = self._compiled
+        if compiled is None or not isinstance(fields, dict):
+            return False
+        return compiled.surely_hold(fields)
+
+    def is_compiled(self) -> bool:
+        """Say whether there is a compiled look that knows every law's form."""
+        return self._compiled is not None and self._compiled.known
 
 
 def violations(generation: Generation) -> tuple[str, ...]:
@@ -58,17 +130,9 @@ def counts_usable(generation: Generation) -> bool:
     return usable_counts(flatten(generation))
 
 
-# Any: each value has its field's own type, which the codec has seen to.
 def broken_laws(fields: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what `violations` does, for a generation's flat fields."""
-    if isinstance(fields, dict) and surely_hold(fields):
-        return ()  # as of almost every span
-    broken: list[str] = []
-    _check_times(fields, broken)
-    _check_signs(fields, broken)
-    if not _ANY_COUNT.isdisjoint(fields):
-        _check_counts(fields, broken)
-    return tuple(broken)
+    return _JUDGE.broken(fields)
 
 
 def usable_counts(fields: Mapping[str, Any]) -> bool:
@@ -78,44 +142,39 @@ def usable_counts(fields: Mapping[str, Any]) -> bool:
     return not any(flag.startswith(COUNTS) for flag in fields.get("quality", ()))
 
 
-# Lists and not generators below: every span passes here, and almost none breaks a law.
-def _check_times(fields: Mapping[str, Any], broken: list[str]) -> None:
-    duration_s = (fields["end_unix_ns"] - fields["start_unix_ns"]) / 1e9
-    if duration_s < 0:
-        broken.append("times:end_before_start")
-    if fields.get("ttft_s", 0) > max(duration_s, 0) + _ROUNDING_S:
-        broken.append("times:ttft_exceeds_duration")
+def _is_broken(law: Law, fields: Mapping[str, Any]) -> bool:
+    values = [fields[name] for name in law.fields if name in fields]
+    if law.form is not Form.NOT_NEGATIVE and len(values) < len(law.fields):
+        return False
+    return _BREAKS[law.form](*values)
 
 
-def _check_signs(fields: Mapping[str, Any], broken: list[str]) -> None:
-    get = fields.get
-    broken += [f"times:negative_{name}" for name in _TIMES if get(name, 0) < 0]
-    broken += [f"tokens:negative_{name}" for name in _TOKENS if get(name, 0) < 0]
+def _is_any_negative(*values: Any) -> bool:
+    return any((min(v, default=0) if isinstance(v, tuple | list) else v) < 0 for v in values)
 
 
-def _check_counts(fields: Mapping[str, Any], broken: list[str]) -> None:
-    get = fields.get
-    steps, drafted = get("spec_steps"), get("spec_draft_tokens")
-    accepted, histogram = get("spec_accepted_tokens"), get("spec_acceptance_histogram")
-    negative = [name for name in _COUNTS if get(name, 0) < 0]
-    negative += [name for name in _COUNT_LISTS if min(get(name) or _NOTHING) < 0]
-    if negative:
-        broken.append("counts:negative")
-    if accepted is not None and drafted is not None and accepted > drafted:
-        broken.append("counts:accepted_exceeds_draft")
-    if histogram is not None:
-        if steps is not None and sum(histogram) != steps:
-            broken.append("counts:histogram_sum")
-        if accepted is not None and sum(map(mul, histogram, range(len(histogram)))) != accepted:
-            broken.append("counts:histogram_accepted")
-    for name, field, total in (
-        ("draft", "spec_draft_tokens_per_pos", drafted),
-        ("accepted", "spec_accepted_tokens_per_pos", accepted),
-    ):
-        per_pos = get(field)
-        if per_pos is None:
-            continue
-        if list(per_pos) != sorted(per_pos, reverse=True):
-            broken.append(f"counts:{name}_per_pos_increases")
-        if total is not None and sum(per_pos) != total:
-            broken.append(f"counts:{name}_per_pos_sum")
+def _exceeds_duration(seconds: float, start_ns: int, end_ns: int) -> bool:
+    return seconds > max((end_ns - start_ns) / 1e9, 0) + _ROUNDING_S
+
+
+def _sums_to_another(counts: tuple[int, ...], total: int) -> bool:
+    return sum(counts) != total
+
+
+def _sums_by_place_to_another(counts: tuple[int, ...], total: int) -> bool:
+    return sum(place * count for place, count in enumerate(counts)) != total
+
+
+def _increases(counts: tuple[int, ...]) -> bool:
+    return list(counts) != sorted(counts, reverse=True)
+
+
+_BREAKS: Final[Mapping[Form, Callable[..., bool]]] = {
+    Form.NOT_NEGATIVE: _is_any_negative,
+    Form.ASCENDS: gt,
+    Form.WITHIN: _exceeds_duration,
+    Form.SUMS_TO: _sums_to_another,
+    Form.SUMS_BY_PLACE_TO: _sums_by_place_to_another,
+    Form.DESCENDS: _increases,
+}
+_JUDGE: Final = Judge(LAWS)

@@ -531,6 +531,20 @@ static Outcome read_span_field(SpanReader *self, Field *field, Slice in, SpanFie
     return DONE;
 }
 
+enum { SPAN_ITEMS = 13, ATTRIBUTES_ITEMS = 6 }; /* of what is made below */
+
+/* Say whether a type is a named tuple of so many fields; 0 with an exception set if it is not. */
+static int has_fields(PyObject *type, Py_ssize_t count) {
+    PyObject *fields = PyObject_GetAttrString(type, "_fields");
+    int has = fields != NULL && PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type) &&
+              PyTuple_CheckExact(fields) && PyTuple_GET_SIZE(fields) == count;
+    if (fields == NULL) PyErr_Clear();
+    if (!has)
+        PyErr_Format(PyExc_TypeError, "%R: wanted a named tuple of %zd fields", type, count);
+    Py_XDECREF(fields);
+    return has;
+}
+
 /* Return an instance of a NamedTuple of the items, which are stolen and may be NULL. */
 static PyObject *named_tuple(PyObject *type, PyObject **items, Py_ssize_t count) {
     PyObject *plain = PyTuple_New(count), *named = NULL;
@@ -570,10 +584,10 @@ static PyObject *to_span(SpanReader *self, const SpanFields *span, Reading *read
         return NULL;
     }
     int has_parent = is_id(span->parent_span_id, SPAN_ID_BYTES);
-    PyObject *attributes[] = {Py_NewRef(reading->fields), Py_NewRef(reading->facts),
+    PyObject *attributes[ATTRIBUTES_ITEMS] = {Py_NewRef(reading->fields), Py_NewRef(reading->facts),
                               Py_NewRef(reading->text),   Py_NewRef(reading->text_sent),
                               PyBool_FromLong(reading->has_system), contents(&reading->rest)};
-    PyObject *items[] = {
+    PyObject *items[SPAN_ITEMS] = {
         to_bytes(span->trace_id),
         to_bytes(span->span_id),
         has_parent ? to_bytes(span->parent_span_id) : Py_NewRef(Py_None),
@@ -585,11 +599,11 @@ static PyObject *to_span(SpanReader *self, const SpanFields *span, Reading *read
         message,
         Py_NewRef(scope),
         Py_NewRef(resource),
-        named_tuple(self->attributes_type, attributes, 6),
+        named_tuple(self->attributes_type, attributes, ATTRIBUTES_ITEMS),
         contents(others),
     };
     *outcome = FAILED;
-    return named_tuple(self->span_type, items, 13);
+    return named_tuple(self->span_type, items, SPAN_ITEMS);
 }
 
 static int is_storable(const SpanFields *span) {
@@ -740,11 +754,7 @@ static PyObject *SpanReader_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!OOO", names, &PyType_Type, &span,
                                      &PyType_Type, &attributes, &resource, &describe, &read))
         return NULL;
-    if (!PyType_IsSubtype((PyTypeObject *)span, &PyTuple_Type) ||
-        !PyType_IsSubtype((PyTypeObject *)attributes, &PyTuple_Type)) {
-        PyErr_SetString(PyExc_TypeError, "span and attributes: wanted named tuples");
-        return NULL;
-    }
+    if (!has_fields(span, SPAN_ITEMS) || !has_fields(attributes, ATTRIBUTES_ITEMS)) return NULL;
     SpanReader *self = (SpanReader *)type->tp_alloc(type, 0);
     if (self == NULL) return NULL;
     self->span_type = Py_NewRef(span);

@@ -1,6 +1,6 @@
 /* A table-valued function for SQLite that gives rows out of one value.
  *
- * `packed_rows(rows, kinds)` has the rows that `_copy_rows.pack` put together, in columns c0, c1, …;
+ * `packed_rows(rows, kinds)` has the rows that `_rows.pack` put together, in columns c0, c1, …;
  * `kinds` has a letter for each. So one statement, bound once, inserts as many rows as there are:
  * Python's driver takes longer to bind a row and to step over it than SQLite takes to store it.
  *

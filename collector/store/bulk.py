@@ -21,7 +21,7 @@ from sqlalchemy import (
 from collector.store import packed_rows
 
 try:
-    from collector.store._copy_rows import pack, pack_named
+    from collector.store._rows import pack, pack_named
 except ImportError:  # there was no compiler when this was installed
 
     def pack(

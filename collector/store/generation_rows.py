@@ -1,7 +1,6 @@
 """Generations to rows and back."""
 
 import json
-from collections.abc import Callable
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, cast
@@ -12,20 +11,12 @@ from collector.contract import Arm, Content, Fields, Generation, unflatten, usab
 from collector.contract.fields import NAMES
 
 try:
-    from collector.contract._laws import dump_counts, make_row
+    from collector.store._rows import dump_counts
 except ImportError:  # there was no compiler when this was installed
 
-    def dump_counts(values: tuple[int, ...]) -> str | None:  # noqa: ARG001  # as the compiled one
+    def dump_counts(values: tuple[int, ...], /) -> str | None:  # noqa: ARG001  # as the compiled one
         """Return nothing: the caller knows another way."""
         return None
-
-    def make_row(
-        fields: Fields,  # noqa: ARG001  # as the compiled one has them
-        dialect: str,  # noqa: ARG001
-        dump_strings: Callable[[tuple[str, ...]], str],  # noqa: ARG001
-    ) -> bool:
-        """Say that no row was made: the caller knows another way."""
-        return False
 
 
 LISTS: Final = (
@@ -46,15 +37,6 @@ _values_of = itemgetter(*NAMES)
 
 Row = dict[str, Any]
 """Values by column, without the columns that are NULL; Any: each of its column's type."""
-
-
-def make_lawful(fields: Fields, dialect: str) -> bool:
-    """Make of a generation's fields, in place, what `to_row` returns, where they need no flag.
-
-    Says no, and changes nothing, where a law may be broken or has been judged already: laws and row
-    take one look at the fields then, and nothing is made twice.
-    """
-    return make_row(fields, dialect, _dump_strings)
 
 
 def to_row(fields: Fields, dialect: str) -> Row:

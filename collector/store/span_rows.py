@@ -13,6 +13,7 @@ from collector.contract import (
     assemble,
     interpret_resource,
 )
+from collector.contract.conservation import broken_laws
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
 from collector.store import carried, digests, generation_rows, payload, texts
@@ -173,15 +174,13 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
         failed = received.status_code in _FAILED
-        if not (failed or attributes.facts or sender.fields is None):
+        if failed or attributes.facts or sender.fields is None:
+            decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
+        else:  # what that comes to where the facts are fields alone
             fields.update(sender.fields)
-            if generation_rows.make_lawful(fields, DRAFTGATE.name):
-                fields["trace_id"] = received.trace_id
-                fields["span_id"] = received.span_id
-                if attributes.text:
-                    fields["carries"] = carried.of(attributes.text)
-                return _Meaning(fields)
-        decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
+            if flags := broken_laws(fields):
+                fields["quality"] = flags
+            decoded = Decoded(fields, {}, ())
         return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
     span = received.span()
     recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))

@@ -1,6 +1,5 @@
 """The laws of counts and times, each broken once."""
 
-import importlib.util
 import json
 from typing import Any
 
@@ -9,17 +8,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from collector.contract import (
-    Arm,
     Generation,
     Speculation,
     conservation,
     counts_usable,
     violations,
 )
+from collector.contract.conservation import LAWS, Form, Judge, Law
 from collector.contract.fields import flatten
 from collector.store import generation_rows
 
-COMPILED = importlib.util.find_spec("collector.contract._laws") is not None
+COMPILED = conservation._laws is not None
+JUDGE = Judge(LAWS)
 
 LAWFUL = Speculation(
     steps=3,
@@ -107,6 +107,13 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+def in_python(laws: tuple[Law, ...]) -> Judge:
+    """Return the judge of an installation without a compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conservation, "_laws", None)
+        return Judge(laws)
+
+
 @pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
 @settings(max_examples=500, deadline=None)
 @given(FIELDS)
@@ -114,11 +121,71 @@ FIELDS = st.fixed_dictionaries(
 @example({"start_unix_ns": 0, "end_unix_ns": 1, "spec_acceptance_histogram": (0, 2**62, 2**62)})
 def test_what_surely_holds_holds(fields: dict[str, Any]) -> None:
     """The compiled look at the laws calls nothing lawful in which Python finds one broken."""
-    assert conservation.surely_hold(flatten(generation(LAWFUL, ttft_s=0.5, tpot_s=0.01)))
-    if conservation.surely_hold(fields):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(conservation, "surely_hold", lambda _fields: False)
-            assert conservation.broken_laws(fields) == ()
+    assert JUDGE.is_sure(flatten(generation(LAWFUL, ttft_s=0.5, tpot_s=0.01)))
+    assert JUDGE.broken(fields) == in_python(LAWS).broken(fields)
+
+
+NEW_LAWS = (
+    (Law("times:negative_new_s", Form.NOT_NEGATIVE, ("new_s",)), {"new_s": -0.5}),
+    (
+        Law("tokens:more_out", Form.ASCENDS, ("output_tokens", "new")),
+        {"new": 1, "output_tokens": 2},
+    ),
+    (Law("counts:new_sum", Form.SUMS_TO, ("new_counts", "new")), {"new_counts": (1, 2), "new": 4}),
+    (
+        Law("counts:new_places", Form.SUMS_BY_PLACE_TO, ("new_counts", "new")),
+        {"new_counts": (1, 2), "new": 3},
+    ),
+    (Law("counts:new_increases", Form.DESCENDS, ("new_counts",)), {"new_counts": (1, 2)}),
+    (
+        Law("times:new_exceeds", Form.WITHIN, ("new_s", "start_unix_ns", "end_unix_ns")),
+        {"new_s": 1.5},
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.skipif(
+                not COMPILED, reason="there was no compiler when this was installed"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize(("law", "breaking"), NEW_LAWS, ids=[law.flag for law, _ in NEW_LAWS])
+def test_a_law_that_is_added_to_the_table_is_held(
+    law: Law, breaking: dict[str, Any], *, compiled: bool
+) -> None:
+    """It needs no line of C: what breaks it is flagged, and what does not is lawful."""
+    laws = (*LAWS, law)
+    judge = Judge(laws) if compiled else in_python(laws)
+    assert judge.is_compiled() is compiled
+    lawful = flatten(generation(LAWFUL, ttft_s=0.5))
+    assert judge.is_sure(lawful) is compiled
+    assert judge.broken(lawful) == ()
+    assert judge.broken(lawful | breaking) == (law.flag,)
+
+
+@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
+def test_every_form_of_laws_is_compiled() -> None:
+    """One that is not would have Python look at every generation."""
+    assert {law.form for law, _ in NEW_LAWS} == set(Form)
+    assert JUDGE.is_compiled()
+
+
+@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
+def test_laws_that_the_compiled_look_does_not_know_are_pythons() -> None:
+    """Nothing surely holds then: a form of its own, or more laws than there is room for."""
+    lawful = flatten(generation(LAWFUL))
+    of_another_form = Law("counts:odd", "is_odd", ("spec_steps",))  # type: ignore[arg-type]
+    for laws in ((*LAWS, of_another_form), LAWS * 10):
+        compiled = conservation._laws.Laws(laws, 1e-6)
+        assert not compiled.known
+        assert not compiled.surely_hold(lawful)
 
 
 @pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
@@ -129,34 +196,3 @@ def test_counts_are_written_as_json(counts: tuple[int, ...]) -> None:
     assert generation_rows.dump_counts((0, 7, 2**63 - 1)) == f"[0,7,{2**63 - 1}]"
     written = generation_rows.dump_counts(counts)
     assert written in (None, json.dumps(counts, separators=(",", ":")))
-
-
-ROW_FIELDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "arm": st.sampled_from(Arm),
-        "stop_sequences": st.lists(st.text(max_size=3), max_size=3).map(tuple),
-        "finish_reasons": st.just(("stop",)),
-        "dims": st.just({"a": "b"}),
-        "quality": st.just(("counts:negative",)),
-        "cohort": st.text(max_size=3),
-    },
-)
-LAWFUL_FIELDS = flatten(generation(LAWFUL, ttft_s=0.5))
-
-
-@pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
-@settings(max_examples=500, deadline=None)
-@given(FIELDS | st.just(LAWFUL_FIELDS), ROW_FIELDS)
-@example(LAWFUL_FIELDS, {})
-def test_a_row_is_made_at_once_or_not_at_all(fields: dict[str, Any], more: dict[str, Any]) -> None:
-    """The compiled maker of rows makes those of lawful generations, and leaves others untouched."""
-    assert generation_rows.make_lawful(LAWFUL_FIELDS.copy(), "draftgate")
-    given_ = fields | more
-    made = given_.copy()
-    if generation_rows.make_lawful(made, "draftgate"):
-        assert conservation.broken_laws(given_) == ()
-        assert made == generation_rows.to_row(given_, "draftgate")
-        assert {type(value) for value in made.values()} <= {str, int, float, bool}
-    else:
-        assert made == given_

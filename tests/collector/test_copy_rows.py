@@ -14,7 +14,7 @@ from psycopg.adapt import Transformer
 from collector.store import tables
 from collector.store.bulk import _PACKED_KINDS, _type_of
 
-compiled = pytest.importorskip("collector.store._copy_rows")
+compiled = pytest.importorskip("collector.store._rows")
 
 TYPES = tuple(_PACKED_KINDS)
 KINDS = "".join(_PACKED_KINDS.values())

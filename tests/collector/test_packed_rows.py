@@ -17,7 +17,7 @@ from collector.contract import Generation, encode
 from collector.store import Batch, Store, packed_rows, prepare, tables
 from collector.store.bulk import SqliteBulk
 
-compiled = pytest.importorskip("collector.store._copy_rows")
+compiled = pytest.importorskip("collector.store._rows")
 pytestmark = pytest.mark.skipif(
     not packed_rows.are_readable(), reason="the driver has an SQLite of its own"
 )

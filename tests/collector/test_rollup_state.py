@@ -112,7 +112,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.skipif(columns._columns is None, reason="no compiler when this was installed")
+@pytest.mark.skipif(columns._rows is None, reason="no compiler when this was installed")
 @settings(deadline=None, max_examples=200)
 @given(st.lists(ROWS, max_size=6), st.booleans())
 def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bool) -> None:
@@ -128,13 +128,13 @@ def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bo
 
     short = read()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_columns", None)
+        patch.setattr(columns, "_rows", None)
         assert read() == short
 
 
 def test_places_for_other_rows_are_refused() -> None:
     """The compiled reader writes nowhere but into arrays of the rows' size."""
-    compiled = pytest.importorskip("collector.store.rollups._columns")
+    compiled = pytest.importorskip("collector.store._rows")
     places = (np.empty(1, np.int64), np.empty(1, np.bool_), np.empty(1, np.float64))
     assert compiled.fill([{}], ("a",), ("b",), *places)
     assert not compiled.fill([None], ("a",), ("b",), *places)

@@ -47,6 +47,8 @@ def test_the_short_way_ends_where_the_contracts_decoding_does(given_: dict[str, 
     (rows,) = prepare(received([span]))
     wanted = generation_rows.to_row(decode(span).fields, "draftgate")
     wanted |= {"trace_id": bytes.fromhex(span.trace_id), "span_id": bytes.fromhex(span.span_id)}
+    assert rows.generation is not None
+    rows.generation.pop("carries", None)  # which is of its text
     assert rows.generation == wanted
 
 

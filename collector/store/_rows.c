@@ -1,7 +1,9 @@
-/* Rows in the binary format of PostgreSQL's COPY, which `_sqlite_rows` reads too.
+/* What rows of ours become: the binary format of PostgreSQL's COPY, which `_sqlite_rows` reads too,
+ * columns of their numbers, and JSON lists of their counts.
  *
  * Knows the values that rows of ours have, in columns of their own types. What else there is, a text
- * with a character 0 among them, is left to the driver, which converts it or says what is wrong.
+ * with a character 0 and an integer beyond int64 among them, is left to Python or to the driver,
+ * which converts it or says what is wrong.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -260,15 +262,119 @@ static PyObject *pack_named(PyObject *Py_UNUSED(module), PyObject *args) {
     return Py_BuildValue("(NN)", bytes, columns);
 }
 
+/* ---- columns of numbers ---- */
+
+/* What is read: named integers, whether each is there, and named numbers. */
+typedef struct {
+    PyObject *integer_names, *number_names;
+    int64_t *integers;
+    char *present;
+    double *numbers;
+} Columns;
+
+static Outcome read_integers(PyObject *row, const Columns *to, Py_ssize_t first) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(to->integer_names); i++) {
+        int overflow = 0;
+        PyObject *value = PyDict_GetItemWithError(row, PyTuple_GET_ITEM(to->integer_names, i));
+        if (value == NULL && PyErr_Occurred()) return FAILED;
+        int is_integer = value != NULL && PyLong_Check(value);
+        to->present[first + i] = value != NULL;
+        to->integers[first + i] = is_integer ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+        if (overflow) return LEFT;
+    }
+    return DONE;
+}
+
+static Outcome read_numbers(PyObject *row, const Columns *to, Py_ssize_t first) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(to->number_names); i++) {
+        PyObject *value = PyDict_GetItemWithError(row, PyTuple_GET_ITEM(to->number_names, i));
+        if (value == NULL && PyErr_Occurred()) return FAILED;
+        double number = value == NULL ? Py_NAN : PyFloat_AsDouble(value);
+        if (number == -1 && PyErr_Occurred()) return FAILED;
+        to->numbers[first + i] = number;
+    }
+    return DONE;
+}
+
+static Outcome read_rows(PyObject *rows, const Columns *to) {
+    Py_ssize_t integers = PyTuple_GET_SIZE(to->integer_names);
+    Py_ssize_t numbers = PyTuple_GET_SIZE(to->number_names);
+    Outcome outcome = DONE;
+    for (Py_ssize_t i = 0; outcome == DONE && i < PyList_GET_SIZE(rows); i++) {
+        PyObject *row = PyList_GET_ITEM(rows, i);
+        if (!PyDict_CheckExact(row)) return LEFT;
+        outcome = read_integers(row, to, i * integers);
+        if (outcome == DONE) outcome = read_numbers(row, to, i * numbers);
+    }
+    return outcome;
+}
+
+static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *args) {
+    Py_buffer integers, present, numbers;
+    PyObject *rows;
+    Columns to;
+    if (!PyArg_ParseTuple(args, "O!O!O!w*w*w*", &PyList_Type, &rows, &PyTuple_Type,
+                          &to.integer_names, &PyTuple_Type, &to.number_names, &integers, &present,
+                          &numbers))
+        return NULL;
+    Py_ssize_t of_integers = PyList_GET_SIZE(rows) * PyTuple_GET_SIZE(to.integer_names);
+    Py_ssize_t of_numbers = PyList_GET_SIZE(rows) * PyTuple_GET_SIZE(to.number_names);
+    Outcome outcome = FAILED;
+    if (integers.len != 8 * of_integers || present.len != of_integers ||
+        numbers.len != 8 * of_numbers) {
+        PyErr_SetString(PyExc_ValueError, "wanted a place for each name of each row");
+    } else {
+        to.integers = integers.buf;
+        to.present = present.buf;
+        to.numbers = numbers.buf;
+        outcome = read_rows(rows, &to);
+    }
+    PyBuffer_Release(&integers);
+    PyBuffer_Release(&present);
+    PyBuffer_Release(&numbers);
+    return outcome == FAILED ? NULL : PyBool_FromLong(outcome == DONE);
+}
+
+/* ---- lists of counts ---- */
+
+#define MOST_COUNTS 64      /* of a list */
+#define COUNT_CHARACTERS 21 /* of an int64 with its sign and a comma */
+
+static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
+    char text[MOST_COUNTS * COUNT_CHARACTERS + 2];
+    int length = 0;
+    if (!PyTuple_CheckExact(values) || PyTuple_GET_SIZE(values) > MOST_COUNTS) Py_RETURN_NONE;
+    text[length++] = '[';
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
+        char digits[COUNT_CHARACTERS];
+        int count = 0;
+        PyObject *value = PyTuple_GET_ITEM(values, i);
+        if (!PyLong_CheckExact(value)) Py_RETURN_NONE;
+        int overflow;
+        int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        if (overflow || number < 0) Py_RETURN_NONE;
+        do digits[count++] = (char)('0' + number % 10);
+        while (number /= 10);
+        if (i > 0) text[length++] = ',';
+        while (count > 0) text[length++] = digits[--count];
+    }
+    text[length++] = ']';
+    return PyUnicode_FromStringAndSize(text, length);
+}
+
 static PyMethodDef functions[] = {
     {"pack", pack, METH_VARARGS, "Return rows as COPY reads them; None where it cannot."},
     {"pack_named", pack_named, METH_VARARGS,
      "Return rows by name as COPY reads them, and which of the names they have; None as above."},
+    {"fill", fill, METH_VARARGS,
+     "Fill arrays of int64, of flags and of doubles with the rows' numbers; no where it cannot."},
+    {"dump_counts", dump_counts, METH_O,
+     "Return a tuple of counts as a JSON list, or None where it holds anything else."},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_copy_rows", "Rows in the binary format of PostgreSQL's COPY.",
+    PyModuleDef_HEAD_INIT, "_rows", "What rows of ours become: COPY's format, columns, JSON lists.",
     0, functions, slots, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__copy_rows(void) { return PyModuleDef_Init(&definition); }
+PyMODINIT_FUNC PyInit__rows(void) { return PyModuleDef_Init(&definition); }

@@ -1,6 +1,0 @@
-from typing import Any
-
-def pack(rows: list[tuple[Any, ...]], kinds: str, /) -> bytes | None: ...
-def pack_named(
-    rows: list[dict[str, Any]], names: tuple[str, ...], kinds: str, /
-) -> tuple[bytes, tuple[str, ...]] | None: ...
