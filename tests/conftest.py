@@ -9,12 +9,15 @@ from typing import Any
 
 import forked_commands
 import pytest
+from hypothesis import settings
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 # Several workers share the cores: a library that starts a thread for each of them is slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A model that is not on the disk is not there: nothing is asked of the hub, and tried again.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+settings.register_profile("shared cores", settings(), deadline=None)
+settings.load_profile("shared cores")
 
 SENTENCE = "the order was shipped on monday by north way and will arrive soon thank you"
 WORDS = SENTENCE.split()

@@ -13,9 +13,9 @@ from collector.contract.fields import flatten
 from collector.contract.records import Generation
 
 try:
-    from collector.contract import _laws
+    from collector.contract._laws import Laws
 except ImportError:  # there was no compiler when this was installed
-    _laws = None  # type: ignore[assignment]  # it is asked for below
+    Laws = None  # type: ignore[assignment,misc]  # it is asked for below
 
 
 COUNTS = "counts"
@@ -99,7 +99,7 @@ class Judge:
 
     def __init__(self, laws: tuple[Law, ...]) -> None:
         self._laws = laws
-        self._compiled = None if _laws is None else _laws.Laws(laws, _ROUNDING_S)
+        self._compiled = None if Laws is None else Laws(laws, _ROUNDING_S)
 
     # Any: each value has its field's own type, which the codec has seen to.
     def broken(self, fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from collector.contract.conservation import LAWS, Form, Judge, Law
 from collector.contract.fields import flatten
 from collector.store import generation_rows
 
-COMPILED = conservation._laws is not None
+COMPILED = conservation.Laws is not None
 JUDGE = Judge(LAWS)
 
 LAWFUL = Speculation(
@@ -110,7 +110,7 @@ FIELDS = st.fixed_dictionaries(
 def in_python(laws: tuple[Law, ...]) -> Judge:
     """Return the judge of an installation without a compiler."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conservation, "_laws", None)
+        patch.setattr(conservation, "Laws", None)
         return Judge(laws)
 
 
@@ -183,7 +183,7 @@ def test_laws_that_the_compiled_look_does_not_know_are_pythons() -> None:
     lawful = flatten(generation(LAWFUL))
     of_another_form = Law("counts:odd", "is_odd", ("spec_steps",))  # type: ignore[arg-type]
     for laws in ((*LAWS, of_another_form), LAWS * 10):
-        compiled = conservation._laws.Laws(laws, 1e-6)
+        compiled = conservation.Laws(laws, 1e-6)
         assert not compiled.known
         assert not compiled.surely_hold(lawful)
 

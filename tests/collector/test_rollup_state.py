@@ -112,7 +112,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.skipif(columns._rows is None, reason="no compiler when this was installed")
+@pytest.mark.skipif(columns.fill is None, reason="no compiler when this was installed")
 @settings(deadline=None, max_examples=200)
 @given(st.lists(ROWS, max_size=6), st.booleans())
 def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bool) -> None:
@@ -128,7 +128,7 @@ def test_numbers_of_rows_are_read_alike(rows: list[dict[str, object]], whole: bo
 
     short = read()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_rows", None)
+        patch.setattr(columns, "fill", None)
         assert read() == short
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 try:
-    from collector.store import _rows
+    from collector.store._rows import fill
 except ImportError:  # there was no compiler when this was installed
-    _rows = None  # type: ignore[assignment]  # it is asked for below
+    fill = None  # type: ignore[assignment]  # it is asked for below
 
 Row = dict[str, Any]  # Any: each value has its column's type
 
@@ -34,7 +34,7 @@ def read(rows: list[Row], integers: tuple[str, ...], numbers: tuple[str, ...]) -
     values = np.empty((len(rows), len(integers)), np.int64)
     present = np.empty((len(rows), len(integers)), np.bool_)
     measured = np.empty((len(rows), len(numbers)), np.float64)
-    compiled = _rows is not None and _rows.fill(rows, integers, numbers, values, present, measured)
+    compiled = fill is not None and fill(rows, integers, numbers, values, present, measured)
     if rows and not compiled:
         values[:] = [[_integer(row.get(name)) for name in integers] for row in rows]
         present[:] = [[name in row for name in integers] for row in rows]
