@@ -202,6 +202,13 @@ class Evidence:
         """Say where both sides arrived."""
         return self.baseline.present & self.candidate.present
 
+    @property
+    def started_unix_ns(self) -> Counts:
+        """Return the start of each pair's earlier side; the greatest integer for none."""
+        sides, never = (self.baseline, self.candidate), np.iinfo(np.int64).max
+        starts = [np.where(s.present, s.start_unix_ns, never) for s in sides]
+        return np.asarray(np.min(starts, axis=0))
+
     def side(self, arm: Arm) -> Side:
         """Return the columns of one arm."""
         return self.baseline if arm is Arm.BASELINE else self.candidate

@@ -12,12 +12,14 @@ from collector.contract import Role
 from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
+    Dependence,
     Design,
     Live,
     Lossless,
     Prices,
     Sampling,
     ValidityRules,
+    read_dependence,
     read_design,
     read_live,
     read_lossless,
@@ -98,6 +100,7 @@ class Policy:
     rules: tuple[Rule, ...]
     design: Design = "paired_replay"
     sampling: Sampling = field(default_factory=Sampling)
+    dependence: Dependence = field(default_factory=Dependence)
     validity: ValidityRules = field(default_factory=ValidityRules)
     prices: Prices | None = None
     live: Live | None = None
@@ -174,7 +177,8 @@ def shipped_text(name: str) -> str:
 _LATER = ("live", "lossless")
 """Sections that policies could not have at first."""
 _SECTIONS = (
-    "version", "name", "design", "alpha", "sampling", "validity", "cohorts", "prices", *_LATER
+    "version", "name", "design", "alpha", "sampling", "dependence", "validity", "cohorts", "prices",
+    *_LATER,
 )  # fmt: skip
 
 
@@ -202,6 +206,7 @@ def parse(text: str, source: str) -> Policy:
         rules=tuple(rules),
         design=read_design(root),
         sampling=read_sampling(root),
+        dependence=read_dependence(root),
         validity=read_validity(root),
         prices=read_prices(root),
         live=read_live(root, alpha_pass),

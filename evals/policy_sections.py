@@ -1,5 +1,6 @@
 """The policy's sections beside its rules: design, sampling, validity, prices."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, cast
@@ -14,23 +15,23 @@ CONTROLS = ("optional", "required")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
-    """Blocks of consecutive requests, to see how far they depend on each other."""
-
-    size: int
-    min_blocks: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How the requests were drawn."""
 
     warmup_drop: int = 0
     """Pairs dropped from the start of the rollout, by count."""
-    block: Blocks | None = None
-    """`None` takes prompts as independent of each other."""
     candidate_share: float = 0.5
     """Of split traffic, the share that the candidate was to get."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """How long harm may last that the rollout may have missed."""
+
+    stretch: int = 1
+    """Requests in a row that one disturbance may take together."""
+    stretch_s: float | None = None
+    """The same in seconds; `stretch` is then as many requests as start within that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +99,35 @@ def read_design(root: Node) -> Design:
 def read_sampling(root: Node) -> Sampling:
     """Return how requests were drawn."""
     node = root.mapping("sampling")
-    node.only("warmup_drop", "block", "candidate_share")
+    node.only("warmup_drop", "candidate_share")
     drop, share = node.get("warmup_drop"), node.get("candidate_share")
     return Sampling(
         warmup_drop=0 if drop is None else _at_least(drop, 0),
-        block=_blocks(node.get("block")),
         candidate_share=0.5 if share is None else _open_unit(share),
     )
+
+
+def read_dependence(root: Node) -> Dependence:
+    """Return the longest stretch of harm to protect against; one request if none is given."""
+    node = root.mapping("dependence")
+    node.only("stretch")
+    stretch = node.get("stretch")
+    if stretch is None:
+        return Dependence()
+    if isinstance(stretch.value, str):
+        return Dependence(stretch_s=_seconds(stretch))
+    return Dependence(stretch=_at_least(stretch, 1))
+
+
+def _seconds(node: Node) -> float:
+    number, unit = node.text()[:-1], node.text()[-1]
+    try:
+        seconds = float(number) if unit == "s" else 0.0
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise node.error(f"wanted requests, such as 25, or seconds, such as 30s; got {node.text()}")
+    return seconds
 
 
 def read_validity(root: Node) -> ValidityRules:
@@ -221,16 +244,6 @@ def _threshold(node: Node) -> float | None:
     if (seconds := node.number()) <= 0:
         raise node.error(f"wanted baseline_p99 or seconds above 0, got {seconds}")
     return seconds
-
-
-def _blocks(node: Node | None) -> Blocks | None:
-    if node is None:
-        return None
-    node.only("size", "min_blocks")
-    return Blocks(
-        size=_at_least(node.required("size"), 2),
-        min_blocks=_at_least(node.required("min_blocks"), 20),
-    )
 
 
 def _at_least(node: Node, least: int) -> int:

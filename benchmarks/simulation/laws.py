@@ -32,16 +32,6 @@ def latencies(rng: np.random.Generator, n: int, ratio: float = 1.0) -> Latencies
     return Latencies(arm() * ratio, arm())
 
 
-def bursts(rng: np.random.Generator, n: int, length: int = 20) -> Latencies:
-    """Return latencies that are slow together for a while, in each arm at its own time."""
-
-    def arm() -> Floats:
-        slow = np.repeat(rng.random(-(-n // length)) < 0.06, length)[:n]
-        return np.asarray(np.exp(rng.normal(0, 0.2, n) + np.where(slow, 1.0, 0.0)))
-
-    return Latencies(arm(), arm())
-
-
 class Shares(NamedTuple):
     """How often pairs are gained and lost."""
 

@@ -15,7 +15,6 @@ from benchmarks.simulation import laws
 from evals.stats import Bound, Insufficient, Interval
 from evals.stats.bets import log_e_path
 from evals.stats.confidence_sequence import Traffic, mean_effect
-from evals.stats.design_effect import block_design_effect
 from evals.stats.hall import mean_difference
 from evals.stats.log_ratio import geometric_mean_ratio
 from evals.stats.looks import LOOKS, quantile_ratio_at_look
@@ -247,25 +246,3 @@ def other_methods(rollouts: int, seed: int) -> Iterator[Rate]:
             unpaired.add(ours=within(share, -0.05, "min"))
         for tally in (central, tail, unpaired):
             yield from tally.rates(ours=(0.06, None))
-    yield from _blocks(rollouts, seed)
-
-
-def _blocks(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Slow spells of 20 requests: a p95 ratio with and without the design effect of blocks."""
-    n = 5000
-    tally, rng = (
-        _Tally("p95 ratio in bursts of 20, margin 1.00, truth 1.00", n),
-        _generator(seed, 9),
-    )
-    for _ in range(rollouts):
-        c, b = laws.bursts(rng, n)
-        effects = [
-            block_design_effect(x > np.quantile(x, 0.95), size=100, min_blocks=50) or 1.0
-            for x in (c, b)
-        ]
-        ours, naive = (
-            quantile_ratio(c, b, q=0.95, draws=draws, margin=1.0, bound="max", confidence=0.95)
-            for draws in ((n / effects[0], n / effects[1]), (n, n))
-        )
-        tally.add(ours=within(ours, 1.0, "max"), taken_as_independent=within(naive, 1.0, "max"))
-    yield from tally.rates(ours=(0.06, None))

@@ -15,7 +15,7 @@ COHORTS = ("chat", "code", "json", "rag", "tool_call")
 POLICY = """
 version: 1
 name: simulated
-{sampling}cohorts: {min_n: 150}
+cohorts: {min_n: 150}
 prove:
   - {metric: ttft, stat: p95_ratio, max: 1.10, scope: pooled}
   - {metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}
@@ -34,36 +34,26 @@ guard:
 
 def whole_gate(rollouts: int, seed: int) -> Iterator[Rate]:
     """Judge identical systems at three sizes, then one cohort that loses .05 of its tasks."""
-    for blocks, words in ((False, ""), (True, ", with blocks")):
-        yield from _gate(rollouts, seed, blocks=blocks, words=words)
+    rules = policy.parse(POLICY, "simulated.yaml")
+    least = {1000: 0.45, 2000: 0.82, 5000: 0.99}
+    for a_cohort, wanted in least.items():
+        shares = _shares(rules, a_cohort, rollouts, seed, worse=0.0)
+        check = "whole gate, no change"
+        yield Rate(check, "pass", a_cohort, shares[Outcome.PASS], rollouts, None, wanted)
+        yield Rate(check, "fail", a_cohort, shares[Outcome.FAIL], rollouts, 0.0, None)
+    shares = _shares(rules, 1000, rollouts, seed, worse=-0.05)
+    check = "whole gate, one cohort loses .05 of its tasks"
+    yield Rate(check, "pass", 1000, shares[Outcome.PASS], rollouts, 0.03, None)
+    yield Rate(check, "fail", 1000, shares[Outcome.FAIL], rollouts, None, 0.88)
 
 
 def power(sizes: Sequence[int], rollouts: int, seed: int) -> Iterator[Rate]:
     """Judge identical systems at sizes of the caller's: from which on the whole gate passes."""
-    for blocks, words in ((False, ""), (True, ", with blocks")):
-        for a_cohort in sizes:
-            shares = _shares(_rules(blocks=blocks), a_cohort, rollouts, seed, worse=0.0)
-            check = f"whole gate, no change{words}"
-            yield Rate(check, "pass", a_cohort, shares[Outcome.PASS], rollouts, None, None)
-
-
-def _rules(*, blocks: bool) -> policy.Policy:
-    sampling = "sampling: {block: {size: 100, min_blocks: 50}}\n" if blocks else ""
-    return policy.parse(POLICY.replace("{sampling}", sampling), "simulated.yaml")
-
-
-def _gate(rollouts: int, seed: int, *, blocks: bool, words: str) -> Iterator[Rate]:
-    rules = _rules(blocks=blocks)
-    least = {1000: 0.45, 2000: 0.85, 5000: 0.99}
-    for a_cohort, wanted in least.items():
+    rules = policy.parse(POLICY, "simulated.yaml")
+    for a_cohort in sizes:
         shares = _shares(rules, a_cohort, rollouts, seed, worse=0.0)
-        check = f"whole gate, no change{words}"
-        yield Rate(check, "pass", a_cohort, shares[Outcome.PASS], rollouts, None, wanted)
-        yield Rate(check, "fail", a_cohort, shares[Outcome.FAIL], rollouts, 0.0, None)
-    shares = _shares(rules, 1000, rollouts, seed, worse=-0.05)
-    check = f"whole gate, one cohort loses .05 of its tasks{words}"
-    yield Rate(check, "pass", 1000, shares[Outcome.PASS], rollouts, 0.03, None)
-    yield Rate(check, "fail", 1000, shares[Outcome.FAIL], rollouts, None, 0.88)
+        passes = shares[Outcome.PASS]
+        yield Rate("whole gate, no change", "pass", a_cohort, passes, rollouts, None, None)
 
 
 def _shares(

@@ -38,6 +38,8 @@ class Reason(StrEnum):
     SRM = "srm"
     CLIENT = "client"
     AA = "aa"
+    DEPENDENCE = "dependence"
+    """Requests depend on each other over stretches that are too few, or too long."""
     MISMATCH = "mismatch"
     """The arms were not asked, served or judged alike."""
     TREATMENT = "treatment"

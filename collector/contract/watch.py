@@ -177,6 +177,10 @@ class Watch:
     """The rollback's threshold; None: not fixed yet, or none wanted."""
     exceed_after: int | None = None
     """Pairs that completed after this arrival are held against the threshold."""
+    stretch: float = 1
+    """Requests that the longest declared stretch of harm holds; the e-values allow for it."""
+    recent_starts: Mapping[str, int] = field(default_factory=dict)
+    """Requests by tenth of the policy's time, of the newest ones; {} where it names none."""
     epoch: int = 0
     """Grows when somebody sets the switch on again after the watch had set it off: the evidence
     for a fail begins anew, so that only new harm sets it off again."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from evals.errors import PolicyError
 from evals.evidence import Evidence
-from evals.policy import METRICS, QUANTILE_STATS, Metric, Policy, Rule
+from evals.policy import METRICS, Metric, Policy, Rule
 from evals.stats import (
     hall,
     log_ratio,
@@ -109,8 +109,6 @@ def _scopes(rule: Rule, evidence: Evidence) -> tuple[str | None, ...]:
 def least_pairs(rule: Rule, cohort: str | None, policy: Policy) -> int:
     """Return the pairs, or answers an arm, below which a rule does not decide in a scope."""
     floor = policy.min_n if cohort is not None else 1
-    if rule.stat in QUANTILE_STATS and policy.sampling.block is not None:
-        floor = max(floor, 2 * policy.sampling.block.min_blocks)  # blocks of two at the least
     if rule.stat == "mean_diff" and not policy.paired:
         floor = max(floor, MIN_UNPAIRED_MEAN_SCORE_N)
     return max(floor, _method_min_n(rule, policy.alpha_pass))

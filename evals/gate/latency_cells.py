@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Latency
-from evals.gate.cells import Cell, quantile_of
-from evals.gate.clusters import by_prompt, clusters, count
+from evals.evidence import BoolColumn, Evidence, Latency
+from evals.gate.arrangement import of_arm, of_pairs
+from evals.gate.cells import Cell
+from evals.gate.clusters import clusters
 from evals.gate.measured import (
     Measurement,
     Obstacle,
@@ -18,13 +19,11 @@ from evals.gate.measured import (
     unaccounted,
     unbounded,
     unknown_decide,
+    with_p_pass,
 )
+from evals.gate.paired_limits import geomean_limits, quantile_limits
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval
-from evals.stats.design_effect import block_design_effect
-from evals.stats.log_ratio import geometric_mean_ratio
-from evals.stats.percentiles import ordered_percentile
-from evals.stats.quantile_ratio import quantile_ratio
 
 FASTEST_S = 1e-9
 """What an unknown time may have been at best: a nanosecond."""
@@ -108,7 +107,7 @@ def _judged(
     """Return the measurement with the p value of a pass at worst, and why a pass is none."""
     if hidden is not None and found.obstacle is hidden and flagged:
         found = replace(found, obstacle=replace(hidden, reason=Reason.QUALITY))
-    return found if isinstance(worst, Insufficient) else replace(found, p_pass=1 - worst.p_fail)
+    return with_p_pass(found, worst)
 
 
 def _never_measured(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Measurement:
@@ -130,47 +129,15 @@ def _filled(latency: Latency, *, c: float, b: float) -> Latency:
     return latency._replace(candidate=candidate, baseline=baseline)
 
 
-def draws(
-    values: FloatColumn, start_unix_ns: Counts, prompts: int, q: float, policy: Policy
-) -> float:
-    """Return the independent draws among one arm's values: prompts over the design effect.
-
-    The effect is that of the policy's blocks, in order of start; 1 without blocks. Too few values
-    for blocks of two leave it at 1: the cell's least n has then stopped it already.
-    """
-    if policy.sampling.block is None:
-        return prompts
-    exceeds = (values > ordered_percentile(np.sort(values), q))[
-        np.argsort(start_unix_ns, kind="stable")
-    ]
-    blocks = policy.sampling.block
-    effect = block_design_effect(exceeds, size=blocks.size, min_blocks=blocks.min_blocks)
-    return prompts / (effect or 1.0)
-
-
 def _latency_limits(
     cell: Cell, evidence: Evidence, known: BoolColumn, latency: Latency, policy: Policy
 ) -> Interval | Insufficient:
-    rule, confidence = cell.rule, 1 - policy.alpha_pass
-    prompts = evidence.prompts[known]
     candidate, baseline = latency.candidate[known], latency.baseline[known]
-    if rule.stat == "geomean_ratio":
-        return geometric_mean_ratio(
-            by_prompt(np.log(candidate / baseline), prompts),
-            margin=rule.margin,
-            bound=rule.bound,
-            confidence=confidence,
-        )
-    q, n = quantile_of(rule.stat), count(prompts)
-    return quantile_ratio(
-        candidate,
-        baseline,
-        q=q,
-        draws=(
-            draws(candidate, evidence.candidate.start_unix_ns[known], n, q, policy),
-            draws(baseline, evidence.baseline.start_unix_ns[known], n, q, policy),
-        ),
-        margin=rule.margin,
-        bound=rule.bound,
-        confidence=confidence,
+    if cell.rule.stat == "geomean_ratio":
+        pairs = of_pairs(evidence, known, policy)
+        return geomean_limits(np.log(candidate / baseline), pairs, cell, policy)
+    arms = (
+        of_arm(evidence, evidence.candidate, known, policy),
+        of_arm(evidence, evidence.baseline, known, policy),
     )
+    return quantile_limits(candidate, baseline, arms, cell, policy)

@@ -83,7 +83,8 @@ def at_worst(
     if isinstance(best, Insufficient):
         return best
     low, high = (best, worst) if bound == "max" else (worst, best)
-    return replace(known, lower=low.lower, upper=high.upper, p_fail=best.p_fail)
+    doubt = known.doubt or worst.doubt
+    return replace(known, lower=low.lower, upper=high.upper, p_fail=best.p_fail, doubt=doubt)
 
 
 def unknown_decide(
@@ -120,8 +121,22 @@ def measured(
     if isinstance(found, Insufficient):
         return insufficient(found, n, prompts, obstacle)
     return Measurement(
-        n=n, prompts=prompts, interval=found, p_pass=1 - found.p_fail, obstacle=obstacle
+        n=n,
+        prompts=prompts,
+        interval=found,
+        p_pass=1 - found.p_fail,
+        obstacle=obstacle or doubted(found),
     )
+
+
+def doubted(found: Interval) -> Obstacle | None:
+    """Refuse to pass on limits that may reach too short."""
+    return None if found.doubt is None else Obstacle(Reason.DEPENDENCE, found.doubt)
+
+
+def with_p_pass(found: Measurement, worst: Interval | Insufficient) -> Measurement:
+    """Return the measurement with the p value of a pass under the worst that is not known."""
+    return found if isinstance(worst, Insufficient) else replace(found, p_pass=1 - worst.p_fail)
 
 
 def insufficient(

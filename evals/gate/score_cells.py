@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Scores
+from evals.evidence import BoolColumn, Evidence, FloatColumn, Scores
+from evals.gate.arrangement import Arrangement, of_pairs
 from evals.gate.cells import Cell
-from evals.gate.clusters import by_prompt, clusters, count, share_difference
+from evals.gate.clusters import clusters
 from evals.gate.measured import (
     Measurement,
     Obstacle,
@@ -16,11 +17,12 @@ from evals.gate.measured import (
     measured,
     too_few,
     unknown_decide,
+    with_p_pass,
 )
+from evals.gate.paired_limits import score_difference, share_difference
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval
 from evals.stats.certain_harm import mean_difference_p, paired_share_p
-from evals.stats.hall import mean_difference
 
 
 def measure_failures(
@@ -33,28 +35,26 @@ def measure_failures(
     sides = (evidence.baseline, evidence.candidate)
     unknown = [side.fallback[scope] for side in sides]
     failed = [~side.answered[scope] for side in sides]
-    prompts = evidence.prompts[scope]
-    n, drawn = int(scope.sum()), count(prompts)
+    n, drawn, pairs = int(scope.sum()), clusters(evidence, scope), of_pairs(evidence, scope, policy)
 
-    def limits(*of: bool) -> Interval:
+    def limits(*of: bool) -> Interval | Insufficient:
         baseline, candidate = (
             np.where(hidden, value, seen)
             for hidden, value, seen in zip(unknown, of, failed, strict=True)
         )
-        return share_difference(candidate, baseline, drawn, cell, policy)
+        return share_difference(candidate, baseline, pairs, cell, policy)
 
     neither = (False, False)
-    known = limits(*neither)
-    held: Interval | Insufficient = known
+    known = held = worst = limits(*neither)
     hidden = int((unknown[0] | unknown[1]).sum())
-    obstacle, p_pass = too_few(cell, n, drawn), 1 - known.p_fail
+    obstacle = too_few(cell, n, drawn)
     if hidden:
         worst, best = limits(*(False, True)), limits(*(True, False))
-        held, p_pass = at_worst(known, worst, best, bound=cell.rule.bound), 1 - worst.p_fail
+        held = at_worst(known, worst, best, bound=cell.rule.bound)
         words = f"{hidden} of {n} requests were answered by another route"
         obstacle = unknown_decide(cell, known, held, words) or obstacle
-    harm = _share_harm(cell, failed[1] & ~unknown[1], failed[0] | unknown[0], float(drawn))
-    return replace(measured(held, n, drawn, obstacle), p_pass=p_pass, p_harm=harm)
+    harm = _share_harm(cell, failed[1] & ~unknown[1], failed[0] | unknown[0], pairs)
+    return replace(with_p_pass(measured(held, n, drawn, obstacle), worst), p_harm=harm)
 
 
 def measure_scores(
@@ -66,12 +66,13 @@ def measure_scores(
     n, prompts = int(both.sum()), clusters(evidence, both)
     if n == 0:
         stop = Obstacle(Reason.MISSING, never_scored(cell, evidence, scope), cell.min_n)
-        harm = _harm(cell, evidence, rows)
+        harm = _harm(cell, evidence, rows, policy)
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
 
     def limits(rows: BoolColumn, unknown: tuple[float, float]) -> Interval | Insufficient:
         b, c = filled(scores, unknown)
-        return _score_limits(cell, b[rows], c[rows], evidence.prompts[rows], policy)
+        pairs = of_pairs(evidence, rows, policy)
+        return _score_limits(cell, b[rows], c[rows], pairs, policy)
 
     known, worst, best = limits(both, (0, 0)), limits(rows, (1, 0)), limits(rows, (0, 1))
     held = at_worst(known, worst, best, bound=cell.rule.bound)
@@ -81,9 +82,8 @@ def measure_scores(
         or unknown_decide(cell, known, held, words)
         or too_few(cell, n, prompts)
     )
-    found = measured(held, n, prompts, obstacle)
-    p_pass = found.p_pass if isinstance(worst, Insufficient) else 1 - worst.p_fail
-    return replace(found, p_pass=p_pass, p_harm=_harm(cell, evidence, rows))
+    found = with_p_pass(measured(held, n, prompts, obstacle), worst)
+    return replace(found, p_harm=_harm(cell, evidence, rows, policy))
 
 
 def filled(scores: Scores, unknown: tuple[float, float]) -> tuple[FloatColumn, FloatColumn]:
@@ -123,23 +123,27 @@ def _reasons(cell: Cell, evidence: Evidence, rows: BoolColumn) -> str | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def _harm(cell: Cell, evidence: Evidence, rows: BoolColumn) -> float | None:
+def _harm(cell: Cell, evidence: Evidence, rows: BoolColumn, policy: Policy) -> float | None:
     """Return the p value of harm, with every score that nobody knows in the candidate's favour."""
     baseline, candidate = filled(evidence.scores(cell.rule.metric), (0, 1))
-    b, c, draws = baseline[rows], candidate[rows], float(clusters(evidence, rows))
+    b, c = baseline[rows], candidate[rows]
     if len(b) == 0:
         return None
+    pairs = of_pairs(evidence, rows, policy)
     if cell.rule.stat == "diff":
-        return _share_harm(cell, c >= cell.rule.pass_at, b >= cell.rule.pass_at, draws)
-    by = by_prompt(c - b, evidence.prompts[rows])
-    return mean_difference_p(by, draws, margin=cell.rule.margin, bound=cell.rule.bound)
+        return _share_harm(cell, c >= cell.rule.pass_at, b >= cell.rule.pass_at, pairs)
+    draws = pairs.draws(c - b)
+    return mean_difference_p(c - b, draws, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
-def _share_harm(cell: Cell, candidate: BoolColumn, baseline: BoolColumn, draws: float) -> float:
+def _share_harm(
+    cell: Cell, candidate: BoolColumn, baseline: BoolColumn, pairs: Arrangement
+) -> float:
     margin, bound = cell.rule.margin, cell.rule.bound
     difference = float(candidate.mean() - baseline.mean())
     if (difference <= margin) if bound == "max" else (difference >= margin):
         return 1.0  # exact ones take their time
+    draws = pairs.draws(candidate.astype(np.float64) - baseline)
     return paired_share_p(candidate, baseline, draws, margin=margin, bound=bound)
 
 
@@ -169,16 +173,10 @@ def _score_limits(
     cell: Cell,
     baseline: FloatColumn,
     candidate: FloatColumn,
-    prompts: Counts,
+    pairs: Arrangement,
     policy: Policy,
 ) -> Interval | Insufficient:
     if cell.rule.stat == "diff":
         pass_at = cell.rule.pass_at
-        n = count(prompts)
-        return share_difference(candidate >= pass_at, baseline >= pass_at, n, cell, policy)
-    return mean_difference(
-        by_prompt(candidate - baseline, prompts),
-        margin=cell.rule.margin,
-        bound=cell.rule.bound,
-        confidence=1 - policy.alpha_pass,
-    )
+        return share_difference(candidate >= pass_at, baseline >= pass_at, pairs, cell, policy)
+    return score_difference(candidate - baseline, pairs, cell, policy)

@@ -8,9 +8,10 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.gate.arrangement import of_arm
 from evals.gate.cells import Cell, quantile_of
-from evals.gate.clusters import clusters, count
-from evals.gate.latency_cells import FASTEST_S, draws
+from evals.gate.clusters import clusters
+from evals.gate.latency_cells import FASTEST_S
 from evals.gate.measured import (
     MAX_UNBOUNDED_SHARE,
     Measurement,
@@ -20,11 +21,13 @@ from evals.gate.measured import (
     too_few,
     unknown_decide,
 )
+from evals.gate.paired_limits import exceedances
 from evals.gate.score_cells import never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, prices_of, without_price
-from evals.policy import Policy
-from evals.stats import Insufficient, Interval, welch
+from evals.policy import QUANTILE_STATS, Policy, Rule
+from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.certain_harm import unpaired_share_p
+from evals.stats.dependence import Effect
 from evals.stats.quantile_ratio import unpaired_quantile_ratio
 from evals.stats.ratio_of_sums import unpaired_ratio_of_sums
 from evals.stats.score_difference import unpaired_difference
@@ -36,6 +39,7 @@ class _Sample(NamedTuple):
     values: FloatColumn
     weights: FloatColumn
     draws: float
+    effect: Effect
 
 
 _Both = tuple[BoolColumn, BoolColumn]
@@ -53,7 +57,7 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     n = int(min(one.sum() for one in seen))
     prompts = min(clusters(evidence, one) for one in seen)
     unpriced = without_price(cell, policy)
-    harm = _harm(cell, evidence, owed)
+    harm = _harm(cell, evidence, owed, policy)
     if n == 0 or unpriced is not None:
         stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
@@ -165,7 +169,7 @@ def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
     return counted(cell, side)
 
 
-def _harm(cell: Cell, evidence: Evidence, owed: _Both) -> float | None:
+def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float | None:
     """Return the p value of harm to a share, with all that is unknown in the candidate's favour."""
     if cell.rule.stat != "diff" or not all(rows.any() for rows in owed):
         return None
@@ -174,8 +178,9 @@ def _harm(cell: Cell, evidence: Evidence, owed: _Both) -> float | None:
     for side, rows, value in zip(
         (evidence.candidate, evidence.baseline), owed, unknown, strict=True
     ):
-        values, draws = _values(cell, evidence, side, unknown=value), count(evidence.prompts[rows])
-        shares.append((float(values[rows].mean()) * draws, float(draws)))
+        values = _values(cell, evidence, side, unknown=value)[rows]
+        draws = of_arm(evidence, side, rows, policy).draws(values)
+        shares.append((float(values.mean()) * draws, draws))
     return unpaired_share_p(*shares, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
@@ -229,7 +234,7 @@ def _limits(
         prices = prices_of(policy)
         per_hour = (prices.candidate_per_hour, prices.baseline_per_hour)
         arms = [
-            arm_of(cell, evidence, side, known, price)
+            arm_of(cell, side, known, of_arm(evidence, side, known, policy).effect, price)
             for side, known, price in zip(sides, rows, per_hour, strict=True)
         ]
         return unpaired_ratio_of_sums(
@@ -246,7 +251,16 @@ def _limits(
 def _compare(
     cell: Cell, candidate: _Sample, baseline: _Sample, confidence: float
 ) -> Interval | Insufficient:
-    rule, arms = cell.rule, (candidate, baseline)
+    arms = (candidate, baseline)
+    fewest = dependence.fewest([arm.effect for arm in arms])
+    found = _between(cell.rule, arms, fewest.confidence(confidence))
+    return fewest.with_students_p(found)
+
+
+def _between(
+    rule: Rule, arms: tuple[_Sample, _Sample], confidence: float
+) -> Interval | Insufficient:
+    candidate, baseline = arms
     worth = (candidate.draws, baseline.draws)
     if rule.stat == "diff":
         shares = [(float(np.average(s.values, weights=s.weights)) * s.draws, s.draws) for s in arms]
@@ -286,18 +300,22 @@ def _sample(
     unknown: float,
 ) -> _Sample:
     values = _values(cell, evidence, side, unknown=unknown)[known]
-    n = count(evidence.prompts[known])
-    worth = float(n)
-    if cell.metric.kind == "latency" and cell.rule.stat != "geomean_ratio":
-        q = quantile_of(cell.rule.stat)
-        worth = draws(values, side.start_unix_ns[known], n, q, policy)
+    arm, measure = of_arm(evidence, side, known, policy), values
+    if cell.rule.stat in QUANTILE_STATS:
+        measure = exceedances(values, quantile_of(cell.rule.stat))
+    elif cell.rule.stat == "geomean_ratio":
+        measure = np.log(values)
+    effect = arm.effect(measure)
+    worth = len(values) / effect.ratio
+    if cell.rule.stat != "geomean_ratio":
+        worth = stretches.draws(arm.in_order(measure), effect, arm.stretch, 1 - policy.alpha_pass)
     weights = np.ones(len(values))
     if mix is not None:
         own = evidence.cohort_of[known]
         wanted, seen = (np.bincount(c + 1, minlength=len(evidence.cohorts) + 1) for c in (mix, own))
         weights = (wanted / len(mix) / np.maximum(seen, 1) * len(own))[own + 1]
     effective = float(weights.sum()) ** 2 / float((weights**2).sum())  # Kish
-    return _Sample(values, weights, worth * effective / len(values))
+    return _Sample(values, weights, worth * effective / len(values), effect)
 
 
 def _standardised(sample: _Sample) -> FloatColumn:

@@ -6,8 +6,9 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.gate.arrangement import of_pairs
 from evals.gate.cells import Cell
-from evals.gate.clusters import by_prompt, clusters
+from evals.gate.clusters import clusters
 from evals.gate.measured import (
     Measurement,
     Obstacle,
@@ -18,11 +19,11 @@ from evals.gate.measured import (
     unbounded,
     unknown_decide,
 )
+from evals.gate.paired_limits import geomean_limits
 from evals.policy import Policy
 from evals.policy_sections import Prices
 from evals.stats import Insufficient, Interval
-from evals.stats.log_ratio import geometric_mean_ratio
-from evals.stats.ratio_of_sums import Arm, ratio_of_sums
+from evals.stats.ratio_of_sums import Arm, EffectOf, ratio_of_sums
 
 
 def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
@@ -109,12 +110,12 @@ def counted(cell: Cell, side: Side) -> BoolColumn:
     return tokens & (side.latency_s("e2e") > 0) if cell.metric.kind == "cost" else tokens
 
 
-def arm_of(cell: Cell, evidence: Evidence, side: Side, rows: BoolColumn, price: float) -> Arm:
+def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price: float) -> Arm:
     """Return one arm's sums: tokens, or seconds at the price of a token's worth of them."""
-    tokens, prompts = side.output_tokens[rows], evidence.prompts[rows]
+    tokens = side.output_tokens[rows]
     if cell.metric.kind == "tokens":
-        return Arm(tokens, None, prompts)
-    return Arm(side.e2e_s[rows], tokens, prompts, price)
+        return Arm(tokens, None, effect_of)
+    return Arm(side.e2e_s[rows], tokens, effect_of, price)
 
 
 def prices_of(policy: Policy) -> Prices:
@@ -125,27 +126,22 @@ def prices_of(policy: Policy) -> Prices:
 def _limits(
     cell: Cell, evidence: Evidence, known: BoolColumn, policy: Policy
 ) -> Interval | Insufficient:
-    rule, confidence, prices = cell.rule, 1 - policy.alpha_pass, prices_of(policy)
+    rule, prices, pairs = cell.rule, prices_of(policy), of_pairs(evidence, known, policy)
     if rule.stat == "geomean_ratio":
         logs = np.log(_tokens(evidence.candidate, known) / _tokens(evidence.baseline, known))
-        return geometric_mean_ratio(
-            by_prompt(logs, evidence.prompts[known]),
-            margin=rule.margin,
-            bound=rule.bound,
-            confidence=confidence,
-        )
-    candidate = arm_of(cell, evidence, evidence.candidate, known, prices.candidate_per_hour)
-    baseline = arm_of(cell, evidence, evidence.baseline, known, prices.baseline_per_hour)
+        return geomean_limits(logs, pairs, cell, policy)
+    candidate = arm_of(cell, evidence.candidate, known, pairs.effect, prices.candidate_per_hour)
+    baseline = arm_of(cell, evidence.baseline, known, pairs.effect, prices.baseline_per_hour)
     above = [x for x in (candidate.numerator, baseline.denominator) if x is not None]
     below = [x for x in (candidate.denominator, baseline.numerator) if x is not None]
     return ratio_of_sums(
         above,
         below,
-        clusters=candidate.clusters,
+        effect_of=pairs.effect,
         factor=candidate.factor / baseline.factor,
         margin=rule.margin,
         bound=rule.bound,
-        confidence=confidence,
+        confidence=1 - policy.alpha_pass,
     )
 
 

@@ -19,9 +19,6 @@ def after_warmup(evidence: Evidence, count: int) -> Evidence:
             f"pairs: the policy drops {count} as warm-up and there are {len(evidence)}; "
             "wanted more pairs, or a smaller sampling.warmup_drop"
         )
-    sides = (evidence.baseline, evidence.candidate)
-    latest = np.iinfo(np.int64).max
-    starts = np.min([np.where(s.present, s.start_unix_ns, latest) for s in sides], axis=0)
     kept = np.ones(len(evidence), dtype=np.bool_)
-    kept[np.argsort(starts, kind="stable")[:count]] = False
+    kept[np.argsort(evidence.started_unix_ns, kind="stable")[:count]] = False
     return evidence.take(kept)

@@ -74,27 +74,47 @@ class Effects:
         np.add.at(sums, cells, traffic.outcome)
         return Effects(n, self.mean + apart * added / n, self.squares + squares, counts, sums)
 
-    def limits(self, *, margin: float, confidence: float) -> Interval | Insufficient:
+    def limits(
+        self, *, stretch: float = 1, margin: float, confidence: float
+    ) -> Interval | Insufficient:
         """Return the average effect so far, as `mean_effect` does."""
         return running_mean(
-            self.n, self.mean, self.squares, margin=margin, confidence=confidence, method=METHOD
+            self.n,
+            self.mean,
+            self.squares,
+            stretch=stretch,
+            margin=margin,
+            confidence=confidence,
+            method=METHOD,
         )
 
 
 def running_mean(
-    n: int, mean: float, squares: float, *, margin: float, confidence: float, method: str
+    n: int,
+    mean: float,
+    squares: float,
+    *,
+    stretch: float = 1,
+    margin: float,
+    confidence: float,
+    method: str,
 ) -> Interval | Insufficient:
-    """Return a mean of independent draws with the sequence's limits, from its sums."""
-    if n < BURN_IN:
-        return Insufficient(reason="the sequence speaks from 150 requests on", n=n,
-                            n_needed=BURN_IN)  # fmt: skip
+    """Return a mean with the sequence's limits, from its sums.
+
+    Draws depend on each other up to `stretch` apart at most: n count as n/stretch.
+    """
+    draws = math.floor(n / stretch)
+    if draws < BURN_IN:
+        needed = math.ceil(BURN_IN * stretch)
+        return Insufficient(reason=f"the sequence speaks from {needed} requests on", n=n,
+                            n_needed=needed)  # fmt: skip
     spread = math.sqrt((squares + 1) / (n + 1))
-    reach = spread * boundary(n, 1 - confidence)
+    reach = spread * boundary(draws, 1 - confidence)
     return Interval(
         estimate=mean,
         lower=mean - reach,
         upper=mean + reach,
-        p_fail=_smallest_alpha((mean - margin) / spread, n),
+        p_fail=_smallest_alpha((mean - margin) / spread, draws),
         n=n,
         method=method,
     )

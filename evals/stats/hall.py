@@ -6,20 +6,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from evals.stats.dependence import INDEPENDENT, Effect
 from evals.stats.interval import Bound, Insufficient, Interval
 
-METHOD = "hall-1992/1"
+METHOD = "hall-1992/2"
 METHOD_CONSTANT = "binomial-constant/1"
 
 
 def mean_difference(
-    differences: NDArray[np.float64], *, margin: float, bound: Bound, confidence: float
+    differences: NDArray[np.float64],
+    *,
+    effect: Effect = INDEPENDENT,
+    margin: float,
+    bound: Bound,
+    confidence: float,
 ) -> Interval | Insufficient:
     """Return the mean of paired differences in [−1, 1] with skewness-corrected limits.
 
     T(m) = √n·(W + gW²/3 + g²W³/27 + g/(6n)) against t(n − 1), with W = (d̄ − m)/s and g the sample
-    skewness; the cubic is ((1 + gW/3)³ − 1)/g, which inverts in closed form. Each limit is
-    one-sided at `confidence`. n < 2 is `Insufficient`. Where all differences are one value v there
+    skewness; a design `effect` divides n, and gives t its degrees of freedom. The cubic is
+    ((1 + gW/3)³ − 1)/g, which inverts in closed form. Each limit is one-sided at `confidence`.
+    n < 2 is `Insufficient`. Where all differences are one value v there
     is no spread: a share of at most π = 1 − (1 − confidence)^(1/n) can then differ from v, and the
     limits are v − π(1 + v) and v + π(1 − v).
 
@@ -34,13 +41,14 @@ def mean_difference(
     if spread < 1e-12:
         return _constant(float(differences[0]), n, margin, bound, confidence)
     mean, skew = float(np.mean(differences)), _skewness(differences)
-    quantile = float(student.ppf(confidence, n - 1))
-    statistic = _statistic((mean - margin) / spread, skew, n)
-    p_above = float(student.sf(statistic, n - 1))
+    freedom, draws = effect.degrees(n), n / effect.ratio
+    quantile = float(student.ppf(confidence, freedom))
+    statistic = _statistic((mean - margin) / spread, skew, draws)
+    p_above = float(student.sf(statistic, freedom))
     return Interval(
         estimate=mean,
-        lower=max(-1.0, mean - spread * _inverse(quantile, skew, n)),
-        upper=min(1.0, mean - spread * _inverse(-quantile, skew, n)),
+        lower=max(-1.0, mean - spread * _inverse(quantile, skew, draws)),
+        upper=min(1.0, mean - spread * _inverse(-quantile, skew, draws)),
         p_fail=p_above if bound == "max" else 1 - p_above,
         n=n,
         method=METHOD,
@@ -52,11 +60,11 @@ def _skewness(values: NDArray[np.float64]) -> float:
     return float(np.mean(centred**3) / np.mean(centred**2) ** 1.5)
 
 
-def _statistic(w: float, skew: float, n: int) -> float:
+def _statistic(w: float, skew: float, n: float) -> float:
     return math.sqrt(n) * (w + skew * w**2 / 3 + skew**2 * w**3 / 27 + skew / (6 * n))
 
 
-def _inverse(t: float, skew: float, n: int) -> float:
+def _inverse(t: float, skew: float, n: float) -> float:
     """Return the W at which the statistic is `t`."""
     if abs(skew) < 1e-9:
         return t / math.sqrt(n)

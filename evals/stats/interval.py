@@ -22,6 +22,8 @@ class Interval:
     p_fail: float
     n: int
     method: str
+    doubt: str | None = None
+    """Why the limits may reach too short, so that they prove no pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

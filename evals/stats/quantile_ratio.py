@@ -1,7 +1,6 @@
 """The ratio of two arms' quantiles, with limits from order statistics."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import bdtrik
 
 from evals.stats.interval import Bound, Insufficient, Interval
+from evals.stats.inversion import p_beyond
 from evals.stats.percentiles import ordered_percentile
 
-METHOD = "mover-order-statistics/3"
+METHOD = "mover-order-statistics/4"
 _MAX_CORRELATION = 0.95
-_BISECTIONS = 25  # a relative error of 1e-6 in the level
 
 Sample = NDArray[np.float64]
 
@@ -44,13 +43,13 @@ def quantile_ratio(
     """Return candidate's over baseline's q quantile (R-7), with MOVER limits on the log scale.
 
     Paired: entry i of both is one pair; values are > 0 and may be +inf (a failed request). With
-    L and U the one-arm limits, upper = log(q_c/q_b) + √(x² + y² − 2ρxy), x = log(U_c/q_c),
-    y = log(q_b/L_b); lower by symmetry. L and U are fractional order statistics: the rank r
-    solves P(Beta(r, m + 1 − r) ≤ q) = α at the m = `draws` independent draws of the arm (prompts
-    over the design effect, rounded down), is scaled back to n, and what lies between two values
-    is taken on the log scale. Without a rank in 1…m (no draw need lie beyond the quantile) it is
-    never moved inside, and the ratio's limit is `None`. ρ is the correlation of "above its own
-    arm's quantile", held to [0, 0.95]. Each limit is one-sided at `confidence`; `p_fail` is the
+    L and U the one-arm limits, upper = log(q_c/q_b) + max(√(x² + y² − 2ρxy), x, y),
+    x = log(U_c/q_c), y = log(q_b/L_b); lower by symmetry. L and U are fractional order statistics:
+    the rank r solves P(Beta(r, m + 1 − r) ≤ q) = α at the m = `draws` independent draws of the arm
+    (values over the design effect, rounded down), is scaled back to n, and what lies between two
+    values is taken on the log scale. Without a rank in 1…m (no draw need lie beyond the quantile)
+    it is never moved inside, and the ratio's limit is `None`. ρ is the correlation of "above its
+    own arm's quantile", held to [0, 0.95]. Each limit is one-sided at `confidence`; `p_fail` is the
     smallest level at which the limit still excludes the margin. n = 0 is `Insufficient`; n = 1 has
     an estimate and no limits. An infinite quantile leaves the estimate `None`.
 
@@ -92,7 +91,13 @@ def _interval(arms: _Arms, margin: float, bound: Bound, confidence: float) -> In
         estimate=_finite_exp(estimate),
         lower=_finite_exp(_lower(arms, 1 - confidence)),
         upper=_finite_exp(_upper(arms, 1 - confidence)),
-        p_fail=_p_fail(arms, estimate, math.log(margin), bound),
+        p_fail=p_beyond(
+            lambda alpha: _lower(arms, alpha),
+            lambda alpha: _upper(arms, alpha),
+            estimate,
+            margin=math.log(margin),
+            bound=bound,
+        ),
         n=min(len(arms.candidate), len(arms.baseline)),
         method=METHOD,
     )
@@ -197,41 +202,13 @@ def _lower(arms: _Arms, alpha: float) -> float | None:
 
 
 def _reach(x: float, y: float, correlation: float) -> float:
-    x, y = max(x, 0.0), max(y, 0.0)
-    return math.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0))
+    """Return √(x² + y² − 2ρxy), held to at least what each arm's own limit leaves open.
 
-
-def _p_fail(arms: _Arms, estimate: float | None, margin: float, bound: Bound) -> float:
-    """Return the smallest level at which the limit on the failing side still excludes the margin.
-
-    Where the estimate is within the margin the level is above one half: it is then one minus the
-    level at which the other limit excludes it. Without an estimate only a limit can speak.
+    The correlation is one of indicators, known at the quantile alone; where the arms part, as
+    between two modes, the root would be less than one arm's uncertainty by itself.
     """
-    limits = (_lower, _upper) if bound == "max" else (_upper, _lower)
-    sign = 1.0 if bound == "max" else -1.0
-
-    def excludes(alpha: float, *, failing: bool) -> bool:
-        limit = limits[0 if failing else 1](arms, alpha)
-        if limit is None:
-            return False
-        return sign * limit > sign * margin if failing else sign * limit <= sign * margin
-
-    if estimate is None:
-        return _smallest_level(lambda alpha: excludes(alpha, failing=True)) or 1.0
-    if sign * estimate > sign * margin:
-        return _smallest_level(lambda alpha: excludes(alpha, failing=True)) or 0.5
-    return 1 - (_smallest_level(lambda alpha: excludes(alpha, failing=False)) or 0.5)
-
-
-def _smallest_level(holds: Callable[[float], bool]) -> float | None:
-    """Return the smallest level in (1e-15, 0.5] at which `holds`, which is monotone in it."""
-    if not holds(0.5):
-        return None
-    low, high = math.log(1e-15), math.log(0.5)
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
-    return math.exp(high)
+    x, y = max(x, 0.0), max(y, 0.0)
+    return max(math.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0)), x, y)
 
 
 def _log_ratio(candidate_q: float, baseline_q: float) -> float | None:

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from evals.stats.interval import Bound, Insufficient, Interval
 from evals.stats.paired_exact import loss_p
 
-METHOD = "tango-1998/3"
+METHOD = "tango-1998/4"
 _EDGE = 1e-12
 _EXACT_BELOW = 0.25
 """p value below which the exact one is computed: above every level that a policy may set."""

@@ -13,6 +13,7 @@ from evals.watch.judgement import judged
 from evals.watch.looks import look
 from evals.watch.path import extended
 from evals.watch.plan import EXCEEDANCE, is_bounded, live, with_cohorts
+from evals.watch.stretch import longest, starts_by_part
 from evals.watch.window import Window
 
 THRESHOLD_PAIRS = 300
@@ -26,6 +27,7 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
     complete = counted(watch, at) & window.since(at) & _of_one_arm(window, policy)
     new = complete & window.first_repeat
     early.add(window, new, at)
+    starts = starts_by_part(watch, window.evidence.started_unix_ns[new], policy)
     watch = replace(
         watch,
         arrived_up_to=window.end.arrived,
@@ -33,6 +35,8 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         pairs=watch.pairs + int(new.sum()),
         repeats=watch.repeats + int((complete & ~window.first_repeat).sum()),
         cohorts=_cohorts(watch, window, new, at, policy),
+        recent_starts=starts,
+        stretch=longest(watch, starts, policy),
     )
     watch = _with_threshold(with_cohorts(watch, policy), early, at[new], policy)
     cells = (_cell(cell, watch, window, early, policy) for cell in watch.cells)
@@ -160,11 +164,11 @@ def _cell(
         )
     if policy.paired:
         found = bounded.differences(cell, window, counts, watch.threshold_s, policy)
-        return bounded.after_pairs(cell, found, policy.alpha_pass)
+        return bounded.after_pairs(cell, found, policy.alpha_pass, watch.stretch)
     sides = window.evidence.candidate, window.evidence.baseline
     of = [bounded.outcome(cell, side, watch.threshold_s, policy) for side in sides]
     values = np.where(window.evidence.candidate.present, *of)
-    return bounded.after_requests(cell, window, counts, values, policy)
+    return bounded.after_requests(cell, window, counts, values, watch.stretch, policy)
 
 
 def _seen(watch: Watch, cohort: str | None, policy: Policy) -> int:

@@ -66,8 +66,8 @@ def nothing_at_stake(cell: WatchCell) -> bool:
     return answers > 0 and worth / answers <= abs(cell.margin)
 
 
-def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
-    """Return the cell after more pairs, in whatever order they came."""
+def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float, stretch: float) -> WatchCell:
+    """Return the cell after more pairs, in whatever order they came within a stretch."""
     if len(found.rows) == 0 or cell.passing is None or cell.failing is None:
         return cell
     # Worse is more for `max`, less for `min`; either decision is made against the worst case.
@@ -77,9 +77,15 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
     middle = (found.lowest + found.highest) / 2
     n, mean, squares = _with(cell, middle)
     limits = running_mean(
-        n, mean, squares, margin=cell.margin, confidence=1 - alpha_pass, method=cell.method
+        n,
+        mean,
+        squares,
+        stretch=stretch,
+        margin=cell.margin,
+        confidence=1 - alpha_pass,
+        method=cell.method,
     )
-    failing = _after(cell.failing, best)
+    failing = _after(cell.failing, best, stretch)
     return replace(
         _limited(cell, limits),
         n=n,
@@ -87,14 +93,19 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float) -> WatchCell:
         squares=squares,
         baseline_sum=(cell.baseline_sum or 0.0) + float(found.baseline.sum()),
         estimate=mean,
-        passing=_after(cell.passing, -worst),
+        passing=_after(cell.passing, -worst, stretch),
         failing=failing,
         p_fail=min(1.0, float(np.exp(-failing.highest_log_e))),
     )
 
 
 def after_requests(
-    cell: WatchCell, window: Window, counts: BoolColumn, values: FloatColumn, policy: Policy
+    cell: WatchCell,
+    window: Window,
+    counts: BoolColumn,
+    values: FloatColumn,
+    stretch: float,
+    policy: Policy,
 ) -> WatchCell:
     """Return the cell after more requests of split traffic, each answered by one arm."""
     evidence = window.evidence
@@ -111,7 +122,7 @@ def after_requests(
         split=policy.sampling.candidate_share,
     )
     effects = _restored(cell.split, names).after(traffic)
-    limits = _oriented(cell, effects, policy)
+    limits = _oriented(cell, effects, stretch, policy)
     p = limits.p_fail if isinstance(limits, Interval) else 1.0
     return replace(
         _limited(cell, limits),
@@ -129,12 +140,16 @@ def _cohort(evidence: Evidence, row: int) -> str:
     return _NO_COHORT if index < 0 else evidence.cohorts[index]
 
 
-def _oriented(cell: WatchCell, effects: Effects, policy: Policy) -> Interval | Insufficient:
+def _oriented(
+    cell: WatchCell, effects: Effects, stretch: float, policy: Policy
+) -> Interval | Insufficient:
     """Return limits of candidate − baseline, with the p value on the side of the margin."""
     confidence = 1 - policy.alpha_pass
     if cell.bound == "max":
-        return effects.limits(margin=cell.margin, confidence=confidence)
-    turned = replace(effects, mean=-effects.mean).limits(margin=-cell.margin, confidence=confidence)
+        return effects.limits(stretch=stretch, margin=cell.margin, confidence=confidence)
+    turned = replace(effects, mean=-effects.mean).limits(
+        stretch=stretch, margin=-cell.margin, confidence=confidence
+    )
     if isinstance(turned, Insufficient) or turned.upper is None or turned.lower is None:
         return turned
     return replace(turned, estimate=effects.mean, lower=-turned.upper, upper=-turned.lower)
@@ -155,9 +170,9 @@ def _with(cell: WatchCell, added: FloatColumn) -> tuple[int, float, float]:
     return n, cell.mean + apart * len(added) / n, squares
 
 
-def _after(process: EProcess, differences: FloatColumn) -> EProcess:
+def _after(process: EProcess, differences: FloatColumn, stretch: float) -> EProcess:
     bets = Bets(process.limit, process.log_wealth, process.n).after(differences)
-    log_e = bets.log_e
+    log_e = bets.log_e_in_stretches(stretch)
     return EProcess(
         limit=process.limit,
         n=bets.n,

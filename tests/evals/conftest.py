@@ -1,5 +1,6 @@
 """Evidence made on the spot: pairs as the collector's Arrow table, and as stored spans."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -71,8 +72,22 @@ def answered(**fields: Any) -> Side:
     return plain | fields
 
 
+def _started(row: Row, arm: Arm) -> Side:
+    side: Side = row[arm]
+    key = f"{row['prompt_id']} {row.get('repeat', 0)}".encode()
+    return {
+        **side,
+        "start_unix_ns": side.get("start_unix_ns")
+        or int.from_bytes(hashlib.sha256(key).digest()[:4], "big"),
+    }
+
+
 def make_table(rows: Sequence[Row]) -> pa.Table:
-    """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`."""
+    """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`.
+
+    Sides without a start of their own start at times that do not follow the rows' order.
+    """
+    rows = [{**row, **{a: _started(row, a) for a in Arm if row.get(a)}} for row in rows]
     columns = {
         "prompt_id": pa.array([row["prompt_id"] for row in rows], pa.string()),
         "repeat": pa.array([row.get("repeat", 0) for row in rows], pa.int64()),

@@ -16,7 +16,7 @@ EVERY_CELL = """
 version: 1
 name: every-cell
 design: DESIGN
-sampling: {block: {size: 50, min_blocks: 20}}
+dependence: {stretch: 2}
 prices: {baseline_per_hour: 2.0, candidate_per_hour: 2.5}
 prove:
 """

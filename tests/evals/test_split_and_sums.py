@@ -57,12 +57,12 @@ def test_equal_arms_of_split_traffic_pass(split_of, evidence_of) -> None:
     assert verdict.outcome is Outcome.PASS
     assert [f.method for f in verdict.findings] == [
         "welch-log-ratio/1",
-        "mover-order-statistics/3",
+        "mover-order-statistics/4",
         "miettinen-nurminen-1985/1",
         "miettinen-nurminen-1985/1",
         "welch-1947/1",
         "miettinen-nurminen-1985/1",
-        "delta-log-ratio-of-sums/1",
+        "delta-log-ratio-of-sums/2",
     ]
     assert {f.n for f in verdict.findings} == {3_000, 1_500}
     assert verdict.summary.startswith("r passes on 6000 requests")
@@ -130,8 +130,11 @@ def test_the_pool_is_weighted_to_the_baselines_mix(split_of, evidence_of) -> Non
 
 
 def test_drift_of_one_arm_in_split_traffic(split_of, evidence_of) -> None:
-    """An arm that slows down alone is drift; both together are not."""
-    for arms, reason in ((("candidate",), Reason.DRIFT), (("candidate", "baseline"), None)):
+    """An arm that slows down alone is drift; both together depend on the time they share."""
+    for arms, reason in (
+        (("candidate",), Reason.DRIFT),
+        (("candidate", "baseline"), Reason.DEPENDENCE),
+    ):
         rows = split_of(EVEN)
         for row in rows:
             for arm in arms:
@@ -257,7 +260,8 @@ def test_tokens_that_nobody_counted_are_missing(pairs_of, evidence_of) -> None:
         ),
         ("design: paired", "wanted one of paired_replay, mirror, split, got 'paired'"),
         ("sampling: {warmup_drop: -1}", "sampling.warmup_drop: wanted at least 0, got -1"),
-        ("sampling: {block: {size: 1, min_blocks: 20}}", "block.size: wanted at least 2, got 1"),
+        ("dependence: {stretch: 0}", "dependence.stretch: wanted at least 1, got 0"),
+        ("dependence: {stretch: 30m}", "wanted requests, such as 25, or seconds, such as 30s"),
         ("prices: {baseline_per_hour: 2}", "prices.candidate_per_hour: missing key"),
         (
             "prices: {baseline_per_hour: 0, candidate_per_hour: 1}",

@@ -1,4 +1,4 @@
-"""Design effect, sample ratio and drift."""
+"""Sample ratio and drift."""
 
 import numpy as np
 import pytest
@@ -6,47 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
-from evals.stats.design_effect import block_design_effect
 from evals.stats.drift import candidate_later, paired_trend, unpaired_trend
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
-
-
-def effect(exceeds, size=50, min_blocks=20):
-    return block_design_effect(np.asarray(exceeds, dtype=bool), size=size, min_blocks=min_blocks)
-
-
-# --- design effect
-
-
-def test_whole_blocks_that_exceed_have_an_effect_of_their_length() -> None:
-    """Bursts of ten are one draw each: with blocks of ten the effect is 10·B/(B - 1)."""
-    bursts = np.repeat(np.arange(200) % 10 == 0, 10)
-    assert effect(bursts, size=10, min_blocks=50) == pytest.approx(10 * 200 / 199)
-
-
-def test_independent_requests_have_an_effect_near_one() -> None:
-    """Over many sequences the mean is barely above 1, and never below."""
-    rng = np.random.default_rng(5)
-    found = [effect(rng.random(5_000) < 0.05, size=100, min_blocks=50) for _ in range(200)]
-    assert min(found) >= 1
-    assert np.mean(found) < 1.12
-
-
-def test_blocks_shrink_to_stay_many() -> None:
-    """With too few full blocks, shorter ones take their place."""
-    alternating = np.arange(400) % 20 < 10
-    assert effect(alternating, size=100, min_blocks=40) == pytest.approx(10 * 40 / 39)
-
-
-def test_too_few_requests_for_blocks() -> None:
-    """None and one request have no effect, nor have blocks of one; no exceedance is 1."""
-    assert effect([]) is None
-    assert effect([True]) is None
-    assert effect([True, False] * 15) is None
-    assert effect([False] * 100) == 1
-    with pytest.raises(ValueError, match="two blocks of two"):
-        effect([True] * 10, size=1)
-
 
 # --- sample ratio
 

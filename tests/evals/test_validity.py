@@ -222,36 +222,41 @@ def test_warm_up_of_everything(rows_of, judge) -> None:
         judge(rows_of(), "sampling: {warmup_drop: 200}")
 
 
-# --- blocks
+# --- dependence
 
 
 def test_slow_spells_widen_a_tail(rows_of, evidence_of) -> None:
-    """With blocks a tail's limits count spells, not requests."""
-    rows = rows_of(2_000)
+    """A tail's limits count spells, not requests: shuffled, the same times reach less far."""
     rng = np.random.default_rng(14)
-    for arm in ("baseline", "candidate"):
-        slow = np.repeat(rng.random(100) < 0.1, 20)
-        for row, is_slow in zip(rows, slow, strict=True):
-            row[arm]["e2e_s"] = rng.lognormal(0, 0.1) * (5 if is_slow else 1)
+    times = {
+        arm: rng.lognormal(0, 0.1, 2_000) * np.where(np.repeat(rng.random(100) < 0.1, 20), 5, 1)
+        for arm in ("baseline", "candidate")
+    }
     rule = "prove: [{metric: e2e, stat: p95_ratio, max: 1.25, scope: pooled}]"
+    parsed = policy.parse(f"version: 1\nname: t\n{rule}", "t.yaml")
 
-    def upper(sections: str) -> Finding:
-        parsed = policy.parse(f"version: 1\nname: t\n{sections}\n{rule}", "t.yaml")
+    def upper(order) -> Finding:
+        rows = rows_of(2_000)
+        for arm, seconds in times.items():
+            for row, value in zip(rows, seconds[order], strict=True):
+                row[arm]["e2e_s"] = value
         return decide(evidence_of(rows), parsed, rollout="r").findings[0]
 
-    plain, blocks = upper(""), upper("sampling: {block: {size: 100, min_blocks: 20}}")
-    assert plain.upper is not None
-    assert blocks.upper is None or blocks.upper > plain.upper
-    assert blocks.estimate == plain.estimate
+    shuffled, spells = upper(rng.permutation(2_000)), upper(np.arange(2_000))
+    assert shuffled.upper is not None
+    assert spells.upper is None or spells.upper > shuffled.upper
+    assert spells.estimate == shuffled.estimate
 
 
-def test_blocks_need_two_requests_each(rows_of, evidence_of) -> None:
-    """Fewer pairs than two a block decide no tail, and say how many are missing."""
-    text = """
-version: 1
-name: t
-sampling: {block: {size: 100, min_blocks: 50}}
-prove: [{metric: e2e, stat: p95_ratio, max: 1.25, scope: pooled}]
-"""
-    finding = decide(evidence_of(rows_of(99)), policy.parse(text, "t"), rollout="r").findings[0]
-    assert (finding.reason, finding.n_needed) == (Reason.TOO_FEW, 1)
+def test_a_tail_of_one_spell_is_inconclusive_for_dependence(rows_of, evidence_of) -> None:
+    """One slow stretch an arm tells nothing of how often they come."""
+    rows = rows_of(2_000)
+    rng = np.random.default_rng(15)
+    for arm, start in (("baseline", 850), ("candidate", 1_010)):
+        for i, row in enumerate(rows):
+            row[arm]["e2e_s"] = rng.lognormal(0, 0.1) * (5 if start <= i < start + 140 else 1)
+    rule = "prove: [{metric: e2e, stat: p95_ratio, max: 1.25, scope: pooled}]"
+    parsed = policy.parse(f"version: 1\nname: t\n{rule}", "t.yaml")
+    finding = decide(evidence_of(rows), parsed, rollout="r").findings[0]
+    assert finding.reason is Reason.DEPENDENCE
+    assert "stretches" in finding.message

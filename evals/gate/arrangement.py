@@ -1,0 +1,74 @@
+"""How far a cell's values depend on each other: in time, by prompt, and in declared stretches."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.policy import Policy
+from evals.stats import dependence
+from evals.stats.dependence import Effect
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where each of a cell's values stands."""
+
+    started: Counts
+    """Start of each value's request; of a pair the earlier one."""
+    prompts: Counts
+    """Number of the prompt, ascending: repeats of one are a cluster."""
+    cohorts: Counts
+    stretch: float
+    """Requests that one disturbance may take together."""
+
+    @cached_property
+    def order(self) -> Counts:
+        """Return the places of the values in order of time."""
+        return np.argsort(self.started, kind="stable")
+
+    def in_order(self, values: FloatColumn) -> FloatColumn:
+        """Return values in order of time."""
+        return values[self.order]
+
+    def draws(self, values: FloatColumn) -> float:
+        """Return the independent draws that values are worth at least, stretches included."""
+        return len(values) / max(self.effect(values).ratio, self.stretch)
+
+    def effect(self, values: FloatColumn) -> Effect:
+        """Return the design effect of neighbours in time, and of repeats."""
+        time = dependence.in_time(self.in_order(values), self.cohorts[self.order])
+        return dependence.both(time, dependence.of_clusters(values, self.prompts, self.cohorts))
+
+
+def of_pairs(evidence: Evidence, rows: BoolColumn, policy: Policy) -> Arrangement:
+    """Return the arrangement of some pairs."""
+    return _of(evidence, evidence.started_unix_ns, rows, policy)
+
+
+def of_arm(evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy) -> Arrangement:
+    """Return the arrangement of some of one arm's answers."""
+    return _of(evidence, side.start_unix_ns, rows, policy)
+
+
+def _of(evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy) -> Arrangement:
+    started, prompts = starts[rows], evidence.prompts[rows]
+    repeats = np.bincount(prompts)
+    together = float(repeats @ repeats) / max(len(prompts), 1)  # of a pair's prompt, on average
+    return Arrangement(
+        started=started,
+        prompts=prompts,
+        cohorts=evidence.cohort_of[rows],
+        stretch=max(stretch_of(started, policy), together),
+    )
+
+
+def stretch_of(started: Counts, policy: Policy) -> float:
+    """Return the policy's stretch in requests: of a time, the most that started within it."""
+    rules = policy.dependence
+    if rules.stretch_s is None or len(started) == 0:
+        return rules.stretch
+    ordered = np.sort(started)
+    ends = np.searchsorted(ordered, ordered + int(rules.stretch_s * 1e9), side="right")
+    return float((ends - np.arange(len(ordered))).max())

@@ -1,0 +1,138 @@
+"""Limits of paired differences and ratios, for pairs that hang together in time and by prompt."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from evals.evidence import BoolColumn, FloatColumn
+from evals.gate.arrangement import Arrangement
+from evals.gate.cells import Cell, quantile_of
+from evals.policy import Policy
+from evals.stats import Insufficient, Interval, dependence, stretches
+from evals.stats.dependence import Effect
+from evals.stats.hall import mean_difference
+from evals.stats.log_ratio import geometric_mean_ratio
+from evals.stats.percentiles import ordered_percentile
+from evals.stats.quantile_ratio import quantile_ratio
+from evals.stats.tango import paired_difference
+
+MIN_STRETCHES = 4
+"""Stretches of slow requests below which a quantile's limits are not trusted to pass."""
+
+
+def share_difference(
+    candidate: BoolColumn, baseline: BoolColumn, pairs: Arrangement, cell: Cell, policy: Policy
+) -> Interval | Insufficient:
+    """Compare shares: Tango's limits, with counts scaled down by the design effect."""
+    differences = candidate.astype(np.float64) - baseline
+    effect = pairs.effect(differences)
+    gained, lost = (float(x.sum()) for x in (candidate & ~baseline, baseline & ~candidate))
+
+    def limits(confidence: float) -> Interval | Insufficient:
+        found = paired_difference(
+            gained / effect.ratio,
+            lost / effect.ratio,
+            len(candidate) / effect.ratio,
+            margin=cell.rule.margin,
+            bound=cell.rule.bound,
+            confidence=effect.confidence(confidence),
+        )
+        return effect.with_students_p(found)
+
+    return _stretched(limits, differences, pairs, cell, policy)
+
+
+def score_difference(
+    differences: FloatColumn, pairs: Arrangement, cell: Cell, policy: Policy
+) -> Interval | Insufficient:
+    """Compare mean scores: Hall's limits."""
+    effect = pairs.effect(differences)
+
+    def limits(confidence: float) -> Interval | Insufficient:
+        return mean_difference(
+            differences,
+            effect=effect,
+            margin=cell.rule.margin,
+            bound=cell.rule.bound,
+            confidence=confidence,
+        )
+
+    return _stretched(limits, differences, pairs, cell, policy)
+
+
+def geomean_limits(
+    log_ratios: FloatColumn, pairs: Arrangement, cell: Cell, policy: Policy
+) -> Interval | Insufficient:
+    """Compare geometric means."""
+    return geometric_mean_ratio(
+        log_ratios,
+        effect=pairs.effect(log_ratios),
+        margin=cell.rule.margin,
+        bound=cell.rule.bound,
+        confidence=1 - policy.alpha_pass,
+    )
+
+
+def quantile_limits(
+    candidate: FloatColumn,
+    baseline: FloatColumn,
+    arms: tuple[Arrangement, Arrangement],
+    cell: Cell,
+    policy: Policy,
+) -> Interval | Insufficient:
+    """Compare quantiles; how far an arm's exceedances hang together says what they are worth."""
+    q, confidence = quantile_of(cell.rule.stat), 1 - policy.alpha_pass
+    exceeds = [exceedances(values, q) for values in (candidate, baseline)]
+    effects = dependence.joined(*(a.effect(x) for a, x in zip(arms, exceeds, strict=True)))
+    worth = [
+        stretches.draws(arm.in_order(x), effect, arm.stretch, confidence)
+        for x, arm, effect in zip(exceeds, arms, effects, strict=True)
+    ]
+    found = quantile_ratio(
+        candidate,
+        baseline,
+        q=q,
+        draws=(worth[0], worth[1]),
+        margin=cell.rule.margin,
+        bound=cell.rule.bound,
+        confidence=dependence.fewest(effects).confidence(confidence),
+    )
+    found = dependence.fewest(effects).with_students_p(found)
+    return _doubted(found, min(q, 1 - q) * len(candidate), effects)
+
+
+def _doubted(
+    found: Interval | Insufficient, beyond: float, effects: Sequence[Effect]
+) -> Interval | Insufficient:
+    """Doubt the limits if the values beyond the quantile come in a few stretches."""
+    groups = beyond / max(effect.ratio for effect in effects)
+    if isinstance(found, Insufficient) or groups >= MIN_STRETCHES or not effects[0].proved:
+        return found
+    words = (
+        f"the {beyond:.0f} requests beyond the quantile came in about {groups:.1f} stretches; "
+        f"wanted {MIN_STRETCHES} at least"
+    )
+    return replace(found, doubt=words)
+
+
+def exceedances(values: FloatColumn, q: float) -> FloatColumn:
+    """Return 1 where a value lies above its sample's q quantile, else 0."""
+    return (values > ordered_percentile(np.sort(values), q)).astype(np.float64)
+
+
+def _stretched(
+    limits: stretches.Method,
+    differences: FloatColumn,
+    pairs: Arrangement,
+    cell: Cell,
+    policy: Policy,
+) -> Interval | Insufficient:
+    return stretches.widened(
+        limits,
+        pairs.in_order(differences),
+        pairs.stretch,
+        margin=cell.rule.margin,
+        bound=cell.rule.bound,
+        confidence=1 - policy.alpha_pass,
+    )

@@ -1,0 +1,193 @@
+"""How far a series depends on itself: what its mean's variance is, over that of independent draws.
+
+Requests that run side by side share a machine, a batch and a cache, so that neighbours in time are
+slow, or wrong, together. Repeats of one prompt share the prompt.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+from scipy.stats import t as student
+
+from evals.stats.interval import Insufficient, Interval
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BATCHES = 50
+MIN_BATCHES = 8
+_SUSPICION = 0.05
+"""p value below which a series is taken as dependent."""
+_PROOF = 0.001
+_CORRELATED_Z = 1.28
+"""Normal score of the correlation of successive means above which batches are joined in pairs."""
+
+
+class Effect(NamedTuple):
+    """A design effect, and the means that it was estimated from."""
+
+    ratio: float = 1.0
+    """Variance of the mean over that of as many independent draws, at least 1."""
+    batches: int | None = None
+    """`None`: the variance is known well enough for the normal law."""
+    proved: bool = False
+    """Whether the dependence is beyond chance at a level of .001."""
+    settled: bool = True
+    """Whether batches can be cut so long that successive ones are no longer correlated."""
+
+    def confidence(self, wanted: float) -> float:
+        """Return the level at which a normal limit reaches as far as Student's at `wanted`."""
+        if self.batches is None:
+            return wanted
+        return float(norm.cdf(student.ppf(wanted, self.batches - 1)))
+
+    def with_students_p(self, found: Interval | Insufficient) -> Interval | Insufficient:
+        """Return limits with Student's p value in place of the normal law's, and the doubt."""
+        if self.batches is None or isinstance(found, Insufficient):
+            return found
+        p = found.p_fail
+        if 0 < p < 1:
+            p = float(student.sf(norm.isf(p), self.batches - 1))
+        return replace(found, p_fail=p, doubt=found.doubt or self.doubt)
+
+    @property
+    def doubt(self) -> str | None:
+        """Say so if the series is too short to show how far its dependence reaches."""
+        if self.settled:
+            return None
+        return (
+            "neighbours in time depend on each other over stretches that are long beside the whole "
+            "run; run it longer, or spread it over hours"
+        )
+
+    def degrees(self, n: int) -> int:
+        """Return the degrees of freedom of Student's t for n values."""
+        return n - 1 if self.batches is None else min(n, self.batches) - 1
+
+
+INDEPENDENT = Effect()
+
+
+def in_time(values: Floats, strata: Integers | None = None) -> Effect:
+    """Return the design effect of neighbours in a series, which is given in order of time.
+
+    Batch means: the series is cut into 50 batches of m, and these are joined in pairs, down to 8 at
+    the least, while successive means are correlated (normal score of their lag-1 correlation above
+    1.28). The ratio is m·s²(means)/s²(values), the largest of the lengths tried and at least 1.
+    Limits then use Student's t with one degree of freedom fewer than batches. If the dispersion of
+    neither long nor short batches has p < .05 (χ²), the ratio is 1: an estimate of what is not
+    there would cost a tenth of the evidence.
+
+    Values are taken from their stratum's mean: cohorts that ran one after the other are no
+    dependence. n < 4, and values that do not vary, give 1.
+
+    Source: batch means, G. Fishman, Management Science 24 (1978) 510–521; the dispersion's test, W.
+    Cochran, Biometrics 10 (1954) 417–451.
+    """
+    n = len(values)
+    centred = _centred(values, strata)
+    variance = float(centred @ centred) / max(n, 1)
+    if n < 4 or variance <= 1e-30:
+        return Effect()
+    events = variance**2 * n / float(np.mean(centred**4))
+    p = min(_dispersion_p(centred, variance, events, most) for most in (BATCHES, n // 5))
+    if p >= _SUSPICION:
+        return Effect()
+    batches, ratio, correlated = _batched(centred, variance, min(BATCHES, n // 2))
+    largest = ratio
+    while correlated and batches // 2 >= MIN_BATCHES:
+        batches, ratio, correlated = _batched(centred, variance, batches // 2)
+        largest = max(largest, ratio)
+    return Effect(max(1.0, largest), batches, p < _PROOF, not correlated)
+
+
+def _dispersion_p(centred: Floats, variance: float, events: float, most: int) -> float:
+    """Return the χ² p value of "batches vary as independent values would".
+
+    The batches hold three events on average at least, where the law of few is no longer felt.
+    """
+    batches = int(max(2, min(most, events / 3, len(centred) // 2)))
+    ratio = _batched(centred, variance, batches).ratio
+    return float(chi2.sf(ratio * (batches - 1), batches - 1))
+
+
+def of_clusters(values: Floats, clusters: Integers, strata: Integers | None = None) -> float:
+    """Return the design effect of clusters, such as a prompt's repeats; 1 where each is alone.
+
+    Σ over clusters of (Σ values − mean)² over Σ (value − mean)², with the factor G/(G − 1) for G
+    clusters. It may lie below 1: what is alike but for its sign tells more together.
+
+    Source: L. Kish, Survey Sampling (1965) section 5.4.
+    """
+    _, cluster = np.unique(clusters, return_inverse=True)
+    groups = int(cluster.max()) + 1 if len(cluster) else 0
+    if groups in (0, 1, len(values)):
+        return 1.0
+    centred = _centred(values, strata)
+    squares = float(centred @ centred)
+    if squares <= 1e-30:
+        return 1.0
+    sums = np.bincount(cluster, weights=centred)
+    return float(sums @ sums) / squares * groups / (groups - 1)
+
+
+def both(time: Effect, clusters: float) -> Effect:
+    """Return the effect of neighbours and of clusters together: their excesses add.
+
+    Source: two-way clustering, A. Cameron, J. Gelbach and D. Miller, Journal of Business and
+    Economic Statistics 29 (2011) 238–249.
+    """
+    return time._replace(ratio=max(1.0, time.ratio + clusters - 1))
+
+
+def joined(first: Effect, second: Effect) -> tuple[Effect, Effect]:
+    """Return both arms' effects; where one is proved, the larger one for both.
+
+    Bursts that one arm happened to miss would otherwise make it look as if it had none.
+    """
+    if not (first.proved or second.proved):
+        return first, second
+    ratio = max(first.ratio, second.ratio)
+    batches = fewest((first, second)).batches
+    same = Effect(ratio, batches, proved=True, settled=first.settled and second.settled)
+    return same, same
+
+
+def fewest(effects: Sequence[Effect]) -> Effect:
+    """Return the effect that was estimated from the fewest batches."""
+    return min(effects, key=lambda effect: effect.batches or math.inf)
+
+
+def _centred(values: Floats, strata: Integers | None) -> Floats:
+    if strata is None or len(values) == 0:
+        return values - (values.mean() if len(values) else 0.0)
+    _, stratum = np.unique(strata, return_inverse=True)
+    means = np.bincount(stratum, weights=values) / np.bincount(stratum)
+    return np.asarray(values - means[stratum])
+
+
+def _correlation_z(centred: Floats) -> float:
+    """Return the lag-1 correlation's normal score, its bias of −1/n taken out."""
+    n, squares = len(centred), float(centred @ centred)
+    if squares <= 1e-30:
+        return 0.0
+    return (float(centred[1:] @ centred[:-1]) / squares + 1 / n) * math.sqrt(n)
+
+
+class _Batched(NamedTuple):
+    batches: int
+    ratio: float
+    correlated: bool
+
+
+def _batched(centred: Floats, variance: float, batches: int) -> _Batched:
+    """Cut a series into batches; the oldest values that fill none are left out."""
+    length = len(centred) // batches
+    means = centred[len(centred) - batches * length :].reshape(batches, length).mean(axis=1)
+    ratio = length * float(np.var(means, ddof=1)) / variance
+    return _Batched(batches, ratio, _correlation_z(means - means.mean()) > _CORRELATED_Z)

@@ -1,0 +1,40 @@
+"""How many requests the policy's longest stretch of harm has held, while traffic flows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from collector.contract import Watch
+from evals.evidence import Counts
+from evals.policy import Policy
+
+_PARTS = 10
+"""Parts of the policy's time by which starts are counted."""
+
+
+def starts_by_part(watch: Watch, started: Counts, policy: Policy) -> Mapping[str, int]:
+    """Return the starts in each tenth of the policy's time, of the newest ones; {} without a time.
+
+    Late starts join the part they belong to, unless it is older than the policy's time.
+    """
+    seconds = policy.dependence.stretch_s
+    if seconds is None:
+        return {}
+    parts, counts = np.unique(started // _part_ns(seconds), return_counts=True)
+    found = dict(watch.recent_starts)
+    for part, count in zip(parts.tolist(), counts.tolist(), strict=True):
+        found[str(part)] = found.get(str(part), 0) + count
+    newest = max((int(part) for part in found), default=0)
+    return {part: n for part, n in sorted(found.items()) if int(part) >= newest - 2 * _PARTS}
+
+
+def longest(watch: Watch, by_part: Mapping[str, int], policy: Policy) -> float:
+    """Return the stretch in requests: of a time, the most that ever started within it."""
+    if policy.dependence.stretch_s is None:
+        return policy.dependence.stretch
+    sums = (sum(by_part.get(str(int(part) + i), 0) for i in range(_PARTS + 1)) for part in by_part)
+    return max(watch.stretch, *sums, 1)
+
+
+def _part_ns(seconds: float) -> int:
+    return max(1, int(seconds * 1e9 / _PARTS))
