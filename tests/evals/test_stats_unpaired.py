@@ -11,8 +11,8 @@ from scipy.stats import binomtest, bootstrap, norm, ttest_ind
 from statsmodels.stats.proportion import test_proportions_2indep as statsmodels_score
 from statsmodels.stats.rates import test_poisson_2indep as statsmodels_poisson
 
-from evals.stats.dependence import INDEPENDENT, both, of_clusters
 from evals.stats import Insufficient, Interval, welch
+from evals.stats.dependence import INDEPENDENT, both, of_clusters
 from evals.stats.hazard_ratio import hazard_ratio
 from evals.stats.ratio_of_sums import ratio_of_sums
 from evals.stats.score_difference import METHOD, score, unpaired_difference
@@ -189,8 +189,11 @@ def test_hazard_ratio_without_events() -> None:
 
 
 def sums(numerators, denominators, clusters, **kwargs):
+    def effect_of(values):
+        return both(INDEPENDENT, of_clusters(values, clusters))
+
     return ratio_of_sums(
-        numerators, denominators, effect_of=lambda u: both(INDEPENDENT, of_clusters(u, clusters)), margin=1.05, bound="max", confidence=0.95,
+        numerators, denominators, effect_of=effect_of, margin=1.05, bound="max", confidence=0.95,
         **kwargs,
     )  # fmt: skip
 

@@ -1,0 +1,179 @@
+"""How often the gate errs where requests depend on each other: cell by cell, by named laws."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from benchmarks.simulation import dependent_laws as laws
+from benchmarks.simulation.methods import Rate
+from benchmarks.simulation.release import side_of
+from collector.contract import Finding, Outcome, Reason
+from evals import policy as policies
+from evals.evidence import Evidence
+from evals.gate.release import judge_cells
+from evals.policy import Policy
+
+Draw = Callable[[np.random.Generator, int], Evidence]
+SIZES = (2_000, 10_000)
+LENGTHS = (20, 100, 300)
+LOST = "{metric: failures, stat: diff, max: 0.01, scope: pooled}"
+TASKS = "{metric: task_completion, stat: diff, min: -0.02, scope: pooled}"
+TPOT = "{metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}"
+P95 = "{metric: ttft, stat: p95_ratio, max: 1.10, scope: pooled}"
+P99 = "{metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}"
+FAMILY = 20
+"""Cells of a release among which a failure is corrected: the default policy's, about."""
+
+
+def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
+    """Return every law's rates: passes at the margin, and fails of equal arms."""
+    for n in sizes:
+        yield from _smooth(rollouts, seed, n)
+        yield from _bursts(rollouts, seed, n)
+        yield from _outages(rollouts, seed, n)
+        yield from _equal_arms(rollouts, seed, n)
+        yield from _independent(rollouts, seed, n)
+
+
+def _smooth(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
+    for phi in (0.5, 0.9):
+        draw = partial(_times, partial(laws.drifting_ratios, phi=phi), "tpot")
+        yield from _rates(f"tpot AR({phi}), truth 1.00", TPOT, draw, (rollouts, seed, n))
+    for rule, ratio in ((P95, 1.10), (P99, 1.25)):
+        draw = partial(_times, partial(laws.slow_waves, phi=0.9, ratio=ratio), "ttft")
+        what = f"ttft AR(0.9): {_stat(rule)}, truth {ratio}"
+        yield from _rates(what, rule, draw, (rollouts, seed, n))
+
+
+def _bursts(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
+    for length in LENGTHS:
+        for rule, ratio in ((P95, 1.10), (P99, 1.25)):
+            law = partial(laws.slow_bursts, length=length, ratio=ratio)
+            what = f"slow bursts of {length}: {_stat(rule)}, truth {ratio}"
+            yield from _rates(what, rule, partial(_times, law, "ttft"), (rollouts, seed, n))
+
+
+def _outages(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
+    """Judge rare harm in stretches, by a policy that declares them and by one that does not."""
+    for length in (5, 25):
+        for stretch in (length, 1):
+            words = f"stretch {stretch}"
+            what = f"failures in outages of {length}, truth +.01, {words}"
+            draw = partial(_failing, length=length, share=0.01)
+            size = (rollouts, seed, n)
+            yield from _rates(what, LOST, draw, size, stretch=stretch, bounded=stretch > 1)
+    for stretch in (25, 1):
+        what = f"tasks lost in windows of 25, truth −.02, stretch {stretch}"
+        draw = partial(_losing, length=25, loss=0.02)
+        yield from _rates(what, TASKS, draw, (rollouts, seed, n), stretch=stretch,
+                          bounded=stretch > 1)  # fmt: skip
+
+
+def _equal_arms(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
+    for words, law in (("5 % slow prompts, shared by .8", laws.slow_prompts),
+                       ("p95 between two modes", laws.two_modes)):  # fmt: skip
+        for rule in (P95, P99):
+            what = f"equal arms, {words}: {_stat(rule)}"
+            draw = partial(_times, law, "ttft")
+            yield from _rates(what, rule, draw, (rollouts, seed, n), equal=True)
+    draw = partial(_times, partial(laws.drifting_ratios, phi=0.9), "tpot")
+    yield from _rates("equal arms, tpot AR(0.9)", TPOT, draw, (rollouts, seed, n), equal=True)
+    draw = partial(_failing, length=25, share=0.01, both=True)
+    yield from _rates("equal arms, outages of 25", LOST, draw, (rollouts, seed, n), equal=True)
+
+
+def _independent(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
+    """Judge independent requests at the margin, too: dependence that is not there costs nothing."""
+    for rule, metric, law in (
+        (TPOT, "tpot", partial(laws.drifting_ratios, phi=0.0)),
+        (P95, "ttft", partial(laws.slow_waves, phi=0.0, ratio=1.10)),
+    ):
+        draw = partial(_times, law, metric)
+        yield from _rates(f"independent {metric}, truth at the margin", rule, draw,
+                          (rollouts, seed, n))  # fmt: skip
+
+
+def _rates(
+    check: str,
+    rule: str,
+    draw: Draw,
+    size: tuple[int, int, int],
+    *,
+    stretch: int = 1,
+    bounded: bool = True,
+    equal: bool = False,
+) -> Iterator[Rate]:
+    rollouts, seed, n = size
+    rules = _policy(rule, stretch)
+    rng = np.random.default_rng([seed, n, *check.encode()])
+    found = [_finding(draw(rng, n), rules) for _ in range(rollouts)]
+    shares = {
+        "pass": np.mean([f.outcome is Outcome.PASS for f in found]),
+        "fail": np.mean([f.p_fail is not None and f.p_fail <= 0.05 / FAMILY for f in found]),
+        "inconclusive for dependence": np.mean([f.reason is Reason.DEPENDENCE for f in found]),
+    }
+    limits: Mapping[str, float | None] = {
+        "pass": 0.07 if bounded and not equal else None,
+        "fail": 0.05 if equal else None,
+    }
+    for what, share in shares.items():
+        yield Rate(check, what, n, float(share), rollouts, limits.get(what), None)
+
+
+def _stat(rule: str) -> str:
+    return "p95" if rule is P95 else "p99"
+
+
+def _finding(evidence: Evidence, rules: Policy) -> Finding:
+    return judge_cells(evidence, rules)[0]
+
+
+def _policy(rule: str, stretch: int) -> Policy:
+    text = f"version: 1\nname: simulated\ndependence: {{stretch: {stretch}}}\nprove:\n  - {rule}\n"
+    return policies.parse(text, "simulated.yaml")
+
+
+def _times(
+    law: Callable[[np.random.Generator, int], laws.Latencies],
+    metric: str,
+    rng: np.random.Generator,
+    n: int,
+) -> Evidence:
+    candidate, baseline = law(rng, n)
+    return _evidence(n, **{f"{metric}_s": (candidate, baseline)})
+
+
+def _failing(
+    rng: np.random.Generator, n: int, length: int, share: float, *, both: bool = False
+) -> Evidence:
+    none = np.zeros(n, dtype=np.bool_)
+    candidate = laws.stretches(rng, n, length, share)
+    return _evidence(n, failed=(candidate, laws.stretches(rng, n, length, share) if both else none))
+
+
+def _losing(rng: np.random.Generator, n: int, length: int, loss: float) -> Evidence:
+    return _evidence(n, done=laws.lost_tasks(rng, n, length, loss))
+
+
+def _evidence(n: int, **columns: tuple[laws.Floats | laws.Bools, ...]) -> Evidence:
+    """Return pairs in order of time; each column is given as (candidate, baseline)."""
+    plain = np.full(n, np.nan)
+    done = columns.pop("done", (plain, plain))
+    sides = [
+        replace(
+            side_of(plain, done[i].astype(np.float64), plain, i),
+            **{name: both[i] for name, both in columns.items()},
+        )
+        for i in (0, 1)
+    ]
+    return Evidence(
+        prompts=np.arange(n),
+        cohort_of=np.zeros(n, dtype=np.int64),
+        cohorts=("chat",),
+        baseline=sides[1],
+        candidate=sides[0],
+        metrics=("task_completion",) if not np.isnan(done[0]).any() else (),
+        data_hash="",
+    )

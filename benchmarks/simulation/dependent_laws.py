@@ -1,0 +1,86 @@
+"""Laws of rollouts whose requests depend on each other: series, bursts, outages, shared caches."""
+
+import math
+
+import numpy as np
+from scipy.signal import lfilter
+
+from benchmarks.simulation import laws
+from benchmarks.simulation.laws import Bools, Floats, Latencies
+
+
+def autoregressive(rng: np.random.Generator, n: int, phi: float) -> Floats:
+    """Return a stationary series of unit variance whose neighbours correlate by `phi`."""
+    noise = rng.normal(size=n + 1000)
+    return np.asarray(lfilter([1.0], [1.0, -phi], noise)[1000:] * math.sqrt(1 - phi**2))
+
+
+def drifting_ratios(rng: np.random.Generator, n: int, phi: float, ratio: float = 1.0) -> Latencies:
+    """Return times per token whose log ratio is autoregressive about the ratio's logarithm."""
+    shared = np.exp(rng.normal(-4, 0.3, n))
+    return Latencies(shared * ratio * np.exp(0.3 * autoregressive(rng, n, phi)), shared)
+
+
+def slow_waves(rng: np.random.Generator, n: int, phi: float, ratio: float = 1.0) -> Latencies:
+    """Return latencies that are autoregressive in each arm for itself."""
+
+    def arm() -> Floats:
+        return np.asarray(np.exp(0.4 * autoregressive(rng, n, phi)))
+
+    return Latencies(arm() * ratio, arm())
+
+
+def stretches(rng: np.random.Generator, n: int, length: int, share: float) -> Bools:
+    """Return where stretches of about `length` stand, which start at random and may overlap."""
+    lead = 4 * length
+    reached = np.zeros(n + lead, dtype=np.bool_)
+    count = rng.poisson(-math.log(1 - share) * (n + lead) / length)
+    for start in rng.integers(0, n + lead, count):
+        reached[start : start + max(1, rng.poisson(length))] = True
+    return reached[lead:]
+
+
+def slow_bursts(rng: np.random.Generator, n: int, length: int, ratio: float = 1.0) -> Latencies:
+    """Return latencies of which 6 % are slow together for a while, in each arm at its own time."""
+
+    def arm() -> Floats:
+        slow = stretches(rng, n, length, 0.06)
+        return np.asarray(np.exp(rng.normal(0, 0.2, n) + slow))
+
+    return Latencies(arm() * ratio, arm())
+
+
+def lost_tasks(rng: np.random.Generator, n: int, length: int, loss: float) -> tuple[Bools, Bools]:
+    """Return (candidate, baseline) successes; the candidate loses every task within stretches."""
+    base = 0.85
+    candidate, baseline = laws.task_pairs(rng, n, 0.0, base)
+    if loss:
+        candidate = candidate & ~stretches(rng, n, length, loss / base)
+    return candidate, baseline
+
+
+def slow_prompts(rng: np.random.Generator, n: int) -> Latencies:
+    """Return equal arms in which 5 % of prompts are slow, by a cache state that they mostly share.
+
+    Whether a request is slow correlates by .8 between the arms.
+    """
+    share, correlation = 0.05, 0.8
+    both = share**2 + correlation * share * (1 - share)
+    u = rng.random(n)
+    candidate = u < share
+    baseline = (u < both) | ((u >= share) & (u < 2 * share - both))
+
+    def arm(slow: Bools) -> Floats:
+        return np.asarray(np.exp(rng.normal(0, 0.2, n) + np.where(slow, math.log(8), 0.0)))
+
+    return Latencies(arm(candidate), arm(baseline))
+
+
+def two_modes(rng: np.random.Generator, n: int) -> Latencies:
+    """Return equal arms whose p95 lies between two modes: 5 % are slow, in each arm for itself."""
+
+    def arm() -> Floats:
+        slow = rng.random(n) < 0.05
+        return np.asarray(np.exp(rng.normal(0, 0.1, n) + np.where(slow, math.log(4), 0.0)))
+
+    return Latencies(arm(), arm())
