@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks.simulation import dependent_laws as laws
+from benchmarks.simulation.laws import Bools, Floats, Latencies
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import Finding, Outcome, Reason
@@ -136,7 +137,7 @@ def _policy(rule: str, stretch: int) -> Policy:
 
 
 def _times(
-    law: Callable[[np.random.Generator, int], laws.Latencies],
+    law: Callable[[np.random.Generator, int], Latencies],
     metric: str,
     rng: np.random.Generator,
     n: int,
@@ -157,7 +158,7 @@ def _losing(rng: np.random.Generator, n: int, length: int, loss: float) -> Evide
     return _evidence(n, done=laws.lost_tasks(rng, n, length, loss))
 
 
-def _evidence(n: int, **columns: tuple[laws.Floats | laws.Bools, ...]) -> Evidence:
+def _evidence(n: int, **columns: tuple[Floats | Bools, ...]) -> Evidence:
     """Return pairs in order of time; each column is given as (candidate, baseline)."""
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))

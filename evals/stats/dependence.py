@@ -119,8 +119,8 @@ def _dispersion_p(centred: Floats, variance: float, events: float, most: int) ->
 def of_clusters(values: Floats, clusters: Integers, strata: Integers | None = None) -> float:
     """Return the design effect of clusters, such as a prompt's repeats; 1 where each is alone.
 
-    Σ over clusters of (Σ values − mean)² over Σ (value − mean)², with the factor G/(G − 1)·(n − 1)/n
-    for G clusters of n values. It may lie below 1: what is alike but for its sign tells more together.
+    Σ over clusters of (Σ values − mean)² over Σ (value − mean)², times G/(G − 1)·(n − 1)/n for G
+    clusters of n values. It may lie below 1: what is alike but for its sign tells more together.
 
     Source: L. Kish, Survey Sampling (1965) section 5.4.
     """
