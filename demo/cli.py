@@ -25,6 +25,7 @@ from engine_adapter.run import rollout_file
 from evals import policy, report, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout
+from evals.registration import registration_of
 
 app = typer.Typer(add_completion=False)
 
@@ -99,6 +100,7 @@ def _judge_all(
             console.print(f"This candidate {candidate.claim}.")
             started_s = time.monotonic()
             rollout = rollout_file.read(candidate.write(folder, url))
+            client.register_policy(candidate.rollout, registration_of(rules))
             replay_with_progress(rollout, console, opener=opener)
             evaluate_rollout(client, candidate.rollout)
             verdict = source.judge(client, candidate.rollout, rules)

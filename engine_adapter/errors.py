@@ -33,6 +33,14 @@ class PromotionError(AdapterError):
     """A ramp cannot go on; says where it stands, and what it waits for."""
 
 
+class NotConfirmedError(PromotionError):
+    """The verdict that a step would rest on does not come out the same again."""
+
+
+class PolicyRegistrationError(AdapterError):
+    """A policy that was asked for cannot be registered."""
+
+
 class DrillError(AdapterError):
     """A router's switch cannot be drilled; says what is missing."""
 

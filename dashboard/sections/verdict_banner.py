@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from collector.contract import Role, RolloutOverview, StoredVerdict, Verdict
+from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
 from dashboard.sections.findings import worst_first
 
@@ -27,6 +27,7 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
             )
         )
     _show_reasons(verdict.reasons)
+    _show_history(verdict)
     st.html(markup.facts(facts(stored, zone)))
 
 
@@ -39,6 +40,15 @@ def _show_reasons(reasons: Sequence[str]) -> None:
     if rest := reasons[REASONS_SHOWN:]:
         with st.expander(words.counted(len(rest), "more reason")):
             st.html(markup.bullets(rest))
+
+
+def _show_history(verdict: Verdict) -> None:
+    """Draw what the verdict says of its policy's registration, and of earlier looks and retries."""
+    if verdict.history is None:
+        return
+    first, *rest = [note.replace("`", "") for note in verdict.history.notes]
+    mark = "✓" if verdict.history.standing is Standing.REGISTERED else "⚠"
+    st.html(markup.bullets([f"{mark} {first}", *rest]))
 
 
 def headline(verdict: Verdict) -> str:
@@ -72,7 +82,32 @@ def facts(stored: StoredVerdict, zone: ZoneInfo | None) -> list[tuple[str, str]]
         ("Failed pairs", words.count(verdict.failed_pairs)),
         ("Duplicates ignored", words.count(verdict.duplicates)),
         ("Policy", verdict.policy_name),
+        ("Registered", _standing(verdict)),
+        ("Earlier verdicts", _earlier(verdict)),
+        ("Posted by", _who(stored)),
         ("Policy SHA-256", markup.shortened(verdict.policy_hash, HASH_SHOWN)),
         ("Data SHA-256", markup.shortened(verdict.data_hash, HASH_SHOWN)),
         ("Decided", words.moment(stored.posted_unix_ns, zone)),
     ]
+
+
+_STANDINGS = {
+    Standing.REGISTERED: "before the first pair",
+    Standing.EDITED: "another policy",
+    Standing.LATE: "after the first pair",
+    Standing.UNREGISTERED: "no",
+}
+
+
+def _standing(verdict: Verdict) -> str:
+    return words.ABSENT if verdict.history is None else _STANDINGS[verdict.history.standing]
+
+
+def _earlier(verdict: Verdict) -> str:
+    return words.ABSENT if verdict.history is None else words.count(verdict.history.earlier)
+
+
+def _who(stored: StoredVerdict) -> str:
+    if stored.who is None:
+        return words.ABSENT
+    return stored.who if stored.key_id is None else f"{stored.who} (key {stored.key_id})"

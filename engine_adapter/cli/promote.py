@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from engine_adapter.cli import registration
 from engine_adapter.cli.options import (
     FAILED,
     UNUSABLE,
@@ -39,7 +40,8 @@ def promote(  # one argument an option
 ) -> None:
     """Let the candidate have the next step of the ramp, which a newer passing verdict allows.
 
-    The first step needs none. Exit 0: taken, 1: not allowed now, 2: unusable.
+    The verdict is derived again first, under the registered policy. The first step needs none. Exit
+    0: taken, 1: not allowed now, 2: unusable.
 
     Example: draftgate promote support-k4 --routes routes.yaml
     """
@@ -55,6 +57,8 @@ def promote(  # one argument an option
                 change = ramp.step_back(rollout, steps, stands, percent=back_to, reason=reason)
             else:
                 change = ramp.next_step(rollout, steps, stands)
+                if stands.verdict is not None:
+                    ramp.require_confirmed(change, registration.why_not(client, stands.verdict))
         except PromotionError as exc:
             typer.echo(f"error: {exc}", err=True)
             raise typer.Exit(FAILED) from exc

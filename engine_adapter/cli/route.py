@@ -4,11 +4,13 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from engine_adapter.cli import registration
 from engine_adapter.cli.options import usable
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
@@ -48,6 +50,9 @@ def route(
     """
     with usable():
         routes = _overridden(routes_file.read(file), collector, port)
+        policy = registration.beside(file, routes.policy)
+        routes = routes.model_copy(update={"policy": policy})
+        registration.require_usable(policy)
         settings = opening.settings_of(routes)
         for line in explanation.of_routes(routes):
             typer.echo(line)
@@ -66,7 +71,9 @@ def _overridden(routes: Routes, collector: str | None, port: int | None) -> Rout
 
 
 def _serve(routes: Routes, settings: RouterSettings) -> None:
-    with opening.follower_of(routes) as follower:
+    confirm = registration.confirmed_elsewhere(routes.collector.url)
+    register = partial(registration.register, rollout=routes.rollout, policy=routes.policy)
+    with opening.follower_of(routes, confirm=confirm, register=register) as follower:
         if not follower.wait_for_answer(_FIRST_ANSWER_S):
             typer.echo(f"the collector does not answer yet: {follower.trouble or 'still waiting'}")
         for line in explanation.of_known(follower.known, routes):

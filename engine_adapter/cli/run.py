@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from engine_adapter.cli import registration
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
@@ -46,6 +47,13 @@ def run(
         bool,
         typer.Option("--journal/--no-journal", help="Note what is stored in FILE.journal, or not."),
     ] = True,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Policy to register before the first pair, a file or a shipped one's name; wins "
+            "over the file's."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
@@ -53,7 +61,7 @@ def run(
     Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
     a `start` command are started, and stopped at the end.
 
-    Example: draftgate run rollout.yaml --collector http://localhost:4318
+    Example: draftgate run rollout.yaml --policy policy.yaml
     """
     errors = Console(stderr=True)
     try:
@@ -62,6 +70,9 @@ def run(
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
+        chosen = policy or registration.beside(file, rollout.policy)
+        said = registration.register_for_run(rollout.collector.url, rollout.rollout, chosen)
+        errors.print(said, markup=False, soft_wrap=True)
         with (
             closing(notes),
             terminated_as_interrupted(),

@@ -2,12 +2,12 @@
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from collector.client import Client
-from collector.contract import Speculation
+from collector.contract import Speculation, StoredVerdict
 from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router.assignment import Assignment
@@ -42,13 +42,20 @@ def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> 
     )
 
 
-def follower_of(routes: Routes) -> SwitchFollower:
+def follower_of(
+    routes: Routes,
+    *,
+    confirm: Callable[[StoredVerdict], str | None],
+    register: Callable[[Client], object],
+) -> SwitchFollower:
     """Return what follows the rollout's switch; it starts when it is entered."""
     return SwitchFollower(
         routes.rollout,
         lambda timeout_s: Client.from_environment(routes.collector.url, timeout_s=timeout_s),
         file=Path(str(routes.state_file)),
         ramp_section=routes.ramp,
+        confirm=confirm,
+        register=register,
     )
 
 

@@ -11,10 +11,11 @@ from pydantic import Field, field_validator
 
 from collector.client import Client, ClientError
 from collector.contract import Outcome, RampChange, RampStep, StoredVerdict
-from engine_adapter.errors import PromotionError
+from engine_adapter.errors import NotConfirmedError, PromotionError
 from engine_adapter.routes import Section
 
 STEPS: Final = (1.0, 5.0, 25.0, 50.0, 100.0)
+_LOOKED_AT: Final = 100
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
@@ -39,7 +40,7 @@ class Standing(NamedTuple):
     step: RampStep | None
     """None: nobody has begun it."""
     verdict: StoredVerdict | None
-    """The newest on the rollout that was posted after the step."""
+    """The newest under the registered policy that was posted after the step."""
 
 
 def standing(client: Client, rollout: str) -> Standing:
@@ -47,7 +48,7 @@ def standing(client: Client, rollout: str) -> Standing:
     step = next(iter(client.ramp(rollout)), None)
     if step is None:
         return Standing(None, None)
-    verdict = _newest_verdict(client, rollout)
+    verdict = _registered_verdict(client, rollout)
     newer = verdict is not None and verdict.posted_unix_ns > step.time_unix_ns
     return Standing(step, verdict if newer else None)
 
@@ -63,8 +64,9 @@ def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampCha
     wanted = f"{rollout}: stands at {last.percent:g} %; {larger[0]:g} %"
     if verdict is None:
         raise PromotionError(
-            f"{wanted} needs a passing verdict that is newer than the step, and there is none: "
-            f"let traffic flow, then run `draftgate gate {rollout}`"
+            f"{wanted} needs a passing verdict under the registered policy that is newer than the "
+            "step, and there is none: let traffic flow, then run "
+            f"`draftgate gate {rollout} --since-step`"
         )
     if verdict.verdict.outcome is not Outcome.PASS:
         raise PromotionError(
@@ -75,6 +77,14 @@ def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampCha
     return RampChange(
         percent=larger[0], reason=reason[:2000], continues=last.id, verdict=verdict.id
     )
+
+
+def require_confirmed(change: RampChange, why_not: str | None) -> None:
+    """Raise `NotConfirmedError` if the verdict that a step rests on cannot be relied on."""
+    if why_not is not None:
+        raise NotConfirmedError(
+            f"to {change.percent:g} %: the verdict {change.verdict} cannot be relied on: {why_not}"
+        )
 
 
 def step_back(
@@ -93,10 +103,15 @@ def step_back(
     return RampChange(percent=percent, reason=reason, continues=last.id)
 
 
-def _newest_verdict(client: Client, rollout: str) -> StoredVerdict | None:
+def _registered_verdict(client: Client, rollout: str) -> StoredVerdict | None:
+    registered = client.history(rollout).registered
+    if registered is None:
+        return None
     try:
-        return next(iter(client.verdicts(rollout, limit=1)), None)
+        posted = client.verdicts(rollout, limit=_LOOKED_AT)
     except ClientError as exc:
         if exc.status == HTTPStatus.NOT_FOUND:  # nothing is stored of the rollout yet
             return None
         raise
+    under = (one for one in posted if one.verdict.policy_hash == registered.policy_hash)
+    return next(under, None)

@@ -102,6 +102,8 @@ class Routes(Section):
 
     version: Literal[1] = 1
     rollout: RolloutName
+    policy: Annotated[str, Field(min_length=1)] | None = None
+    """Registered before the first request: a file, or a shipped policy's name."""
     upstreams: Upstreams
     mode: Mode = Mode.BASELINE
     share: Percent | None = None

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from collector.client import Client, ClientError
-from collector.contract import RampStep, SwitchState
-from engine_adapter.errors import PromotionError
+from collector.contract import RampStep, StoredVerdict, SwitchState
+from engine_adapter.errors import NotConfirmedError, PromotionError
 from engine_adapter.router import known_state, ramp
 from engine_adapter.router.known_state import Known
 from engine_adapter.router.ramp import RampSection
@@ -39,8 +39,14 @@ class SwitchFollower:
         *,
         file: Path,
         ramp_section: RampSection | None = None,
+        confirm: Callable[[StoredVerdict], str | None],
+        register: Callable[[Client], object] | None = None,
     ) -> None:
-        """`open_client` is given the seconds that an answer may take."""
+        """`open_client` is given the seconds that an answer may take.
+
+        `confirm` derives the verdict again that a larger share would rest on, and says why it
+        cannot be relied on. `register` registers the rollout's policy, once the collector answers.
+        """
         self.known = known_state.read(file, rollout)
         """Replaced whole, never changed: read it once, then use what was read."""
         self.trouble: str | None = None
@@ -49,6 +55,8 @@ class SwitchFollower:
         self._open_client = open_client
         self._file = file
         self._ramp = ramp_section
+        self._confirm = confirm
+        self._register = register
         self._promoted_at_s = float("-inf")
         self._refused = ""
         self._ended = threading.Event()
@@ -84,6 +92,7 @@ class SwitchFollower:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _hear(self, client: Client, *, wait_s: float) -> None:
+        self._register_once(client)
         since = 0 if self.known.switch is None else self.known.switch.id
         log = client.switch(self._rollout, wait_s=wait_s, since=since)
         self._learn(next(iter(log), None), self.known.ramp)
@@ -93,6 +102,18 @@ class SwitchFollower:
             self._promote(client, self._ramp)
         self.trouble = None
         self._asked.set()
+
+    def _register_once(self, client: Client) -> None:
+        """Register the policy; what refuses it will refuse it again, and is logged."""
+        if self._register is None:
+            return
+        try:
+            self._register(client)
+        except ClientError as exc:
+            if exc.status is None or exc.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            _log.warning("%s: no policy is registered: %s", self._rollout, exc)
+        self._register = None
 
     def _learn(self, switch: SwitchState | None, step: RampStep | None) -> None:
         before = self.known
@@ -115,7 +136,12 @@ class SwitchFollower:
         try:
             stands = ramp.standing(client, self._rollout)
             change = ramp.next_step(self._rollout, section.steps, stands)
+            if stands.verdict is not None:
+                ramp.require_confirmed(change, self._confirm(stands.verdict))
             step = client.take_step(self._rollout, change)
+        except NotConfirmedError as exc:
+            self._note_refusal(exc)
+            return
         except PromotionError as exc:
             self._refused = str(exc)
             return
@@ -126,7 +152,7 @@ class SwitchFollower:
             raise
         self._learn(self.known.switch, step)
 
-    def _note_refusal(self, exc: ClientError) -> None:
+    def _note_refusal(self, exc: Exception) -> None:
         if str(exc) != self._refused:
             _log.warning("%s: the ramp cannot go on by itself: %s", self._rollout, exc)
         self._refused = str(exc)

@@ -35,6 +35,8 @@ class Rollout(Section):
 
     rollout: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
     workload: Annotated[str, Field(min_length=1)]
+    policy: Annotated[str, Field(min_length=1)] | None = None
+    """Registered before the first pair: a file, or a shipped policy's name."""
     baseline: Route
     candidate: Route
     sampling: Sampling = Sampling()
@@ -44,7 +46,7 @@ class Rollout(Section):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical experiment."""
-        document = self.model_dump(mode="json")
+        document = self.model_dump(mode="json", exclude={"policy"})
         if self.load.processes == "shared":  # so that a journal from before the key goes on
             del document["load"]["processes"]
         canonical = json.dumps(document, sort_keys=True)

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,15 @@ import httpx
 import pytest
 import scripted_server
 import yaml
-from made_verdicts import made_verdict
+from otlp_bodies import export_request
 from scripted_server import Route, chat
 from typer.testing import CliRunner
 
 import draftgate
 from collector.client import Client
-from collector.contract import Outcome, RampChange, Switch
+from collector.contract import Arm, Generation, Outcome, RampChange, Speculation, Switch, encode
+from evals import policy as policies
+from evals import source
 
 KEY_SHA = "2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683"  # of "key"
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
@@ -331,20 +333,30 @@ def test_promotion_from_the_command_line(tmp_path: Path) -> None:
         "k4: stands at 1 % (before: not begun): begin at 1 %\n",
     )
     code, said = run("promote", "k4", *at)
-    assert (code, "stands at 1 %; 5 % needs a passing verdict that is newer" in said) == (1, True)
-    post(url, Outcome.INCONCLUSIVE)
+    assert (code, "stands at 1 %; 5 % needs a passing verdict under the" in said) == (1, True)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    assert run("register", "k4", "--policy", str(policy), *at)[0] == 0
+    send(url, range(20))
+    gate = ("gate", "k4", "--policy", str(policy), "--since-step", *at)
+    assert run(*gate)[0] == 3
     code, said = run("promote", "k4", *at)
-    assert (code, "the newest is inconclusive: inconclusive of k4" in said) == (1, True)
-    post(url, Outcome.PASS)
+    assert (code, "the newest is inconclusive: k4 is inconclusive" in said) == (1, True)
+    send(url, range(20, 400))
+    with Client.local(url) as client:
+        verdict = source.judge(client, "k4", policies.load(policy), control=None)
+        lied = replace(verdict, outcome=Outcome.PASS, findings=())
+        client.post_verdict(lied)
+    code, said = run("promote", "k4", *at)
+    assert (code, "cannot be relied on: derived again it says: pass" in said) == (1, True)
+    assert run(*gate)[0] == 0
     file = tmp_path / "routes.yaml"
     upstreams = {"baseline": {"url": "http://b/v1"}, "candidate": {"url": "http://c/v1"}}
     routes = {"rollout": "k4", "upstreams": upstreams, "ramp": {"steps": [1, 10]}, "mode": "split"}
     file.write_text(yaml.safe_dump(routes))
     code, said = run("promote", "k4", "--routes", str(file), *at)
-    assert (code, said) == (
-        0,
-        "k4: stands at 10 % (before: 1 %): pass under default: pass of k4\n",
-    )
+    assert code == 0
+    assert said.startswith("k4: stands at 10 % (before: 1 %): pass under small: k4 passes on 400 ")
     code, said = run("promote", "k4", "--routes", str(file), *at)
     assert (code, "stands at 10 %, its last step" in said) == (1, True)
     assert run("promote", "k4", "--back-to", "0", *at)[0] == 2
@@ -374,6 +386,44 @@ def test_a_promotion_that_somebody_else_made_first(
     assert (code, "somebody else took one" in said) == (2, True)
 
 
-def post(url: str, outcome: Outcome) -> None:
+POLICY = """
+version: 1
+name: small
+prove:
+  - {metric: e2e, stat: geomean_ratio, max: 1.1, scope: pooled}
+"""
+
+
+def send(url: str, numbers: Iterable[int]) -> None:
+    """Store pairs whose candidate is about as fast."""
+    spans = []
+    for number in numbers:
+        for side, arm in enumerate(Arm):
+            start_ns = 10**18 + number * 10**10
+            spans.append(
+                encode(
+                    Generation(
+                        trace_id=f"{number + 1:032x}",
+                        span_id=f"{side + 1:016x}",
+                        start_unix_ns=start_ns,
+                        end_unix_ns=start_ns + 10**9 + (number * 37 % 101 + side) * 10**6,
+                        ttft_s=0.1,
+                        output_tokens=20,
+                        input_tokens=10,
+                        request_model="m",
+                        rollout="k4",
+                        arm=arm,
+                        cohort="chat",
+                        prompt_id=f"p{number:03}",
+                        repeat=0,
+                        speculation=SPECULATED if arm is Arm.CANDIDATE else None,
+                    )
+                )
+            )
     with Client.local(url) as client:
-        client.post_verdict(made_verdict(outcome))
+        client.post_traces(export_request(spans).SerializeToString())
+
+
+SPECULATED = Speculation(
+    method="draft_model", num_speculative_tokens=4, steps=5, draft_tokens=20, accepted_tokens=15
+)

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from made_verdicts import made_verdict
+from made_verdicts import made_verdict, registration, resting_on, send_pairs
 
 from collector.client import Client, ClientError
-from collector.contract import Outcome, RampChange, Switch
+from collector.contract import Outcome, RampChange, StoredVerdict, Switch
 from engine_adapter.router import known_state
 from engine_adapter.router.known_state import Known
 from engine_adapter.router.ramp import RampSection
@@ -70,9 +70,14 @@ def collector(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Collecto
 
 @contextmanager
 def following(
-    collector: Collector, file: Path, section: RampSection | None = None
+    collector: Collector,
+    file: Path,
+    section: RampSection | None = None,
+    confirm: Callable[[StoredVerdict], str | None] = lambda _: None,
 ) -> Iterator[SwitchFollower]:
-    with SwitchFollower("k4", collector.client, file=file, ramp_section=section) as follower:
+    with SwitchFollower(
+        "k4", collector.client, file=file, ramp_section=section, confirm=confirm
+    ) as follower:
         assert follower.wait_for_answer(30) is (follower.trouble is None)
         yield follower
 
@@ -95,7 +100,10 @@ def test_a_flip_is_known_before_a_clock_of_a_second_ends(
             return super().switch(*given, **named)
 
     with SwitchFollower(
-        "k4", lambda timeout_s: Counting(collector.url, timeout_s=timeout_s), file=tmp_path / "s"
+        "k4",
+        lambda timeout_s: Counting(collector.url, timeout_s=timeout_s),
+        file=tmp_path / "s",
+        confirm=lambda _: None,
     ) as follower:
         assert follower.wait_for_answer(30)
         for n in range(20):
@@ -206,20 +214,32 @@ def test_a_step_that_somebody_takes_is_known(collector: Collector, tmp_path: Pat
 def test_an_automatic_ramp_begins_waits_and_goes_on(
     collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the switch on it takes the first step, waits out a fail, and follows a newer pass."""
+    """With the switch on it takes the first step, waits out a fail, and follows a newer pass.
+
+    A pass that does not come out the same again moves nothing.
+    """
+    doubts: list[str | None] = ["its pairs are others"]
     monkeypatch.setattr("engine_adapter.router.switch_follower._PROMOTE_EVERY_S", 0.0)
     section = RampSection(steps=(1, 5), automatic=True)
-    with following(collector, tmp_path / "s", section) as follower, collector.client() as client:
+    follower_of = following(collector, tmp_path / "s", section, lambda _: doubts[0])
+    with follower_of as follower, collector.client() as client:
+        client.register_policy("k4", registration())
         client.set_switch("k4", Switch.OFF, reason="r")
         until(lambda: follower.known.switch)
         assert client.ramp("k4") == ()
         client.set_switch("k4", Switch.ON, reason="r")
         until(lambda: client.ramp("k4"))
-        client.post_verdict(made_verdict(Outcome.FAIL))
+        after = client.ramp("k4")[0].arrived_up_to
+        send_pairs(client, "k4")
+        client.post_verdict(resting_on(client, made_verdict(Outcome.FAIL), younger_than=after))
         told = follower.known.told_unix_ns
         until(lambda: (follower.known.told_unix_ns or 0) > (told or 0))
         assert len(client.ramp("k4")) == 1
-        passed = client.post_verdict(made_verdict(Outcome.PASS))
+        made = resting_on(client, made_verdict(Outcome.PASS), younger_than=after)
+        passed = client.post_verdict(made)
+        until(lambda: "its pairs are others" in follower._refused)
+        assert len(client.ramp("k4")) == 1
+        doubts[0] = None
         until(lambda: len(client.ramp("k4")) == 2)
         newest = client.ramp("k4")[0]
         assert (newest.percent, newest.verdict) == (5, passed.id)
@@ -248,6 +268,7 @@ def test_a_ramp_that_may_not_go_on_by_itself_says_so_once(
         lambda timeout_s: Reader(collector.url, timeout_s=timeout_s),
         file=tmp_path / "s",
         ramp_section=RampSection(automatic=True),
+        confirm=lambda _: None,
     ) as follower:
         until(lambda: len(refused) >= 2)
         collector.turn(Switch.OFF)

@@ -1,0 +1,97 @@
+"""Registering a rollout's policy, by the commands that send its first request."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from collector.client import Client, ClientError
+from collector.contract import RegisteredPolicy, StoredVerdict
+from engine_adapter.errors import PolicyRegistrationError
+
+
+def register(client: Client, rollout: str, policy: str | None) -> RegisteredPolicy:
+    """Register a policy, a file or a shipped one's name, and return what stands.
+
+    Without one the shipped `default` is registered, unless another is already. Raises `ClientError`
+    and, for a policy that cannot be used, `PolicyRegistrationError`.
+    """
+    # Not at the top: what judges takes a second to import, which help need not wait for.
+    from evals import policy as policies  # noqa: PLC0415
+    from evals.errors import EvalsError  # noqa: PLC0415
+    from evals.registration import register_once, registration_of  # noqa: PLC0415
+
+    try:
+        chosen = policies.named(policy or "default")
+    except EvalsError as exc:
+        raise PolicyRegistrationError(f"policy: {exc}") from exc
+    if policy is None:
+        return register_once(client, rollout, chosen)
+    return client.register_policy(rollout, registration_of(chosen))
+
+
+def require_usable(policy: str | None) -> None:
+    """Raise `PolicyRegistrationError` for a policy that cannot be used."""
+    from evals import policy as policies  # noqa: PLC0415
+    from evals.errors import EvalsError  # noqa: PLC0415
+
+    try:
+        policies.named(policy or "default")
+    except EvalsError as exc:
+        raise PolicyRegistrationError(f"policy: {exc}") from exc
+
+
+def register_for_run(url: str, rollout: str, policy: str | None) -> str:
+    """Register a run's policy, and return that in words.
+
+    Raises `PolicyRegistrationError` if a policy that was asked for cannot be registered; without
+    one the run goes on, and the words say why nothing is registered.
+    """
+    try:
+        with Client.from_environment(url) as client:
+            stored = register(client, rollout, policy)
+    except ClientError as exc:
+        if policy is not None:
+            raise PolicyRegistrationError(f"policy {policy}: cannot be registered: {exc}") from exc
+        return f"no policy is registered: {exc}"
+    return in_words(stored)
+
+
+def in_words(stored: RegisteredPolicy) -> str:
+    """Return a registration as a line for people."""
+    which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"
+    if stored.before_first_pair:
+        return f"{stored.rollout}: {which} is registered, before the first pair"
+    return (
+        f"{stored.rollout}: {which} is registered after the first pair was received, so that "
+        "verdicts do not count it as registered; a new rollout name begins anew"
+    )
+
+
+def beside(file: Path, policy: str | None) -> str | None:
+    """Return the policy of a file's key, its path read as beside the file."""
+    if policy is None or not (Path(policy).suffix or (file.parent / policy).is_file()):
+        return policy
+    return str(file.parent / policy)
+
+
+def confirmed_elsewhere(url: str) -> Callable[[StoredVerdict], str | None]:
+    """Return what derives a verdict again in a process of its own, and says why it differs.
+
+    Streams of this process do not wait for it.
+    """
+
+    def confirm(stored: StoredVerdict) -> str | None:
+        asked = [sys.executable, "-m", "evals.rederivation", url, stored.verdict.rollout, stored.id]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+        said = (done.stderr.strip().splitlines() or ["it could not be derived again"])[-1]
+        return None if done.returncode == 0 else said
+
+    return confirm
+
+
+def why_not(client: Client, stored: StoredVerdict) -> str | None:
+    """Derive a verdict again; say why it cannot be relied on."""
+    from evals import rederivation  # noqa: PLC0415
+
+    return rederivation.why_not(client, stored)

@@ -1,0 +1,83 @@
+"""A stored verdict derived again, from the pairs that it names and the registered policy.
+
+python -m evals.rederivation COLLECTOR ROLLOUT VERDICT: exit 0 the same, 1 not, with the reason.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
+
+from collector.client import Client
+from collector.contract import EvidencePart, StoredVerdict, Verdict
+from collector.data_hash import pairs_hash
+from evals.errors import EvalsError
+from evals.gate import decide
+from evals.lossless.answers import with_divergences
+from evals.pairs_table import from_table
+from evals.policy import Policy
+
+
+def why_not(client: Client, stored: StoredVerdict) -> str | None:
+    """Say why a verdict cannot be relied on; None if it comes out the same again.
+
+    It is judged under the policy that was registered before its rollout's first pair. Answers of a
+    lossless policy are compared without rescoring.
+    """
+    verdict = stored.verdict
+    registered = client.history(verdict.rollout).registered
+    if registered is None:
+        return f"no policy was registered for {verdict.rollout} before its first pair"
+    judged = [part for part in verdict.evidence if not part.control]
+    if [part.rollout for part in judged] != [verdict.rollout]:
+        return "it names no pairs of this rollout alone, from which it could be derived again"
+    try:
+        policy = TypeAdapter(Policy).validate_json(registered.text)
+        tables = [_table(client, part, policy) for part in verdict.evidence]
+        again = _decide(verdict, policy, tables)
+    except (EvalsError, ValidationError) as exc:
+        return str(exc).splitlines()[0]
+    if _said(again) != _said(verdict):
+        return f"derived again it says: {again.outcome}: {again.summary}"
+    return None
+
+
+def _table(client: Client, part: EvidencePart, policy: Policy) -> pa.Table:
+    table = client.pairs_table(
+        part.rollout,
+        younger_than=part.arrived_after,
+        arrived_up_to=part.arrived_up_to,
+        scored_up_to=part.scored_up_to,
+    )
+    if pairs_hash(table) != part.data_hash:
+        raise EvalsError(f"the pairs of {part.rollout} are no longer those that it was made of")
+    if policy.lossless is not None:
+        table = with_divergences(client, part.rollout, table, None)
+    return table
+
+
+def _decide(verdict: Verdict, policy: Policy, tables: Sequence[pa.Table]) -> Verdict:
+    evidence = {
+        part.control: from_table(table)
+        for part, table in zip(verdict.evidence, tables, strict=True)
+    }
+    control = evidence.get(True)
+    return decide(evidence[False], policy, rollout=verdict.rollout, control=control)
+
+
+def _said(verdict: Verdict) -> object:
+    """Return what must be the same; limits may differ in the last digits between machines."""
+    cells = [(f.metric, f.stat, f.cohort, f.role, f.outcome) for f in verdict.findings]
+    return verdict.outcome, verdict.policy_hash, verdict.pairs, cells
+
+
+def main(collector: str, rollout: str, verdict_id: str) -> str | None:
+    """Return why the verdict cannot be relied on."""
+    with Client.from_environment(collector) as client:
+        found = [one for one in client.verdicts(rollout, limit=1000) if one.id == verdict_id]
+        return why_not(client, found[0]) if found else "it is not stored"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
