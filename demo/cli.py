@@ -101,7 +101,9 @@ def _judge_all(
             started_s = time.monotonic()
             rollout = rollout_file.read(candidate.write(folder, url))
             client.register_policy(candidate.rollout, registration_of(rules))
-            replay_with_progress(rollout, console, opener=opener)
+            counts = replay_with_progress(rollout, console, opener=opener)
+            for words in counts.failures:
+                console.print(f"error: {words}", style="red", markup=False)
             evaluate_rollout(client, candidate.rollout)
             verdict = source.judge(client, candidate.rollout, rules)
             client.post_verdict(verdict)

@@ -1,5 +1,7 @@
 """From the collector's table of pairs to evidence, column by column."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -59,8 +61,32 @@ def from_table(table: pa.Table) -> Evidence:
         metrics=tuple(metrics),
         data_hash=data_hash(table),
         divergences=_divergences(table),
+        workload=_workload(table),
     )
     return found.with_applicability()
+
+
+def _workload(table: pa.Table) -> dict[str, int]:
+    """Return the pairs that each cohort was to have: the most that any run of the rollout said."""
+    planned = dict[str, int]()
+    for name in (f"{arm}_workload" for arm in Arm):
+        if name not in table.column_names:
+            continue
+        for text in pc.unique(table[name].drop_null()).to_pylist():
+            for cohort, pairs in _counts_by_cohort(text):
+                planned[cohort] = max(pairs, planned.get(cohort, 0))
+    return planned
+
+
+def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:
+    """Yield what a sender said; what is no object of counts says nothing."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for cohort, pairs in said.items() if isinstance(said, dict) else ():
+        if type(pairs) is int and pairs > 0:
+            yield cohort, pairs
 
 
 def _divergences(table: pa.Table) -> Divergences | None:

@@ -115,6 +115,7 @@ _RESOURCE: dict[str, tuple[str, Form]] = {
     "service_name": (a.SERVICE_NAME, Form.STRING),
     "service_version": (a.SERVICE_VERSION, Form.STRING),
     "fingerprint": (a.DRAFTGATE_FINGERPRINT, Form.STRING),
+    "workload": (a.DRAFTGATE_WORKLOAD, Form.STRING),
 }
 
 

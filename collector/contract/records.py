@@ -254,6 +254,8 @@ class Generation:
     service_version: str | None = None
     fingerprint: str | None = None
     """Hash of target, draft, tokenizer, engine version and flags."""
+    workload: str | None = None
+    """How many pairs each cohort of the whole run is to have, as JSON: `{"chat": 400}`."""
     quality: tuple[str, ...] = ()
     """What the collector found wrong with the span; never on the wire."""
 

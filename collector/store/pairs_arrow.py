@@ -43,6 +43,7 @@ COLUMNS = (
     g.c.fingerprint,
     g.c.spec_lossless,
     g.c.carries,
+    g.c.workload,
 )
 _COUNTS = (
     "spec_steps",
@@ -224,6 +225,7 @@ def _types() -> dict[str, pa.DataType]:
         "spec_lossless": flag,
         "spec_method": text,
         "carries": text,
+        "workload": text,
         "cohort": text,
         "duplicates": count,
     }

@@ -144,6 +144,7 @@ generation = Table(
     Column("quality", Text),  # JSON
     Column("counts_usable", Boolean, nullable=False),
     Column("client_lag_s", Double),
+    Column("workload", Text),  # JSON
     Column("carries", Text),  # `store.carried`: which of a reference, passages, a schema
     Index(None, "rollout", "prompt_id", "repeat", "arm"),
     Index(None, "rollout", "id"),

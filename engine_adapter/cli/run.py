@@ -59,7 +59,8 @@ def run(
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
 
     Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
-    a `start` command are started, and stopped at the end.
+    a `start` command are started, and stopped at the end. Exit code 1 says that more than half of
+    an arm's answers failed: they are stored, and the gate judges them.
 
     Example: draftgate run rollout.yaml --policy policy.yaml
     """
@@ -87,6 +88,10 @@ def run(
         errors.print(f"stopped; what was answered is stored{again}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from exc
     typer.echo(_as_json(rollout, counts) if as_json else _in_words(rollout, counts))
+    for words in counts.failures:
+        errors.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
+    if counts.failures:
+        raise typer.Exit(1)
 
 
 @contextmanager
@@ -102,7 +107,8 @@ def terminated_as_interrupted() -> Iterator[None]:
 def _as_json(rollout: Rollout, counts: RunCounts) -> str:
     named = counts._asdict()
     lags = {key: named[key]._asdict() for key in ("send_lag", "loop_lag")}
-    return json.dumps({"rollout": rollout.rollout} | named | lags)
+    arms = {arm: one._asdict() for arm, one in counts.arms.items()}
+    return json.dumps({"rollout": rollout.rollout} | named | lags | {"arms": arms})
 
 
 def _in_words(rollout: Rollout, counts: RunCounts) -> str:

@@ -1,8 +1,11 @@
 """Run a rollout file's experiment from start to delivery."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +24,20 @@ from engine_adapter.run.schedule import Turn, turns
 from engine_adapter.run.telemetry import SpanSender
 
 
+class ArmCounts(NamedTuple):
+    """What one arm of a run answered."""
+
+    generations: int = 0
+    failed: int = 0
+    error_type: str | None = None
+    """Of its latest failure."""
+
+    @property
+    def mostly_failed(self) -> bool:
+        """Say whether more answers failed than not."""
+        return 2 * self.failed > self.generations
+
+
 class RunCounts(NamedTuple):
     """What a run sent to the collector, and how late it was itself."""
 
@@ -34,6 +51,18 @@ class RunCounts(NamedTuple):
     """How long what was due in this process waited for it."""
     engine_samples: int = 0
     """Gauges of the engines' own metrics, and of this machine's GPUs."""
+    arms: Mapping[str, ArmCounts] = {}
+    """By arm, of this attempt."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Say of each arm that mostly failed how much and why."""
+        return tuple(
+            f"the {arm} failed in {counts.failed} of {counts.generations} answers, "
+            f"lastly with {counts.error_type}"
+            for arm, counts in self.arms.items()
+            if counts.mostly_failed
+        )
 
 
 class Step(NamedTuple):
@@ -82,7 +111,9 @@ class _Replay:
         self._total = sum(not turn.warmup for turn in self._turns)
         self._left = list(self._open_turns())
         self._resumed = self._total - sum(not turn.warmup for turn in self._left)
+        self._workload = _workload_of(self._turns)
         self._made = self._failed = 0
+        self._arms = dict.fromkeys(Arm, ArmCounts())
         self._lags_s: list[float] = []
 
     def _open_turns(self) -> Iterator[Turn]:
@@ -122,7 +153,7 @@ class _Replay:
             )
 
             def record(generation: Generation) -> None:
-                sender.send(generation)
+                sender.send(replace(generation, workload=self._workload))
                 self._count(generation)
 
             concurrency = rollout.load.concurrency or (None if rollout.load.is_open else 1)
@@ -134,14 +165,30 @@ class _Replay:
             generator_lag.summary(self._lags_s),
             generator_lag.summary(watch.lags_s),
             sampler.tally.sent,
+            {arm.value: counts for arm, counts in self._arms.items()},
         )
 
     def _count(self, generation: Generation) -> None:
         self._made += 1
         self._failed += generation.error_type is not None
+        if generation.arm is not None:
+            known = self._arms[generation.arm]
+            self._arms[generation.arm] = ArmCounts(
+                known.generations + 1,
+                known.failed + (generation.error_type is not None),
+                generation.error_type or known.error_type,
+            )
         if generation.client_lag_s is not None:
             self._lags_s.append(generation.client_lag_s)
         self._progress(Step(generation, self._resumed + self._made, self._total))
+
+
+def _workload_of(planned: Iterable[Turn]) -> str:
+    """Return how many pairs each cohort is to have, as spans tell it."""
+    pairs = {
+        (turn.prompt.id, turn.repeat): turn.prompt.cohort for turn in planned if not turn.warmup
+    }
+    return json.dumps(Counter(pairs.values()), sort_keys=True)
 
 
 async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engine:

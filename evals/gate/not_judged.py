@@ -15,7 +15,7 @@ def not_judged(
 
     Limits on both sides of the margin are no such cell: they were judged, and are too wide.
     """
-    return (*_cells(cells, findings), *_nameless(cells, evidence))
+    return (*_cells(cells, findings), *_nameless(cells, evidence), *_unrun(evidence))
 
 
 def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
@@ -26,6 +26,14 @@ def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
             continue
         why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
         yield f"{subject(cell)} ({why})"
+
+
+def _unrun(evidence: Evidence) -> Iterator[str]:
+    """Name the cohorts of which only a part of the workload arrived."""
+    for cohort, planned in sorted(evidence.workload.items()):
+        arrived = int(evidence.scope(cohort).sum())
+        if 0 < arrived < planned:
+            yield f"`{cohort}` has {arrived:,} pairs of {planned:,} that the workload has"
 
 
 def _nameless(cells: Sequence[Cell], evidence: Evidence) -> Iterator[str]:

@@ -38,9 +38,9 @@ def decide(
     `control` is an A/A rollout's evidence. Raises `PolicyError` where the policy proves nothing,
     and `EvidenceError` where the warm-up to drop is all there is.
     """
-    evidence = after_warmup(evidence, policy.sampling.warmup_drop)
+    whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
     judged = judge_cells(evidence, policy, control)
-    open_cells = not_judged(plan(evidence, policy), judged, evidence)
+    open_cells = not_judged(plan(evidence, policy), judged, whole)
     findings = (*judged, *lossless_findings(evidence, control, policy))
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present

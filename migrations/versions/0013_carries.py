@@ -1,4 +1,4 @@
-"""What a generation carries for evaluators, so that a gate without its text can tell."""
+"""What a generation carries for evaluators, and of which workload it is, for the gate."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,8 +10,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("generation", sa.Column("carries", sa.Text(), nullable=True))
+    for name in ("workload", "carries"):
+        op.add_column("generation", sa.Column(name, sa.Text(), nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("generation", "carries")
+    for name in ("carries", "workload"):
+        op.drop_column("generation", name)

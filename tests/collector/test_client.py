@@ -822,6 +822,7 @@ SIDE: dict[str, Any] = {
     "spec_lossless": None,
     "spec_method": None,
     "carries": None,
+    "workload": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

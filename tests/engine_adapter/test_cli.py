@@ -61,6 +61,10 @@ def test_every_generation_is_stored_with_its_counts(
             "resumed": 0,
             "send_lag": nothing,
             "engine_samples": 0,
+            "arms": {
+                arm: {"generations": 6, "failed": 0, "error_type": None}
+                for arm in ("baseline", "candidate")
+            },
         }
         with Client(url) as client:
             (overview,) = client.rollouts()

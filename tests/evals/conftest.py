@@ -46,6 +46,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "fingerprint": pa.string(),
     "spec_lossless": pa.bool_(),
     "carries": pa.string(),
+    "workload": pa.string(),
     "cohort": pa.string(),
 }
 

@@ -183,6 +183,10 @@ CASES: dict[str, tuple[Spoil, str]] = {
         ),
         "is not recorded",
     ),
+    "a cohort of the workload that never ran": (
+        lambda r: [r.change(arm, workload='{"chat": 200, "code": 200, "rag": 9}') for arm in Arm],
+        "cohort rag has no pairs of 9 that the workload has",
+    ),
     "5 % unscored": (
         lambda r: unscored(r, range(0, PAIRS, 20), "no sandbox"),
         "at their worst",

@@ -42,6 +42,7 @@ _FEW_VALUES: Final = {
     "fingerprint",
     "quality",
     "carries",
+    "workload",
     "metric",
     "evaluator",
     "version",
