@@ -44,6 +44,8 @@ class ValidityRules:
     """Of ranks with time: a trend below explains less than a thousandth of what varies."""
     client_lag_p99_max_frac: float = 0.01
     aa_control: Control = "optional"
+    speculation: Control = "required"
+    """Whether the candidate's answers must say that they were made with speculation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,12 @@ def read_validity(root: Node) -> ValidityRules:
     """Return what must hold before anything is decided."""
     node, plain = root.mapping("validity"), ValidityRules()
     node.only(
-        "srm_p_min", "drift_p_min", "drift_min_correlation", "client_lag_p99_max_frac", "aa_control"
+        "srm_p_min",
+        "drift_p_min",
+        "drift_min_correlation",
+        "client_lag_p99_max_frac",
+        "aa_control",
+        "speculation",
     )
 
     def level(key: str, default: float) -> float:
@@ -142,6 +149,7 @@ def read_validity(root: Node) -> ValidityRules:
         return default if given is None else _open_unit(given)
 
     control, correlation = node.get("aa_control"), node.get("drift_min_correlation")
+    speculation = node.get("speculation")
     return ValidityRules(
         srm_p_min=level("srm_p_min", plain.srm_p_min),
         drift_p_min=level("drift_p_min", plain.drift_p_min),
@@ -150,6 +158,11 @@ def read_validity(root: Node) -> ValidityRules:
         ),
         client_lag_p99_max_frac=level("client_lag_p99_max_frac", plain.client_lag_p99_max_frac),
         aa_control="optional" if control is None else cast("Control", control.one_of(CONTROLS)),
+        speculation=(
+            plain.speculation
+            if speculation is None
+            else cast("Control", speculation.one_of(CONTROLS))
+        ),
     )
 
 

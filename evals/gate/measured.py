@@ -20,6 +20,9 @@ class Obstacle:
     reason: Reason
     words: str
     n_needed: int | None = None
+    bars_fail: bool = True
+    """Whether it leaves no p value but that of certain harm; else it keeps a cell from passing
+    alone."""
     bars_harm: bool = False
     """Whether what looks like harm may be its doing, so that no harm is proved either."""
 

@@ -15,7 +15,12 @@ def not_judged(
 
     Limits on both sides of the margin are no such cell: they were judged, and are too wide.
     """
-    return (*_cells(cells, findings), *_nameless(cells, evidence), *_unrun(evidence))
+    return (
+        *_cells(cells, findings),
+        *_nameless(cells, evidence),
+        *_unrun(evidence),
+        *_unsaid(evidence),
+    )
 
 
 def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
@@ -26,6 +31,13 @@ def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
             continue
         why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
         yield f"{subject(cell)} ({why})"
+
+
+def _unsaid(evidence: Evidence) -> Iterator[str]:
+    """Say if no answer of the candidate says anything of speculation."""
+    candidate = evidence.candidate
+    if "spec_method" in candidate.told and not (candidate.speculated & candidate.answered).any():
+        yield "whether the candidate speculated at all, which none of its answers says"
 
 
 def _unrun(evidence: Evidence) -> Iterator[str]:

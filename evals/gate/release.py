@@ -18,6 +18,7 @@ from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure, pairs_to_decide
 from evals.gate.not_judged import not_judged
+from evals.gate.treatment import idle
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
 from evals.gate.wording import finding_message, not_judged_words, reason_words, too_close
@@ -100,18 +101,27 @@ def _valid(
 ) -> list[Measurement]:
     """Put what makes a cell invalid in its way, unless nothing was measured in the first place."""
     broken = violations(evidence[0], policy)
+    untreated = idle(evidence[0], policy)
     controls = control_obstacles(cells, evidence[1], policy)
     result = []
     for cell, m, unquiet in zip(cells, measured, controls, strict=True):
         found = [v.obstacle for v in broken if v.touches(cell)]
+        found += [] if untreated is None else [untreated]
         found += [] if unquiet is None else [unquiet]
         nothing = m.n == 0 and m.obstacle is not None
-        result.append(m if nothing or not found else replace(m, obstacle=_first_of(found)))
+        own = [] if m.obstacle is None else [m.obstacle]
+        result.append(m if nothing or not found else replace(m, obstacle=_first_of(found, own)))
     return result
 
 
-def _first_of(obstacles: Sequence[Obstacle]) -> Obstacle:
-    return replace(obstacles[0], bars_harm=any(o.bars_harm for o in obstacles))
+def _first_of(found: Sequence[Obstacle], own: Sequence[Obstacle]) -> Obstacle:
+    """Return the first of what was found, which bars whatever any of them bars."""
+    every = (*found, *own)
+    return replace(
+        found[0],
+        bars_fail=any(o.bars_fail for o in every),
+        bars_harm=any(o.bars_harm for o in every),
+    )
 
 
 def release_outcome(findings: tuple[Finding, ...]) -> Outcome:
@@ -132,8 +142,11 @@ class _Judgement(NamedTuple):
 
 def _family_p(measured: Measurement) -> float | None:
     """Return the p value that enters Holm's family; past an obstacle only certain harm has one."""
-    if measured.obstacle is not None:
-        return None if measured.obstacle.bars_harm else measured.p_harm
+    obstacle = measured.obstacle
+    if obstacle is not None and obstacle.bars_harm:
+        return None
+    if obstacle is not None and obstacle.bars_fail:
+        return measured.p_harm
     return None if measured.interval is None else measured.interval.p_fail
 
 

@@ -6,14 +6,14 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, Side
-from evals.gate.measured import Obstacle
+from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
+from evals.policy import Policy
 
 
 def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield what keeps the candidate's answers from standing for the candidate."""
     yield from _impossible_counts(evidence)
     yield from _lossy(evidence)
-    yield from _idle(evidence)
 
 
 def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
@@ -21,7 +21,7 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
         count = int(_says(side, "impossible_counts", value=True).sum())
         if count:
             words = f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted"
-            yield Obstacle(Reason.QUALITY, words)
+            yield Obstacle(Reason.QUALITY, words, bars_fail=False)
 
 
 def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
@@ -31,25 +31,41 @@ def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
             f"{count:,} of the candidate's answers were made with a lossy acceptance "
             "(`spec_decode.lossless` is false): that is another model's output"
         )
-        yield Obstacle(Reason.TREATMENT, words)
+        yield Obstacle(Reason.TREATMENT, words, bars_fail=False)
 
 
-def _idle(evidence: Evidence) -> Iterator[Obstacle]:
-    """Look at all answers together: one by itself may have had nothing to draft."""
+def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
+    """Return why the candidate is not known to have speculated.
+
+    All answers are looked at together: one by itself may have had nothing to draft. Who tells the
+    configuration that served an answer, by its fingerprint, tells its speculation too, unless the
+    policy has `validity.speculation: optional`; of others nothing is known.
+    """
     candidate = evidence.candidate
-    if "spec_method" not in candidate.told:
-        return
     answered = candidate.answered & ~candidate.fallback
+    said = answered & candidate.speculated
     counted = answered & (candidate.draft_tokens >= 0)
+    if "spec_method" not in candidate.told or not answered.any():
+        return None
     if counted.any() and not candidate.draft_tokens[counted].any():
         words = f"the candidate drafted no token in {int(counted.sum()):,} answers"
-        yield Obstacle(Reason.TREATMENT, words)
-    elif answered.any() and not (candidate.speculated & answered).any():
+        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
+    configured = candidate.told.get("fingerprint")
+    tells = configured is not None and any(name is not None for name in configured[answered])
+    if not said.any() and tells and policy.validity.speculation == "required":
         words = (
             "nothing says that the candidate speculated; send `spec_decode.method`, or its counts, "
-            "with its answers"
+            "with its answers, or set `validity.speculation: optional`"
         )
-        yield Obstacle(Reason.TREATMENT, words)
+        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
+    silent = int((answered & ~said).sum())
+    if said.any() and silent > MAX_UNBOUNDED_SHARE * int(answered.sum()):
+        words = (
+            f"{silent:,} of the candidate's {int(answered.sum()):,} answers say nothing of "
+            "speculation, which others do: they may have been made without it"
+        )
+        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
+    return None
 
 
 def _says(side: Side, name: str, *, value: bool) -> BoolColumn:

@@ -248,7 +248,11 @@ CASES: dict[str, tuple[Spoil, str]] = {
     ),
     "never speculated": (
         lambda r: r.change(Arm.CANDIDATE, speculation=None),
-        "speculated",
+        "nothing says that the candidate speculated",
+    ),
+    "30 % without speculation": (
+        lambda r: r.change(Arm.CANDIDATE, range(0, PAIRS, 3), speculation=None),
+        "say nothing of speculation",
     ),
     "lossy": (lambda r: r.speculate(lossless=False), "lossy"),
     "accepted above drafted": (
