@@ -143,8 +143,9 @@ def _share_harm(
     difference = float(candidate.mean() - baseline.mean())
     if (difference <= margin) if bound == "max" else (difference >= margin):
         return 1.0  # exact ones take their time
-    draws = pairs.draws(candidate.astype(np.float64) - baseline)
-    return paired_share_p(candidate, baseline, draws, margin=margin, bound=bound)
+    # Not fewer for standing together in time: a candidate that dies stays dead, and is one event.
+    prompts = float(len(np.unique(pairs.prompts)))
+    return paired_share_p(candidate, baseline, prompts, margin=margin, bound=bound)
 
 
 def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:
