@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from benchmarks.simulation import dependent_laws as laws
-from benchmarks.simulation.laws import Bools, Floats, Latencies
+from benchmarks.simulation.laws import Latencies
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import Finding, Outcome, Reason
@@ -158,7 +159,7 @@ def _losing(rng: np.random.Generator, n: int, length: int, loss: float) -> Evide
     return _evidence(n, done=laws.lost_tasks(rng, n, length, loss))
 
 
-def _evidence(n: int, **columns: tuple[Floats | Bools, ...]) -> Evidence:
+def _evidence(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns of every kind
     """Return pairs in order of time; each column is given as (candidate, baseline)."""
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))
