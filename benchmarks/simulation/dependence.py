@@ -1,5 +1,6 @@
 """How often the gate errs where requests depend on each other: cell by cell, by named laws."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from evals import policy as policies
 from evals.evidence import Evidence
 from evals.gate.release import judge_cells
 from evals.policy import Policy
+from evals.stats.bets import Bets
 
 Draw = Callable[[np.random.Generator, int], Evidence]
 SIZES = (2_000, 10_000)
@@ -37,6 +39,8 @@ def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Itera
         yield from _outages(rollouts, seed, n)
         yield from _equal_arms(rollouts, seed, n)
         yield from _independent(rollouts, seed, n)
+    for length in (5, 25, 100):
+        yield from _watched(rollouts, seed, length)
 
 
 def _smooth(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
@@ -71,6 +75,30 @@ def _outages(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
         draw = partial(_losing, length=25, loss=0.02)
         yield from _rates(what, TASKS, draw, (rollouts, seed, n), stretch=stretch,
                           bounded=stretch > 1)  # fmt: skip
+
+
+def _watched(rollouts: int, seed: int, length: int) -> Iterator[Rate]:
+    """Look 100 times at 5,000 pairs whose failures stand at the margin, in outages."""
+    pairs, looks, margin = 5_000, 100, 0.01
+    rng = np.random.default_rng([seed, 40, length])
+    ever = dict[str, int]()
+    for _ in range(rollouts):
+        lost = laws.stretches(rng, pairs, length, margin).astype(np.float64)
+        found = dict[str, bool]()
+        for verb, limit, sign in (("pass", -margin, -1), ("fail", margin, 1)):
+            bets = Bets(limit)
+            for part in np.split(sign * lost, looks):
+                bets = bets.after(part)
+                for stretch in (length, 1):
+                    what = f"ever {verb}, stretch {stretch}"
+                    reached = bets.log_e_in_stretches(stretch) >= -math.log(0.05)
+                    found[what] = found.get(what, False) or reached
+        for what, happened in found.items():
+            ever[what] = ever.get(what, 0) + happened
+    check = f"watch, 100 looks: failures in outages of {length}, truth +.01"
+    for what, count in ever.items():
+        bound = None if what.endswith("stretch 1") else 0.07
+        yield Rate(check, what, pairs, count / rollouts, rollouts, bound, None)
 
 
 def _equal_arms(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
