@@ -26,8 +26,9 @@ from collector.store import (
     upkeep_lease,
 )
 from collector.store.batch import Batch
-from collector.store.clickhouse import AnalyticsConnection, ClickHouse, analytics_of, placement
+from collector.store.clickhouse import AnalyticsConnection, ClickHouse, placement
 from collector.store.clickhouse.writer import ClickHouseWriter
+from collector.store.relational_writer import RelationalWriter
 from collector.store.rollups import fold
 from collector.store.turn import Turn
 from collector.store.writer import Writer
@@ -50,6 +51,9 @@ class Store:
     ) -> None:
         self._engine = engine
         self._clickhouse = clickhouse
+        self._writer_of: Callable[[Any], Writer] = (  # Any: a connection of `_connect`
+            RelationalWriter if clickhouse is None else ClickHouseWriter
+        )
         self._busy_timeout_s = busy_timeout_s
         # Between threads of one process, for SQLite's own wait sleeps up to 100 ms at a time.
         self._writing = threading.Lock()
@@ -141,8 +145,8 @@ class Store:
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
-            with self._turn_of(connection, turn):
-                stored = _writer(connection).write(batch)
+            with self._turn_of(turn):
+                stored = self._writer_of(connection).write(batch)
             joined = engine_joins.any_joined(connection)
         if joined:
             # The batch is stored, whatever happens now; what is left here is the upkeep's.
@@ -178,7 +182,7 @@ class Store:
             rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
             if rows:
                 pair_counts.add_late(connection, rows)
-                _writer(connection).write_generations(rows)
+                self._writer_of(connection).write_generations(rows)
                 leases.add_late(connection, rows)
             return finished + len(rows)
 
@@ -235,8 +239,8 @@ class Store:
         finally:
             self._writing.release()
 
-    def _turn_of(self, connection: Connection, turn: Turn | None) -> AbstractContextManager[None]:
-        elsewhere = self.is_shared or analytics_of(connection) is not None
+    def _turn_of(self, turn: Turn | None) -> AbstractContextManager[None]:
+        elsewhere = self.is_shared or self._clickhouse is not None
         return nullcontext() if turn is None or elsewhere else turn.taken()
 
     def _connect(self) -> Connection:
@@ -309,11 +313,6 @@ def _parse(database_url: str) -> URL:
             f"{url.drivername}://…: is not a supported kind of database; wanted {SUPPORTED}"
         )
     return url
-
-
-def _writer(connection: Connection) -> Writer:
-    analytics = analytics_of(connection)
-    return Writer(connection) if analytics is None else ClickHouseWriter(analytics)
 
 
 @contextmanager

@@ -7,19 +7,19 @@ metric, evaluator and version, feedback the earlier one of the same span, kind a
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, insert
 from sqlalchemy.dialects import postgresql, sqlite
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import bulk, engine_joins, engine_spans, partitions, samples, span_rows, tables
+from collector.store import bulk, engine_joins, engine_spans, samples, span_rows, tables
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
-from collector.store.rollups.state import Packed
 from collector.store.scores import dump_spans
 from collector.store.span_rows import SpanRows
 
@@ -29,17 +29,22 @@ _INSERTS: Mapping[str, Callable[[Table], Any]] = {
     "postgresql": postgresql.insert,
 }
 _KEY = ("trace_id", "span_id", "id")
-_TRACES_A_QUERY = 500
+Key = tuple[bytes, bytes, int]
+"""Trace id, span id, and the id that the span is to have."""
 
 
-class Writer:
-    """Writes batches; the connection's transaction must exclude other writers."""
+class Writer(ABC):
+    """Writes batches; the connection's transaction must exclude other writers.
+
+    What is abstract is where databases differ.
+    """
+
+    _bulk: Bulk
+    """Takes what grows with traffic."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._relational = bulk.of(connection)
-        self._bulk: Bulk = self._relational
-        self._samples: Bulk = self._relational
         self._insert = _INSERTS[connection.dialect.name]
 
     def write(self, batch: Batch) -> int:
@@ -56,9 +61,7 @@ class Writer:
         return inserted
 
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
-        first_id = self._first_id()
-        partitions.ensure(self._connection, first_id)
-        numbered = list(span_rows.number(_once(spans), first_id))
+        numbered = list(span_rows.number(_once(spans), self._begin(spans)))
         # In the order of the key, for its index is the one that is not in the order of arrival.
         keys = sorted((*rows.key, id_) for id_, rows in numbered)
         if self._bulk.insert_new(tables.span_key, _KEY, keys) != len(keys):
@@ -84,7 +87,7 @@ class Writer:
 
     def write_generations(self, generations: Sequence[Row]) -> None:
         """Write generations whose spans are stored, and count them."""
-        self._bulk.insert_sparse(tables.generation, generations)
+        self._bulk.insert_sparse(tables.generation, self._without_stored(generations))
         self._add_to_rollups(deltas.of_rows(generations))
 
     def _join_engine_spans(self, numbered: Sequence[tuple[int, SpanRows]]) -> None:
@@ -99,37 +102,33 @@ class Writer:
         joined = engine_joins.join(self._connection, (rows.key[0] for _, rows in numbered))
         self._add_to_rollups(deltas.of_joined(joined))
 
-    def _first_id(self) -> int:
-        """Return the next id: ids grow, even where the clock goes back."""
-        last: int = self._connection.scalar(select(func.max(tables.span.c.id))) or 0
-        return max(last + 1, partitions.first_id_of(time.time()))
+    @abstractmethod
+    def _begin(self, spans: Sequence[SpanRows]) -> int:
+        """Return the id that the first of the spans may have: ids grow."""
 
-    def _kept(self, keys: Sequence[tuple[bytes, bytes, int]]) -> set[int]:
+    @abstractmethod
+    def _kept(self, keys: Sequence[Key]) -> set[int]:
         """Return the ids of ours that got in: the others are of spans that were known already."""
-        ours = set(keys)
-        key = tables.span_key.c
-        found = select(key.trace_id, key.span_id, key.id)
-        trace_ids = list(dict.fromkeys(trace_id for trace_id, _, _ in keys))
-        kept: set[int] = set()
-        for at in range(0, len(trace_ids), _TRACES_A_QUERY):
-            some = key.trace_id.in_(trace_ids[at : at + _TRACES_A_QUERY])
-            rows = self._connection.execute(found.where(some))
-            kept.update(id_ for trace_id, span_id, id_ in rows if (trace_id, span_id, id_) in ours)
-        return kept
 
+    @abstractmethod
+    def _without_stored(self, generations: Sequence[Row]) -> Sequence[Row]:
+        """Leave out generations that a writer stored before it failed."""
+
+    @abstractmethod
     def _insert_resources(self, resources: Iterable[span_rows.ResourceRow]) -> None:
-        rows = list(dict.fromkeys(resources))
-        self._relational.insert_few_new(tables.resource, span_rows.ResourceRow._fields, rows)
+        """Insert those that are not there yet."""
 
+    @abstractmethod
     def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
-        if not added:
-            return
-        ids = self._insert_series(delta.series for delta in added)
-        self._bulk.insert(
-            tables.rollup_delta,
-            ("series_id", "start_unix_s", *Packed._fields),
-            [(ids[delta.series], delta.start_unix_s, *delta.packed) for delta in added],
-        )
+        """Count what was added, in the rollups."""
+
+    @abstractmethod
+    def _write_scores(self, scores: Sequence[Score]) -> None:
+        """Write scores under revisions above all others, each in the place of its earlier one."""
+
+    @abstractmethod
+    def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows in their order, each in the place of the one that has its key."""
 
     def _insert_series(self, added: Iterable[deltas.Series]) -> dict[deltas.Series, int]:
         """Insert the series that are new, and return the ids of all."""
@@ -138,27 +137,8 @@ class Writer:
         self._relational.insert_few_new(tables.series, ("id", *deltas.Series._fields), rows)
         return ids
 
-    def _write_scores(self, scores: Sequence[Score]) -> None:
-        first = (self._connection.scalar(select(func.max(tables.score.c.revision))) or 0) + 1
-        rows = [score_row(score, revision) for revision, score in enumerate(scores, first)]
-        self._replace(tables.score, rows, kept="first_revision")
-
     def _write_feedback(self, given: Sequence[Feedback]) -> None:
         self._replace(tables.feedback, [to_document(one) | _ids(one) for one in given])
-
-    def _replace(
-        self, table: Table, rows: Sequence[Mapping[str, Any]], *, kept: str | None = None
-    ) -> None:
-        """Insert rows in their order, each in the place of the one that has its key.
-
-        A column that is `kept` stays what it first was.
-        """
-        insert = self._insert(table)
-        key = [column.name for column in table.primary_key]
-        replaced = {c.name: c for c in insert.excluded if c.name not in (*key, kept)}
-        self._connection.execute(
-            insert.on_conflict_do_update(index_elements=key, set_=replaced), rows
-        )
 
     def _write_verdicts(self, verdicts: Sequence[StoredVerdict]) -> None:
         self._connection.execute(
@@ -168,7 +148,7 @@ class Writer:
 
     def _write_samples(self, taken: Sequence[EngineSample]) -> None:
         rows = [samples.to_row(sample) for sample in taken]
-        self._samples.insert_new(tables.engine_sample, samples.COLUMNS, rows)
+        self._relational.insert_new(tables.engine_sample, samples.COLUMNS, rows)
 
 
 def _once(spans: Sequence[SpanRows]) -> Iterable[SpanRows]:

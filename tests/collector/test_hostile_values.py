@@ -254,7 +254,9 @@ def test_a_new_day_waits_for_no_reader(
         now_s = time.time()
         with store.read() as reader:
             assert reader.scalar(sa.text("SELECT count(*) FROM generation")) == 1
-            monkeypatch.setattr("collector.store.writer.time.time", lambda: now_s + 86_400)
+            monkeypatch.setattr(
+                "collector.store.relational_writer.time.time", lambda: now_s + 86_400
+            )
             assert store.write(batch_of(encode(generation_of(2)))) == 1
         with store.read() as connection:
             assert len(list(partitions.days(connection, "span"))) == 2

@@ -18,7 +18,7 @@ from collector.store.clickhouse.connection import AnalyticsConnection
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.span_rows import SpanRows
-from collector.store.writer import Writer, score_row
+from collector.store.writer import Key, Writer, score_row
 
 _SCORE_KEY: Final = ("trace_id", "span_id", "metric", "evaluator", "version")
 _IDS_A_QUERY: Final = 1000
@@ -32,22 +32,10 @@ class ClickHouseWriter(Writer):
     def __init__(self, connection: AnalyticsConnection) -> None:
         super().__init__(connection)
         self._clickhouse = connection.clickhouse
-        self._samples = self._bulk
         self._bulk = ClickHouseBulk(connection)
         self._first = 0
 
-    def write_generations(self, generations: Sequence[Row]) -> None:
-        """Write generations whose spans are stored, and count them."""
-        if not self._first:
-            self._begin(())
-        self._bulk.insert_sparse(tables.generation, self._missing(generations))
-        self._add_to_rollups(deltas.of_rows(generations))
-
-    def _write_spans(self, spans: Sequence[SpanRows]) -> int:
-        self._begin(spans)
-        return super()._write_spans(spans)
-
-    def _begin(self, spans: Sequence[SpanRows]) -> None:
+    def _begin(self, spans: Sequence[SpanRows]) -> int:
         """Take ids above all that were ever tried, and move the mark behind them."""
         committed = self._connection.marks.committed
         newest = self._clickhouse.newest_id(committed) or 0
@@ -59,11 +47,9 @@ class ClickHouseWriter(Writer):
         self._clickhouse.last_tried_id = last
         progress.reach(self._connection, marks.COMMITTED, last)
         self._connection.forget_marks()
-
-    def _first_id(self) -> int:
         return self._first
 
-    def _kept(self, keys: Sequence[tuple[bytes, bytes, int]]) -> set[int]:
+    def _kept(self, keys: Sequence[Key]) -> set[int]:
         ours = set(keys)
         return {
             row[2]
@@ -74,11 +60,10 @@ class ClickHouseWriter(Writer):
             if row in ours
         }
 
-    def _missing(self, generations: Sequence[Row]) -> list[Row]:
-        """Leave out generations that a writer stored before it failed.
-
-        None of this batch, but those of spans that are there already.
-        """
+    def _without_stored(self, generations: Sequence[Row]) -> Sequence[Row]:
+        """Leave out none of this batch, but of spans that are there already."""
+        if not self._first:  # they are all of such spans
+            self._begin(())
         older = [row["id"] for row in generations if row["id"] < self._first]
         g = tables.generation.c
         known = {
@@ -122,11 +107,7 @@ class ClickHouseWriter(Writer):
             for *key, first in self._connection.rows(f"SELECT {columns} FROM score WHERE {some}")  # noqa: S608  # names are ours
         }
 
-    def _replace(
-        self, table: Table, rows: Sequence[Mapping[str, Any]], *, kept: str | None = None
-    ) -> None:
-        if kept is not None:
-            raise NotImplementedError(f"{table.name}: {kept} is told with the row")
+    def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         first = self._newest_revision(table) + 1
         key = [column.name for column in table.primary_key]
         last = {tuple(row[name] for name in key): row for row in rows}
