@@ -10,7 +10,7 @@ import torch
 
 from engine_adapter.engines.local import Drafter, DraftVerify, Ending, Fixed, Job, ModelDrafter
 from engine_adapter.engines.local.calibrated_pair import SAMPLING, CalibratedPair
-from engine_adapter.engines.local.records import Memory, Step
+from engine_adapter.engines.local.records import BatchStep, Memory
 from evals.advice.step_cost import StepCost, split
 from evals.advice.survival import survival
 
@@ -177,7 +177,7 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _median(steps: list[Step], part: str) -> float:
+def _median(steps: list[BatchStep], part: str) -> float:
     return float(statistics.median(getattr(step.marks, part) for step in steps))
 
 

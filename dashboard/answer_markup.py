@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from collector.contract import ScoredSpan
 from dashboard.divergence import Divergence
 from dashboard.markup import Html, passage, text
-from dashboard.token_diff import Piece, compare
+from dashboard.token_diff import TextRun, compare
 
 HALF = 0.5
 LEGEND = "✓ underlined: supported by the context · ✕ struck through at its edge: not supported"
@@ -27,13 +27,13 @@ def supported(answer: str, spans: Sequence[ScoredSpan]) -> Html:
     return Html(f'<pre class="dg-text">{"".join(_judged(answer, spans))}</pre>')
 
 
-def _parted(common: str, rest: Sequence[Piece]) -> Html:
+def _parted(common: str, rest: Sequence[TextRun]) -> Html:
     fork = '<span class="dg-fork" title="The answers part here">▶</span>'
     tail = "".join(_piece(piece) for piece in rest) if rest else "<i>(ends here)</i>"
     return Html(f'<pre class="dg-text">{text(common)}{fork}{tail}</pre>')
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: TextRun) -> str:
     return text(piece.text) if piece.shared else f"<mark>{text(piece.text)}</mark>"
 
 

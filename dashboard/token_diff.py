@@ -10,7 +10,7 @@ MOST = 1_500
 """Tokens of a text that are compared: the time grows with their product."""
 
 
-class Piece(NamedTuple):
+class TextRun(NamedTuple):
     """A run of a text's tokens."""
 
     text: str
@@ -18,14 +18,14 @@ class Piece(NamedTuple):
     """Whether the other text has it too, at that place."""
 
 
-def compare(baseline: str, candidate: str) -> tuple[list[Piece], list[Piece]]:
+def compare(baseline: str, candidate: str) -> tuple[list[TextRun], list[TextRun]]:
     """Return both texts in pieces; words, signs and white space are tokens.
 
     What stands beyond the first `MOST` tokens is not compared, and counts as not shared.
     """
     ours, theirs = _TOKEN.findall(baseline), _TOKEN.findall(candidate)
     matcher = SequenceMatcher(None, ours[:MOST], theirs[:MOST], autojunk=False)
-    left, right = list[Piece](), list[Piece]()
+    left, right = list[TextRun](), list[TextRun]()
     for tag, a, b, c, d in matcher.get_opcodes():
         _add(left, ours[a:b], shared=tag == "equal")
         _add(right, theirs[c:d], shared=tag == "equal")
@@ -34,6 +34,6 @@ def compare(baseline: str, candidate: str) -> tuple[list[Piece], list[Piece]]:
     return left, right
 
 
-def _add(pieces: list[Piece], tokens: Sequence[str], *, shared: bool) -> None:
+def _add(pieces: list[TextRun], tokens: Sequence[str], *, shared: bool) -> None:
     if tokens:
-        pieces.append(Piece("".join(tokens), shared))
+        pieces.append(TextRun("".join(tokens), shared))

@@ -9,7 +9,7 @@ DEEPEST = 30
 """Levels of a tree that are followed: a trace is a stranger's, and may be one long chain."""
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One span of a trace."""
 
     name: str
@@ -27,7 +27,7 @@ class Step(NamedTuple):
         return None if self.generation is None else self.generation.arm
 
 
-def steps(spans: Sequence[Span]) -> tuple[Step, ...]:
+def steps(spans: Sequence[Span]) -> tuple[TraceStep, ...]:
     """Return the spans, parents before children, siblings by start.
 
     A span whose parent is not there stands at the top, as does one in a circle.
@@ -58,9 +58,9 @@ def _below(
             yield from _below(span.span_id, depth + 1, children, seen)
 
 
-def _step(span: Span, depth: int, first_unix_ns: int) -> Step:
+def _step(span: Span, depth: int, first_unix_ns: int) -> TraceStep:
     generation = decode(span).generation if is_generation(span) else None
-    return Step(
+    return TraceStep(
         name=span.name,
         depth=depth,
         start_s=(span.start_unix_ns - first_unix_ns) / 1e9,

@@ -13,7 +13,7 @@ from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 from dashboard.sections.findings import worst_first
 from dashboard.source import Source
-from dashboard.trace_steps import Step, steps
+from dashboard.trace_steps import TraceStep, steps
 
 RECENT = 200
 """Newest generations whose traces are listed."""
@@ -108,7 +108,7 @@ def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None)
     _show_deltas(None if stored is None else stored.verdict, found)
 
 
-def _show_deltas(verdict: Verdict | None, found: Sequence[Step]) -> None:
+def _show_deltas(verdict: Verdict | None, found: Sequence[TraceStep]) -> None:
     cohorts = {s.generation.cohort for s in found if s.generation and s.generation.cohort}
     findings = () if verdict is None else verdict.findings
     deltas = [f for f in worst_first(findings) if f.cohort in cohorts]
@@ -118,7 +118,7 @@ def _show_deltas(verdict: Verdict | None, found: Sequence[Step]) -> None:
     st.html(markup.table("How the steps' cohorts fare", _DELTAS, map(_delta, deltas), fit="cards"))
 
 
-def _row(place: int, step: Step) -> list[Cell]:
+def _row(place: int, step: TraceStep) -> list[Cell]:
     generation = step.generation
     error = "✕ failed" if step.failed else ""
     name = Cell(f"{place}. {step.name}")

@@ -78,9 +78,9 @@ def list_feedback(
     )
 
 
-def _position(after: str) -> feedback.Position:
+def _position(after: str) -> feedback.FeedbackPosition:
     id_, kind, source = cursors.decode(after, [int, str, str])
-    return feedback.Position(int(id_), str(kind), str(source))
+    return feedback.FeedbackPosition(int(id_), str(kind), str(source))
 
 
 def _feedback(document: Any, content: ContentPolicy) -> tuple[Feedback, ...]:  # Any: JSON, as sent

@@ -68,7 +68,7 @@ def list_regressions(
     )
 
 
-def _position(after: str) -> regressions.Position:
+def _position(after: str) -> regressions.RegressionPosition:
     change, prompt_id, repeat = cursors.decode(after, [str, str, int])
     try:
         value = float(change)
@@ -76,4 +76,4 @@ def _position(after: str) -> regressions.Position:
         value = math.nan
     if not math.isfinite(value) or "\0" in str(prompt_id):
         raise RequestError(f"after={after[:60]!r}: is no cursor of this listing")
-    return regressions.Position(value, str(prompt_id), int(repeat))
+    return regressions.RegressionPosition(value, str(prompt_id), int(repeat))

@@ -88,7 +88,7 @@ def get_summary(
     all. The window is widened to whole minutes (to whole hours where retention has
     deleted the minutes), and the answer says to which.
     """
-    window = _window(start, end, read.Step.MINUTE)
+    window = _window(start, end, read.BucketLength.MINUTE)
     with collector.store.read() as connection:
         window = read.kept(connection, window)
         found = rollouts.summary(connection, rollout, window)
@@ -115,7 +115,7 @@ def get_timeseries(
     `counts_only`, what was measured (`metrics`, and the sums of times) is neither read nor given:
     that is most of the work.
     """
-    length = read.Step[step.name]
+    length = read.BucketLength[step.name]
     window = _window(start, end, length)
     with collector.store.read() as connection:
         window = read.kept(connection, window, length)
@@ -125,7 +125,7 @@ def get_timeseries(
     return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
 
 
-def _window(start: str | None, end: str | None, step: read.Step) -> read.Window:
+def _window(start: str | None, end: str | None, step: read.BucketLength) -> read.Window:
     start_unix_s, end_unix_s = instants.unix_s("start", start), instants.unix_s("end", end)
     if start_unix_s is not None and end_unix_s is not None and start_unix_s >= end_unix_s:
         raise RequestError(f"start={start!r}: is not before end={end!r}; swap them")

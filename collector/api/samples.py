@@ -54,9 +54,9 @@ def list_samples(
     )
 
 
-def _position(after: str) -> samples.Position:
+def _position(after: str) -> samples.SamplePosition:
     time_unix_ns, series = cursors.decode(after, [int, str])
     try:
-        return samples.Position(int(time_unix_ns), bytes.fromhex(str(series)))
+        return samples.SamplePosition(int(time_unix_ns), bytes.fromhex(str(series)))
     except ValueError as exc:
         raise RequestError(f"after={after[:60]!r}: is no cursor of samples") from exc

@@ -82,9 +82,9 @@ def without_text(given: Iterable[Score]) -> tuple[Score, ...]:
     return tuple(replace(score, explanation=None) for score in given)
 
 
-def _position(after: str) -> scores.Position:
+def _position(after: str) -> scores.ScorePosition:
     id_, metric, evaluator, version = cursors.decode(after, [int, str, str, str])
-    return scores.Position(int(id_), str(metric), str(evaluator), str(version))
+    return scores.ScorePosition(int(id_), str(metric), str(evaluator), str(version))
 
 
 def _scores(document: Any) -> tuple[Score, ...]:  # Any: JSON, as sent

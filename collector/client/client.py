@@ -8,12 +8,12 @@ from typing import NamedTuple, Self
 import httpx
 
 from collector.client.connection import Connection
-from collector.client.generations import Generations
-from collector.client.pairs import Pairs
-from collector.client.releases import Releases
-from collector.client.rollouts import Rollouts
-from collector.client.scores import Scores
-from collector.client.telemetry import Telemetry
+from collector.client.generations import GenerationRequests
+from collector.client.pairs import PairRequests
+from collector.client.releases import ReleaseRequests
+from collector.client.rollouts import RolloutRequests
+from collector.client.scores import ScoreRequests
+from collector.client.telemetry import TelemetryRequests
 from collector.errors import ClientError, StoreError
 
 
@@ -25,7 +25,14 @@ class About(NamedTuple):
     requires_keys: bool
 
 
-class Client(Telemetry, Rollouts, Generations, Pairs, Scores, Releases):
+class Client(
+    TelemetryRequests,
+    RolloutRequests,
+    GenerationRequests,
+    PairRequests,
+    ScoreRequests,
+    ReleaseRequests,
+):
     """Reads and writes what a collector stores; a context manager.
 
     Every method raises `ClientError` where the collector cannot be reached, refuses, or answers

@@ -10,7 +10,7 @@ from collector.client.resource import Resource
 from collector.contract import Arm, Generation
 
 
-class Generations(Resource):
+class GenerationRequests(Resource):
     """Generations, as records and as Arrow columns."""
 
     def generations(

@@ -42,7 +42,7 @@ class PairChanges(NamedTuple):
     """Whether anything stands after it already."""
 
 
-class Pairs(Resource):
+class PairRequests(Resource):
     """Pairs, their regressions, and what is new of them."""
 
     def pairs(

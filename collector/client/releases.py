@@ -22,7 +22,7 @@ from collector.contract import (
 from collector.errors import ClientError
 
 
-class Releases(Resource):
+class ReleaseRequests(Resource):
     """Verdicts, watches, switches and ramps."""
 
     def switch(self, rollout: str, *, wait_s: float = 0, since: int = 0) -> tuple[SwitchState, ...]:

@@ -12,7 +12,7 @@ Instant = datetime | float
 """A time with its zone, or seconds since 1970."""
 
 
-class Rollouts(Resource):
+class RolloutRequests(Resource):
     """Rollouts and the summaries of their arms."""
 
     def rollouts(self) -> tuple[RolloutOverview, ...]:

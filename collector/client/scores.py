@@ -13,7 +13,7 @@ from collector.errors import ClientError
 _SCORES_A_POST = 1000
 
 
-class Scores(Resource):
+class ScoreRequests(Resource):
     """Scores and feedback, and the leases of the workers that score."""
 
     def post_scores(self, scores: Iterable[Score]) -> None:

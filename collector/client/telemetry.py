@@ -14,7 +14,7 @@ from collector.contract.span_json import span_from_document
 from collector.errors import ClientError
 
 
-class Telemetry(Resource):
+class TelemetryRequests(Resource):
     """Spans, traces and engine samples."""
 
     def post_traces(

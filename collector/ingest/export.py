@@ -46,8 +46,8 @@ _REASONS_SHOWN = 5
 _MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
 
 
-class Told(NamedTuple):
-    """What is told of one body."""
+class StoredBody(NamedTuple):
+    """What a body's sender is answered."""
 
     stored: int
     ignored: int
@@ -63,13 +63,13 @@ class Decoded(NamedTuple):
     """What one body held."""
 
     batch: Batch
-    told: Told
+    told: StoredBody
 
 
 class Submitted(NamedTuple):
     """A body whose rows are the writer's alone: they are many, and it lets go of them cheapest."""
 
-    told: Told
+    told: StoredBody
     written: Future[None] | None
     """None where nothing is to be written."""
 
@@ -152,7 +152,7 @@ class Exporter:
             self._counters.refused(signal.counts(self._counters), code)
             raise
 
-    def _answer(self, signal: Signal, told: Told) -> Message:
+    def _answer(self, signal: Signal, told: StoredBody) -> Message:
         rejected = told.rejected
         self._counters.answered(
             signal.counts(self._counters),
@@ -205,19 +205,19 @@ def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> D
     rows = prepare(received.received, content)
     batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
     flags = tuple(flag for row in rows for flag in row.quality)
-    return Decoded(batch, Told(len(received.received), 0, received.rejected, flags))
+    return Decoded(batch, StoredBody(len(received.received), 0, received.rejected, flags))
 
 
 def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_logs(body, encoding)
     scores = tuple(map(content.apply_score, received.scores))
-    told = Told(len(scores), received.ignored, received.rejected)
+    told = StoredBody(len(scores), received.ignored, received.rejected)
     return Decoded(Batch(scores=scores), told)
 
 
 def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
     received = decode_metrics(body, encoding)
-    told = Told(len(received.samples), received.ignored, received.rejected)
+    told = StoredBody(len(received.samples), received.ignored, received.rejected)
     return Decoded(Batch(samples=received.samples), told)
 
 

@@ -17,7 +17,7 @@ from collector.errors import StoreUnavailableError
 from collector.ingest.admission import Admission
 from collector.ingest.counters import Counters
 from collector.store import Batch, Store, merge
-from collector.store.turn import Turn
+from collector.store.turn import InterpreterTurn
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Ingest:
         self, store: Store, *, max_queue_bytes: int, counters: Counters | None = None
     ) -> None:
         self.admission = Admission(max_queue_bytes)
-        self.turn = Turn()
+        self.turn = InterpreterTurn()
         """To be taken by who decodes what will be submitted; the writer takes it too."""
         self._store = store
         self._counters = counters if counters is not None else Counters()

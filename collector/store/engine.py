@@ -30,7 +30,7 @@ from collector.store.clickhouse import AnalyticsConnection, ClickHouse, placemen
 from collector.store.clickhouse.writer import ClickHouseWriter
 from collector.store.relational_writer import RelationalWriter
 from collector.store.rollups import fold
-from collector.store.turn import Turn
+from collector.store.turn import InterpreterTurn
 from collector.store.writer import Writer
 
 SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/database"
@@ -135,7 +135,7 @@ class Store:
         with self._write() as connection:
             connection.execute(delete(tables.series).where(false()))
 
-    def write(self, batch: Batch, turn: Turn | None = None) -> int:
+    def write(self, batch: Batch, turn: InterpreterTurn | None = None) -> int:
         """Write the batch in one transaction; on return it is durable.
 
         Returns how many of its spans were new. A turn is taken only where the rows are written in
@@ -239,7 +239,7 @@ class Store:
         finally:
             self._writing.release()
 
-    def _turn_of(self, turn: Turn | None) -> AbstractContextManager[None]:
+    def _turn_of(self, turn: InterpreterTurn | None) -> AbstractContextManager[None]:
         elsewhere = self.is_shared or self._clickhouse is not None
         return nullcontext() if turn is None or elsewhere else turn.taken()
 

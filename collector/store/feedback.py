@@ -12,7 +12,7 @@ from collector.store.tables import generation as g
 _OF_GENERATION = and_(f.c.trace_id == g.c.trace_id, f.c.span_id == g.c.span_id)
 
 
-class Position(NamedTuple):
+class FeedbackPosition(NamedTuple):
     """A place in the order of pages."""
 
     id: int
@@ -25,7 +25,7 @@ class FeedbackPage(NamedTuple):
     """Feedback by generation, in the order of its arrival, then by kind and source."""
 
     feedback: tuple[Feedback, ...]
-    next: Position | None
+    next: FeedbackPosition | None
 
 
 def page(  # all but two by keyword
@@ -34,7 +34,7 @@ def page(  # all but two by keyword
     *,
     content: bool,
     limit: int,
-    after: Position | None,
+    after: FeedbackPosition | None,
     newest: int | None = None,
 ) -> FeedbackPage:
     """Return the feedback on a rollout's generations after a position, with comments on request.
@@ -65,5 +65,5 @@ def page(  # all but two by keyword
             )
             for row in shown
         ),
-        None if last is None else Position(last.id, last.kind, last.source),
+        None if last is None else FeedbackPosition(last.id, last.kind, last.source),
     )

@@ -25,7 +25,7 @@ _NS: Final = 1_000_000_000
 _ID_BYTES: Final = 16
 
 
-class Piece(NamedTuple):
+class LeasedRange(NamedTuple):
     """A leased piece of a rollout: its generations with ids in (after, up_to]."""
 
     id: str
@@ -41,7 +41,7 @@ class Leased(NamedTuple):
     scores: tuple[Score, ...]
 
 
-def take(connection: Connection, wanted: LeaseRequest) -> Piece | None:
+def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
     """Lease the oldest piece that has expired, else the next generations; None where none are left.
 
     The transaction must exclude other writers. Raises `NotFoundError` for an unknown rollout.
@@ -70,7 +70,9 @@ def take(connection: Connection, wanted: LeaseRequest) -> Piece | None:
     return piece
 
 
-def read(connection: Connection, wanted: LeaseRequest, piece: Piece, *, content: bool) -> Leased:
+def read(
+    connection: Connection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
+) -> Leased:
     """Return what the piece holds."""
     ids, found = generations.between(
         connection, wanted.rollout, piece.after, piece.up_to, content=content
@@ -131,7 +133,7 @@ def add_late(connection: Connection, rows: Iterable[Row]) -> None:
             )
 
 
-def _expired(connection: Connection, rollout: str, evaluators: str) -> Piece | None:
+def _expired(connection: Connection, rollout: str, evaluators: str) -> LeasedRange | None:
     row = connection.execute(
         select(held.c.id, held.c.after, held.c.up_to)
         .where(held.c.rollout == rollout, held.c.evaluators == evaluators)
@@ -139,7 +141,7 @@ def _expired(connection: Connection, rollout: str, evaluators: str) -> Piece | N
         .order_by(held.c.after)
         .limit(1)
     ).one_or_none()
-    return None if row is None else Piece(*row)
+    return None if row is None else LeasedRange(*row)
 
 
 def _is_over(now_unix_ns: int) -> ColumnElement[bool]:
@@ -147,7 +149,7 @@ def _is_over(now_unix_ns: int) -> ColumnElement[bool]:
     return or_(held.c.expires_unix_ns <= now_unix_ns, held.c.taken_unix_ns > now_unix_ns)
 
 
-def _next(connection: Connection, wanted: LeaseRequest, evaluators: str) -> Piece | None:
+def _next(connection: Connection, wanted: LeaseRequest, evaluators: str) -> LeasedRange | None:
     is_ours = (e.c.rollout == wanted.rollout, e.c.evaluators == evaluators)
     after = connection.scalar(select(e.c.up_to).where(*is_ours))
     ids = connection.scalars(
@@ -163,7 +165,7 @@ def _next(connection: Connection, wanted: LeaseRequest, evaluators: str) -> Piec
         connection.execute(insert(e).values(**values))
     else:
         connection.execute(update(e).where(*is_ours).values(up_to=ids[-1]))
-    return Piece("", after or 0, ids[-1])
+    return LeasedRange("", after or 0, ids[-1])
 
 
 def _digest(evaluators: Iterable[LeasedEvaluator]) -> str:

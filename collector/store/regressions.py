@@ -26,7 +26,7 @@ _GENERATIONS_A_SCORE: Final = 10
 """So many more generations are looked at in a step: few are judged before they are there."""
 
 
-class Position(NamedTuple):
+class RegressionPosition(NamedTuple):
     """A place in the order of pages."""
 
     change: float
@@ -46,7 +46,7 @@ class Page(NamedTuple):
     """Regressions, the greatest first."""
 
     regressions: tuple[Regression, ...]
-    next: Position | None
+    next: RegressionPosition | None
     metrics: tuple[str, ...]
     """All that a pair of the rollout lost in."""
     counted: int
@@ -55,7 +55,9 @@ class Page(NamedTuple):
     """Posts of scores, of any rollout, that are not looked at yet."""
 
 
-def page(connection: Connection, wanted: Wanted, *, limit: int, after: Position | None) -> Page:
+def page(
+    connection: Connection, wanted: Wanted, *, limit: int, after: RegressionPosition | None
+) -> Page:
     """Return the regressions after a position; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
     waiting = scores.newest_revision(connection) - progress.read(connection, progress.JUDGED)
@@ -71,7 +73,7 @@ def page(connection: Connection, wanted: Wanted, *, limit: int, after: Position 
     last = found[limit - 1] if len(found) > limit else None
     return Page(
         tuple(found[:limit]),
-        None if last is None else Position(last.change, last.prompt_id, last.repeat),
+        None if last is None else RegressionPosition(last.change, last.prompt_id, last.repeat),
         tuple(_metrics(connection, wanted.rollout)),
         connection.scalar(select(func.count()).select_from(counted)) or 0,
         max(waiting, 0),

@@ -58,7 +58,7 @@ def timeseries(
     connection: Connection,
     rollout: str,
     window: read.Window,
-    step: read.Step,
+    step: read.BucketLength,
     *,
     cohort: str | None = None,
     measured: bool = True,

@@ -35,7 +35,7 @@ class Filter(NamedTuple):
     until_unix_ns: int | None = None
 
 
-class Position(NamedTuple):
+class SamplePosition(NamedTuple):
     """A sample's place in the order of pages."""
 
     time_unix_ns: int
@@ -46,7 +46,7 @@ class SamplePage(NamedTuple):
     """Samples by time, then by series."""
 
     samples: tuple[EngineSample, ...]
-    next: Position | None
+    next: SamplePosition | None
 
 
 def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each of COLUMNS
@@ -66,7 +66,7 @@ def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each 
 
 
 def page(
-    connection: Connection, wanted: Filter, *, limit: int, after: Position | None
+    connection: Connection, wanted: Filter, *, limit: int, after: SamplePosition | None
 ) -> SamplePage:
     """Return a metric's samples after a position; none is an empty page."""
     statement = select(e).where(e.c.metric == wanted.metric)
@@ -86,7 +86,7 @@ def page(
     shown = rows[:limit]
     return SamplePage(
         tuple(_sample(row) for row in shown),
-        Position(shown[-1].time_unix_ns, shown[-1].series) if len(rows) > limit else None,
+        SamplePosition(shown[-1].time_unix_ns, shown[-1].series) if len(rows) > limit else None,
     )
 
 

@@ -45,7 +45,7 @@ class Latest(NamedTuple):
 NO_SCORE: Final = Latest(None, None, None)
 
 
-class Position(NamedTuple):
+class ScorePosition(NamedTuple):
     """A score's place in the order of pages."""
 
     id: int
@@ -59,7 +59,7 @@ class ScorePage(NamedTuple):
     """Scores by generation, in the order of its arrival, then by metric, evaluator, version."""
 
     scores: tuple[Score, ...]
-    next: Position | None
+    next: ScorePosition | None
 
 
 def page(
@@ -68,7 +68,7 @@ def page(
     *,
     metric: str | None,
     limit: int,
-    after: Position | None,
+    after: ScorePosition | None,
 ) -> ScorePage:
     """Return the scores of a rollout's generations after a position.
 
@@ -93,7 +93,7 @@ def page(
     last = shown[-1] if len(rows) > limit else None
     return ScorePage(
         tuple(_score(row) for row in shown),
-        None if last is None else Position(last.id, last.metric, last.evaluator, last.version),
+        None if last is None else ScorePosition(last.id, last.metric, last.evaluator, last.version),
     )
 
 

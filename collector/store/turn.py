@@ -17,7 +17,7 @@ from typing import Final
 PATIENCE_S: Final = 1.0
 
 
-class Turn:
+class InterpreterTurn:
     """One thread's at a time, as long as the others are patient."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:

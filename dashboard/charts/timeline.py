@@ -8,7 +8,7 @@ import altair as alt
 from collector.contract import Arm, Generation
 from dashboard import words
 from dashboard.charts import look
-from dashboard.trace_steps import Step
+from dashboard.trace_steps import TraceStep
 
 PHASES = ("queue", "prefill", "to first token", "decode", "whole answer")
 _PHASE_COLOURS = ("#C98A00", "#CC79A7", "#56B4E9", "#009E73", "#8A8A8A")
@@ -59,7 +59,7 @@ def timelines(sides: Sequence[Generation]) -> look.Spec:
     return look.layered(bars, ticks, rows=len(names) + 1)
 
 
-def waterfall(steps: Sequence[Step]) -> look.Spec:
+def waterfall(steps: Sequence[TraceStep]) -> look.Spec:
     """Draw a trace's steps in the order of their tree, each at its time."""
     names = [_numbered(place, step) for place, step in enumerate(steps, start=1)]
     rows = [
@@ -99,17 +99,17 @@ def waterfall(steps: Sequence[Step]) -> look.Spec:
     return look.layered(bars, texts, rows=len(rows))
 
 
-def _numbered(place: int, step: Step) -> str:
+def _numbered(place: int, step: TraceStep) -> str:
     # Names may repeat, and rows are told apart by them.
     name = step.name if len(step.name) <= 40 else f"{step.name[:39]}…"
     return _INDENT * step.depth + f"{place}. {name}"
 
 
-def _kind(step: Step) -> str:
+def _kind(step: TraceStep) -> str:
     return _KINDS[-1] if step.arm is None else step.arm.value
 
 
-def _failed(step: Step) -> str:
+def _failed(step: TraceStep) -> str:
     return " ✕ failed" if step.failed else ""
 
 

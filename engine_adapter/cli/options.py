@@ -1,4 +1,4 @@
-"""What the router's commands share: arguments, errors as one line, and the door to the data."""
+"""What the router's commands share: arguments, errors as one line, the collector's client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -23,7 +23,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
 from engine_adapter.run.journal import Journal
-from engine_adapter.run.replay import RunCounts, Step, replay
+from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
 from engine_adapter.run.server_process import both_serving
 
@@ -147,7 +147,7 @@ def replay_with_progress(
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(f"{rollout.rollout}: opening both routes", total=None)
 
-        def show(step: Step) -> None:
+        def show(step: RunProgress) -> None:
             made = step.generation
             text = f"{made.arm} answers {made.cohort}" if made else "warming up"
             bar.update(

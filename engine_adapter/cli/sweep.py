@@ -14,7 +14,7 @@ from engine_adapter.cli.run import terminated_as_interrupted
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import rollout_file, sweep_table
 from engine_adapter.run import sweep as sweeps
-from engine_adapter.run.replay import RunCounts, Step
+from engine_adapter.run.replay import RunCounts, RunProgress
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
 from engine_adapter.run.sweep import Configuration, Plan
 from engine_adapter.run.sweep_table import Row
@@ -79,7 +79,7 @@ def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Ro
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("sweep", total=None)
 
-        def show(configuration: Configuration, step: Step) -> None:
+        def show(configuration: Configuration, step: RunProgress) -> None:
             text = f"{rollout.rollout} {configuration.label}"
             bar.update(task, completed=step.done, total=step.total, description=text)
 

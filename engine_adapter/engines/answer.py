@@ -27,7 +27,7 @@ class SpeculationSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class OutputPart:
     """A part of the answer's output."""
 
     text: str
@@ -94,7 +94,7 @@ class AnswerReader:
     def take_headers(self, headers: Mapping[str, str]) -> None:
         """Take the answer's HTTP headers, names in any case; most engines say nothing there."""
 
-    def take(self, document: JsonObject) -> Piece | None:
+    def take(self, document: JsonObject) -> OutputPart | None:
         """Take a whole answer or one event of a stream; return the output in it, if any.
 
         Raises `GenerationError` where the document is an error that the engine reports.
@@ -114,7 +114,7 @@ class AnswerReader:
                 piece = self._choice(choice)
         return self.observe(document, piece)
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Read what this engine says besides the OpenAI API's fields; may say a piece's tokens."""
         del document
         return piece
@@ -154,7 +154,7 @@ class AnswerReader:
         """Return the configured speculation with counts and where they come from."""
         return replace(self.setup.configured, source=source.value, **counts)
 
-    def _choice(self, choice: JsonObject) -> Piece | None:
+    def _choice(self, choice: JsonObject) -> OutputPart | None:
         self.finish(choice.get("finish_reason"))
         part = choice.get("delta") or choice.get("message") or {}
         words = text(part, "content") or text(choice, "text") or ""
@@ -162,7 +162,7 @@ class AnswerReader:
         ids = choice.get("token_ids")
         tokens = len(ids) if isinstance(ids, list) else None
         if words or tokens or _thought(part) or within(part, "tool_calls"):
-            return Piece(text=words, tokens=tokens)
+            return OutputPart(text=words, tokens=tokens)
         return None
 
 

@@ -52,7 +52,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerItem:
     """An item of an answer; none is its end."""
 
     number: int
@@ -70,7 +70,7 @@ class Failed:
     retry_after_s: float | None
 
 
-Frame = Open | Opened | Unusable | Ask | Drop | Piece | Failed
+Frame = Open | Opened | Unusable | Ask | Drop | AnswerItem | Failed
 
 
 def packed(frame: Frame) -> bytes:

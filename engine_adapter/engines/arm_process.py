@@ -17,13 +17,13 @@ from typing import Self
 from engine_adapter import garbage
 from engine_adapter.engines import EngineOpener
 from engine_adapter.engines.arm_frames import (
+    AnswerItem,
     Ask,
     Drop,
     Failed,
     Frame,
     Open,
     Opened,
-    Piece,
     Unusable,
     packed,
     read,
@@ -42,7 +42,7 @@ class ArmProcess:
         self._process = process
         self._opened = opened
         self._numbers = itertools.count()
-        self._waiting: dict[int, asyncio.Queue[Piece | Failed]] = {}
+        self._waiting: dict[int, asyncio.Queue[AnswerItem | Failed]] = {}
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
@@ -83,7 +83,7 @@ class ArmProcess:
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield what the engine yields there; raises `GenerationError` as it does."""
         number = next(self._numbers)
-        queue = self._waiting[number] = asyncio.Queue[Piece | Failed]()
+        queue = self._waiting[number] = asyncio.Queue[AnswerItem | Failed]()
         try:
             if self._reader.done():
                 raise _gone()
@@ -117,7 +117,7 @@ class ArmProcess:
     async def _read(self) -> None:
         assert self._process.stdout is not None  # noqa: S101  # a pipe was asked for
         while (frame := await read(self._process.stdout)) is not None:
-            if isinstance(frame, Piece | Failed) and frame.number in self._waiting:
+            if isinstance(frame, AnswerItem | Failed) and frame.number in self._waiting:
                 self._waiting[frame.number].put_nowait(frame)
         gone = _gone()
         for number, queue in self._waiting.items():
@@ -162,12 +162,12 @@ class _Served:
         try:
             async with aclosing(self._engine.generate(ask.request)) as items:
                 async for item in items:
-                    self._out.write(packed(Piece(ask.number, item)))
+                    self._out.write(packed(AnswerItem(ask.number, item)))
         except GenerationError as exc:
             failed = Failed(ask.number, exc.error_type, str(exc), exc.status, exc.retry_after_s)
             self._out.write(packed(failed))
         else:
-            self._out.write(packed(Piece(ask.number, None)))
+            self._out.write(packed(AnswerItem(ask.number, None)))
 
 
 async def _main() -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from engine_adapter.engines.answer import Piece
+from engine_adapter.engines.answer import OutputPart
 from engine_adapter.engines.json_fields import within
 
 _GUESSES = 4
@@ -129,7 +129,7 @@ class OrdinaryChunks:
             self._guesses = _GUESSES
         return found
 
-    def learn(self, text: str, piece: Piece | None) -> None:
+    def learn(self, text: str, piece: OutputPart | None) -> None:
         """Take an event that was none, and what it was read as, for the next ones' shape."""
         if piece is not None and piece.tokens is None and self._guesses:
             self._guesses -= 1

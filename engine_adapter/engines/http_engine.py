@@ -20,7 +20,7 @@ from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
 from engine_adapter.engines.self_description import (
     MODELS,
-    Finding,
+    Description,
     SelfDescription,
     documents_of,
     metrics_of,
@@ -50,7 +50,7 @@ class HttpEngine:
     def __init__(self, route: HttpRoute, client: HttpClient) -> None:
         self.route = route
         self.client = client
-        self._finding = Finding(probe=Probe(), setup=SpeculationSetup())
+        self._finding = Description(probe=Probe(), setup=SpeculationSetup())
         self._info = EngineInfo(
             provider=self.reader.provider, model=route.model, version="unknown", fingerprint=""
         )
@@ -85,9 +85,9 @@ class HttpEngine:
         await self.client.close()
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Return what an engine's self-description means."""
-        return Finding(
+        return Description(
             probe=Probe(metrics_url=said.metrics_url, prefix_cache=said.reuses_prefixes),
             setup=SpeculationSetup(),
         )

@@ -16,12 +16,12 @@ from typing import Any, ClassVar, NamedTuple
 from collector.contract import CountSource, Speculation
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.acceptance_counts import VerifyStep
-from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, objects, seconds, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class Totals(NamedTuple):
@@ -49,12 +49,12 @@ class LlamaCppReader(AnswerReader):
             {"timings_per_token": True} if stream else {}
         )
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Keep the timings; the tokens of a piece are those generated since the last."""
         if (native := text(document, "content")) is not None:
             self.add(native)
             self.finish(within(document, "stop_type"))
-            piece = Piece(text=native, tokens=None) if native else None
+            piece = OutputPart(text=native, tokens=None) if native else None
         timings = within(document, "timings")
         generated = count(timings, "predicted_n")
         if generated is None:
@@ -141,7 +141,7 @@ class LlamaCppEngine(HttpEngine):
     own_routes = ("/props", "/slots")
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Read the build, and from the slots whether and how it speculates."""
         props, slots = said.of("/props"), objects(said.documents, "/slots")
         speculates = _speculates(slots)
@@ -158,7 +158,9 @@ class LlamaCppEngine(HttpEngine):
             chat_template=text(props, "chat_template"),
             advice=tuple(_advice(said, speculates=speculates)),
         )
-        return Finding(probe=probe, setup=SpeculationSetup(on=speculates, configured=configured))
+        return Description(
+            probe=probe, setup=SpeculationSetup(on=speculates, configured=configured)
+        )
 
 
 _METHODS = {"draft-simple": "draft_model"}

@@ -6,7 +6,7 @@ from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class LmdeployReader(AnswerReader):
@@ -34,7 +34,7 @@ class LmdeployEngine(HttpEngine):
     counters = COUNTERS
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Say that it speculates once it has counted a draft; it has no route for its version."""
         drafts = said.metrics.total(COUNTERS.steps or "") if said.metrics is not None else None
         advice = (
@@ -50,4 +50,4 @@ class LmdeployEngine(HttpEngine):
             metrics_url=said.metrics_url,
             advice=(advice,),
         )
-        return Finding(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+        return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from engine_adapter.engines.answer import AnswerReader, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class OpenAIReader(AnswerReader):
@@ -26,13 +26,13 @@ class OpenAIEngine(HttpEngine):
     metrics_route: ClassVar[str | None] = None
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Say that such a server says nothing of its speculation."""
         del said
         advice = (
             "engine: openai knows no engine's own counts; name the engine (vllm, sglang, "
             "llamacpp, …) to have its acceptance recorded"
         )
-        return Finding(
+        return Description(
             probe=Probe(per_request_metrics=False, advice=(advice,)), setup=SpeculationSetup()
         )

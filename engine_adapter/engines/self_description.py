@@ -39,7 +39,7 @@ class SelfDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Description:
     """What was made of a self-description."""
 
     probe: Probe

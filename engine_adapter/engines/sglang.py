@@ -14,12 +14,12 @@ from typing import Any, ClassVar, TypeVar
 
 from collector.contract import CountSource, Speculation
 from engine_adapter.engines.acceptance_counts import accepted_per_position
-from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, counts, number, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class SglangReader(AnswerReader):
         """Ask for usage, and for the counts of speculation."""
         return super().request_fields(stream=stream) | {"return_spec_tokens_details": True}
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Keep what the answer says of itself, wherever this version puts it."""
         for path in (
             ("meta_info",),
@@ -77,13 +77,13 @@ class SglangReader(AnswerReader):
             speculation=self._counts() or said.speculation,
         )
 
-    def _native(self, so_far: str) -> Piece | None:
+    def _native(self, so_far: str) -> OutputPart | None:
         """Take `/generate`'s text, which each event repeats from the start."""
         before = self._native_text or ""
         self._native_text = so_far
         self.finish(text(self._meta, "finish_reason", "type"))
         new = so_far.removeprefix(before)
-        return Piece(text=new, tokens=None) if new else None
+        return OutputPart(text=new, tokens=None) if new else None
 
     def _counts(self) -> Speculation | None:
         steps = count(self._meta, "spec_verify_ct")
@@ -131,7 +131,7 @@ class SglangEngine(HttpEngine):
     """By its present and its old name."""
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Read the flags, of which several can make acceptance mean something else."""
         flags = _flags(said)
         speculates = "speculative_algorithm" in flags and bool(flags["speculative_algorithm"])
@@ -161,7 +161,7 @@ class SglangEngine(HttpEngine):
             advice=tuple(_advice(said, flags, on=on, width=width)),
         )
         setup = SpeculationSetup(on=on, configured=configured, fixed_width=width)
-        return Finding(probe=probe, setup=setup)
+        return Description(probe=probe, setup=setup)
 
 
 _METHODS = {

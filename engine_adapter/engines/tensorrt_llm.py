@@ -11,7 +11,7 @@ from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import text
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class TensorRtLlmReader(AnswerReader):
@@ -40,7 +40,7 @@ class TensorRtLlmEngine(HttpEngine):
     own_routes = ("/version",)
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Read the version; that it speculates shows only once it has drafted."""
         metrics = said.metrics
         drafted = metrics.total(COUNTERS.drafted or "") if metrics is not None else None
@@ -59,4 +59,4 @@ class TensorRtLlmEngine(HttpEngine):
             metrics_url=said.metrics_url,
             advice=(advice,),
         )
-        return Finding(probe=probe, setup=SpeculationSetup(on=probe.speculates))
+        return Description(probe=probe, setup=SpeculationSetup(on=probe.speculates))

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import Finding, SelfDescription
+from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class TgiReader(AnswerReader):
@@ -31,17 +31,17 @@ class TgiReader(AnswerReader):
         """Keep the times and token counts, which an answer that is not streamed has."""
         self._headers = {name.lower(): value for name, value in headers.items()}
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Read the native routes' text, token and details."""
         self._details = within(document, "details") or self._details
         self.finish(within(self._details, "finish_reason"))
         if isinstance(token := within(document, "token"), Mapping):
             words = "" if within(token, "special") is True else text(token, "text") or ""
             self.add(words)
-            return Piece(text=words, tokens=1)
+            return OutputPart(text=words, tokens=1)
         if (whole := text(document, "generated_text")) is not None:
             self.add(whole)
-            return Piece(text=whole, tokens=None)
+            return OutputPart(text=whole, tokens=None)
         return piece
 
     @property
@@ -87,7 +87,7 @@ class TgiEngine(HttpEngine):
     own_routes = ("/info",)
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Read the version; that it speculates shows only once a draft token was accepted."""
         accepted = said.metrics.total("tgi_request_skipped_tokens_sum") if said.metrics else None
         speculates = True if accepted else None
@@ -104,4 +104,4 @@ class TgiEngine(HttpEngine):
             context_length=count(said.of("/info"), "max_total_tokens"),
             advice=(advice,),
         )
-        return Finding(probe=probe, setup=SpeculationSetup(on=speculates))
+        return Description(probe=probe, setup=SpeculationSetup(on=speculates))

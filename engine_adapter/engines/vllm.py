@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 from collector.contract import CountSource, Speculation
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.acceptance_counts import VerifyStep, accepted_per_position
-from engine_adapter.engines.answer import Answer, AnswerReader, Piece, SpeculationSetup
+from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.json_fields import JsonObject, count, counts, seconds, text, within
 from engine_adapter.engines.scrape import SpeculationCounters
-from engine_adapter.engines.self_description import MODELS, Finding, SelfDescription
+from engine_adapter.engines.self_description import MODELS, Description, SelfDescription
 
 
 class VllmReader(AnswerReader):
@@ -40,7 +40,7 @@ class VllmReader(AnswerReader):
             {"return_token_ids": True} if stream else {}
         )
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Keep the per-request metrics, which are on the last document alone."""
         self._metrics = within(document, "metrics") or self._metrics
         return piece
@@ -104,7 +104,7 @@ class VllmEngine(HttpEngine):
     """The second only in development mode (VLLM_SERVER_DEV_MODE=1): the flags that can be lossy."""
 
     @classmethod
-    def interpret(cls, said: SelfDescription) -> Finding:
+    def interpret(cls, said: SelfDescription) -> Description:
         """Read version, speculation, and whether each request is reported."""
         flags = within(said.of(cls.own_routes[1]), "vllm_config", "speculative_config")
         speculates = _speculates(said)
@@ -129,7 +129,9 @@ class VllmEngine(HttpEngine):
             context_length=count(said.of(MODELS), "data", 0, "max_model_len"),
             advice=tuple(_advice(said, speculates=speculates, rule=rule)),
         )
-        return Finding(probe=probe, setup=SpeculationSetup(on=speculates, configured=configured))
+        return Description(
+            probe=probe, setup=SpeculationSetup(on=speculates, configured=configured)
+        )
 
 
 _LOSSLESS = {"standard": True, "block": True, "fly": False, "synthetic": False}

@@ -15,7 +15,7 @@ _BACKLOG = 32
 """With as much to do, it is done by twos, and so on."""
 
 
-class Afterwards:
+class DeferredWork:
     """The work that is still to be done, in order."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from engine_adapter.errors import GenerationError, RefusedRequestError
 from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
-from engine_adapter.router.deferred_work import Afterwards
+from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.generation_spans import (
     Circumstances,
@@ -20,7 +20,7 @@ from engine_adapter.router.generation_spans import (
     with_content,
 )
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import Rest
+from engine_adapter.router.http1.client_connection import Answering
 from engine_adapter.router.mirror import Mirrors
 from engine_adapter.router.relay import CLIENT_LEFT, relay
 from engine_adapter.router.replies import upstream_failure
@@ -48,11 +48,11 @@ class Generations:
         self._queue = queue
         self._counts = counts
         self.mirrors = Mirrors(settings.limits.mirrors, counts)
-        self.afterwards = Afterwards()
+        self.afterwards = DeferredWork()
 
     def begin(
         self, client: ClientAnswer, outgoing: Outgoing, around: Circumstances, concurrency: int
-    ) -> Rest:
+    ) -> Answering:
         """Ask the arm that was decided on; return what answers by it, or else by the baseline.
 
         Raises `RefusedRequestError`, as does what is returned.

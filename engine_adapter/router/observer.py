@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine_adapter.engines.answer import AnswerReader, Piece
+from engine_adapter.engines.answer import AnswerReader, OutputPart
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.engines.observation import Observed
 from engine_adapter.errors import GenerationError
@@ -121,7 +121,9 @@ class AnswerObserver:
         else:
             self._ordinary.learn(text, self._take(_object(text), at_s))
 
-    def _take(self, document: Mapping[str, Any], at_s: float) -> Piece | None:  # Any: their JSON
+    def _take(
+        self, document: Mapping[str, Any], at_s: float
+    ) -> OutputPart | None:  # Any: their JSON
         piece = self.reader.take(document)
         if piece is not None:
             self.seen.chunk_times_s.append(at_s)

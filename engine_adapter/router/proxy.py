@@ -1,4 +1,4 @@
-"""What happens to one request at the door: who sends it, what it is, and who is to answer it."""
+"""What happens to one request: who sends it, what it is, and who is to answer it."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from engine_adapter.router.facts import facts_of
 from engine_adapter.router.generation_spans import GENERATION_PATHS, Circumstances
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import Rest
+from engine_adapter.router.http1.client_connection import Answering
 from engine_adapter.router.http1.client_request import ClientRequest
 from engine_adapter.router.http1.headers import RequestHeaders
 from engine_adapter.router.relay import pass_through
@@ -60,7 +60,7 @@ class Proxy:
         for upstream in self._arms.values():
             await upstream.close()
 
-    def enter(self, request: ClientRequest) -> None:
+    def admit(self, request: ClientRequest) -> None:
         """Let a request in, before its body is read; raises `RefusedRequestError`."""
         if request.path != "/healthz":
             self._keys.admit(request.headers)
@@ -68,7 +68,7 @@ class Proxy:
                 self._require_passable(request)
         self._in_flight += 1
 
-    def leave(self, answer: ClientAnswer | None) -> None:
+    def finish(self, answer: ClientAnswer | None) -> None:
         """Take note that a request that was let in is done with."""
         self._in_flight -= 1
         if answer is not None and answer.status is not None and not answer.is_refusal:
@@ -80,7 +80,7 @@ class Proxy:
         answer.is_refusal = True
         answer.whole(*refusal(refused))
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
         """Begin to answer a request; return what is to be waited for, if anything is."""
         if request.path == "/healthz":
             answer.whole(*of_text(b"ok", "text/plain; charset=utf-8"))
@@ -105,7 +105,7 @@ class Proxy:
                 503, "router_full", "too many requests are in flight", retry_after_s=1
             )
 
-    def _passed(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+    def _passed(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
         outgoing = Outgoing(
             method=request.method,
             target=request.target.removeprefix(BASE),
@@ -134,7 +134,7 @@ class Proxy:
             return None
         return self._refusing(rest, answer)
 
-    async def _refusing(self, rest: Rest, answer: ClientAnswer) -> None:
+    async def _refusing(self, rest: Answering, answer: ClientAnswer) -> None:
         try:
             await rest
         except RefusedRequestError as refused:

@@ -3,7 +3,7 @@
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.attempt import Attempt
-from engine_adapter.router.deferred_work import Afterwards
+from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1 import headers
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.engine_answer import Answer
@@ -11,7 +11,7 @@ from engine_adapter.router.http1.engine_answer import Answer
 CLIENT_LEFT = GenerationError("client_disconnected", "the client went away")
 
 
-async def relay(attempt: Attempt, client: ClientAnswer, afterwards: Afterwards) -> None:
+async def relay(attempt: Attempt, client: ClientAnswer, afterwards: DeferredWork) -> None:
     """Answer the client with what an opened attempt says, and finish the attempt.
 
     Raises `GenerationError` where the engine breaks off before the client was sent anything: the

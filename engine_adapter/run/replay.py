@@ -65,7 +65,7 @@ class RunCounts(NamedTuple):
         )
 
 
-class Step(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run is."""
 
     generation: Generation | None
@@ -74,7 +74,7 @@ class Step(NamedTuple):
     total: int
 
 
-Progress = Callable[[Step], None]
+Progress = Callable[[RunProgress], None]
 
 
 def replay(
@@ -136,7 +136,7 @@ class _Replay:
                 engines[arm] = await _opened(route, rollout, opener)
                 opened.push_async_callback(engines[arm].close)
             sender.check()
-            self._progress(Step(None, self._resumed, self._total))
+            self._progress(RunProgress(None, self._resumed, self._total))
             sampler = EngineSampler(
                 await _sources(rollout, engines),
                 rollout=rollout.rollout,
@@ -180,7 +180,7 @@ class _Replay:
             )
         if generation.client_lag_s is not None:
             self._lags_s.append(generation.client_lag_s)
-        self._progress(Step(generation, self._resumed + self._made, self._total))
+        self._progress(RunProgress(generation, self._resumed + self._made, self._total))
 
 
 def _workload_of(planned: Iterable[Turn]) -> str:
@@ -209,5 +209,5 @@ async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Sour
     return found
 
 
-def _show_nothing(_step: Step) -> None:
+def _show_nothing(_step: RunProgress) -> None:
     """Show nothing."""

@@ -9,7 +9,7 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
 from engine_adapter.run import journal
-from engine_adapter.run.replay import RunCounts, Step, replay
+from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.server_process import serving
 
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     """Candidates that are served already, by k."""
 
 
-Show = Callable[[Configuration, Step], None]
+Show = Callable[[Configuration, RunProgress], None]
 Done = Callable[[Configuration, RunCounts], None]
 
 

@@ -17,7 +17,7 @@ from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
 from engine_adapter.transport.exchanges import Exchange
-from engine_adapter.transport.reader_thread import Arrivals, TakenResponse, is_stream
+from engine_adapter.transport.reader_thread import ReaderThread, TakenResponse, is_stream
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
@@ -60,7 +60,7 @@ class HttpClient:
         self._timeouts = timeouts or Timeouts()
         self._max_event_bytes = max_event_bytes
         self._session: aiohttp.ClientSession | None = None
-        self._arrivals: Arrivals | None = None
+        self._arrivals: ReaderThread | None = None
 
     async def get(self, route: str) -> Reply:
         """Return the answer to a GET; a route that begins with http:// is taken whole.
@@ -160,7 +160,7 @@ class HttpClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._arrivals = Arrivals.start()
+            self._arrivals = ReaderThread.start()
             connector = aiohttp.TCPConnector(
                 limit=0,  # the schedule alone decides how many requests are in flight
                 socket_factory=stamped_socket.make,

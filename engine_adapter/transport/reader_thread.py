@@ -28,13 +28,13 @@ _MOST_UNREAD_BYTES = 1 << 16
 """Beyond twice as much aiohttp pauses its parser."""
 
 
-class Arrivals:
+class ReaderThread:
     """One client's thread, seen from its event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._reader = _arrivals.Reader()
-        self._takeovers: dict[int, Takeover] = {}
+        self._takeovers: dict[int, ThreadTakeover] = {}
         self._ready = self._reader.fileno()
         self._is_closed = False
         self._loop.add_reader(self._ready, self._wake)
@@ -52,7 +52,7 @@ class Arrivals:
 
     def take_over(
         self, connection: Connection, exchange: Exchange, sock: StampedSocket
-    ) -> "Takeover | None":
+    ) -> "ThreadTakeover | None":
         """Read a connection; `None` where asyncio has to, as under TLS."""
         transport, protocol = connection.transport, connection.protocol
         if self._is_closed or not sock.has_kernel_stamps or transport is None or protocol is None:
@@ -61,7 +61,7 @@ class Arrivals:
             return None
         key = self._reader.add(sock.fileno())
         transport.pause_reading()
-        takeover = Takeover(self, key, sock, exchange, (transport, protocol))
+        takeover = ThreadTakeover(self, key, sock, exchange, (transport, protocol))
         self._takeovers[key] = takeover
         return takeover
 
@@ -96,12 +96,12 @@ class Arrivals:
                 self._takeovers[key].wake()
 
 
-class Takeover:
+class ThreadTakeover:
     """One request's connection in the thread's hands."""
 
     def __init__(
         self,
-        thread: Arrivals,
+        thread: ReaderThread,
         key: int,
         sock: StampedSocket,
         exchange: Exchange,

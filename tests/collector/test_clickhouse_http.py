@@ -265,7 +265,7 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
             progress.reach(connection, marks.COMMITTED, count)
         server.log()
         shown: list[float | None] = []
-        position: scores.Position | None = None
+        position: scores.ScorePosition | None = None
         for _ in range(3):
             with store.read() as connection:
                 page = scores.page(connection, "scored", metric="m", limit=10, after=position)

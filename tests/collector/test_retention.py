@@ -258,6 +258,6 @@ def test_a_window_among_deleted_minutes_is_of_whole_hours(ten_days: Store) -> No
         window = read.kept(connection, read.Window(kept_from - 5400, kept_from - 60))
         assert window == (kept_from - 7200, kept_from)
         later = read.Window(kept_from + 60, kept_from + 120)
-        assert read.kept(connection, later, read.Step.MINUTE) == later
+        assert read.kept(connection, later, read.BucketLength.MINUTE) == later
         with pytest.raises(RequestError, match="were deleted; ask for step=hour"):
-            read.kept(connection, window, read.Step.MINUTE)
+            read.kept(connection, window, read.BucketLength.MINUTE)

@@ -20,7 +20,7 @@ from collector.ingest.export import TRACES, Exporter
 from collector.ingest.queue import Ingest
 from collector.otlp.body import Encoding
 from collector.store import Batch, Store, prepare, sizes
-from collector.store.turn import Turn
+from collector.store.turn import InterpreterTurn
 
 GenerationOf = Callable[..., Generation]
 _LONG_S = 30.0
@@ -31,7 +31,7 @@ def collecting(database_url: str) -> Iterator[Ingest]:
     """Write to an SQLite file, for whose lock and whose turn everybody waits for long."""
     with contextlib.closing(Store.open(database_url, busy_timeout_s=2 * _LONG_S)) as store:
         ingest = Ingest(store, max_queue_bytes=1_000_000)
-        ingest.turn = Turn(patience_s=2 * _LONG_S)
+        ingest.turn = InterpreterTurn(patience_s=2 * _LONG_S)
         ingest.start()
         yield ingest
         ingest.stop()
@@ -39,7 +39,7 @@ def collecting(database_url: str) -> Iterator[Ingest]:
 
 def test_one_holds_it_at_a_time() -> None:
     """A second thread begins once the first is done, whether or not that failed."""
-    turn, said = Turn(patience_s=2 * _LONG_S), list[str]()
+    turn, said = InterpreterTurn(patience_s=2 * _LONG_S), list[str]()
 
     def second() -> None:
         with turn.taken():
@@ -62,7 +62,7 @@ def test_one_holds_it_at_a_time() -> None:
 
 def test_patience_ends() -> None:
     """One that keeps the turn for ever keeps nobody, and what was not taken is not given back."""
-    turn = Turn(patience_s=0.01)
+    turn = InterpreterTurn(patience_s=0.01)
     with turn.taken():
         with turn.taken():
             pass
@@ -126,7 +126,7 @@ def test_writing_to_a_server_does_not_take_it(
 ) -> None:
     """PostgreSQL writes in its own processes, for which nothing here has to wait."""
     with contextlib.closing(Store.open(postgres.url)) as store:
-        turn = Turn(patience_s=2 * _LONG_S)
+        turn = InterpreterTurn(patience_s=2 * _LONG_S)
         with turn.taken():
             writing = threading.Thread(target=store.write, args=(_batch_of(generation_of(1)), turn))
             writing.start()
@@ -138,7 +138,7 @@ def _batch_of(generation: Generation) -> Batch:
     return Batch(spans=prepare(received([encode(generation)])))
 
 
-def _can_be_taken(turn: Turn) -> bool:
+def _can_be_taken(turn: InterpreterTurn) -> bool:
     """Say whether another thread gets the turn; that thread's patience is longer than ours."""
     taken = threading.Event()
 

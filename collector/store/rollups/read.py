@@ -38,7 +38,7 @@ class Window(NamedTuple):
     end_unix_s: int | None = None
 
 
-class Step(IntEnum):
+class BucketLength(IntEnum):
     """The length of a bucket in seconds; a day is one of UTC."""
 
     MINUTE = 60
@@ -73,7 +73,7 @@ def series_of(connection: Connection, rollout: str | None = None) -> dict[int, S
     }
 
 
-def window(start_unix_s: float | None, end_unix_s: float | None, step: Step) -> Window:
+def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLength) -> Window:
     """Return the smallest window of whole steps that holds the one that is asked for."""
     return Window(
         None if start_unix_s is None else math.floor(start_unix_s / step) * step,
@@ -81,7 +81,7 @@ def window(start_unix_s: float | None, end_unix_s: float | None, step: Step) -> 
     )
 
 
-def kept(connection: Connection, window: Window, step: Step = Step.HOUR) -> Window:
+def kept(connection: Connection, window: Window, step: BucketLength = BucketLength.HOUR) -> Window:
     """Return the window with what retention has left: before some time, whole hours alone.
 
     An end that lies there is moved outward to the hour. Raises `RequestError` where minutes are
@@ -89,7 +89,7 @@ def kept(connection: Connection, window: Window, step: Step = Step.HOUR) -> Wind
     """
     minutes_from = progress.read(connection, progress.MINUTES_FROM)
     start, end = window
-    if step is Step.MINUTE and minutes_from and (start is None or start < minutes_from):
+    if step is BucketLength.MINUTE and minutes_from and (start is None or start < minutes_from):
         raise RequestError(
             f"minutes before {minutes_from} (Unix seconds) were deleted; "
             "ask for step=hour, or for a later start"
@@ -135,7 +135,7 @@ def buckets(
     connection: Connection,
     series: Iterable[int],
     window: Window,
-    step: Step,
+    step: BucketLength,
     *,
     measured: bool = True,
 ) -> list[Bucket]:
@@ -147,7 +147,7 @@ def buckets(
     wanted = list(series)
     if (analytics := analytics_of(connection)) is not None:
         return _merged_buckets(analytics, wanted, window, step, measured=measured)
-    table = rollup_minute if step is Step.MINUTE else rollup_hour
+    table = rollup_minute if step is BucketLength.MINUTE else rollup_hour
     found: dict[tuple[int, int], list[state.Packed]] = defaultdict(list)
     for part in (_Range(table, *window), _Range(rollup_delta, *window)):
         columns = part.table.c if measured else [part.table.c[name] for name in _NUMBERS]
@@ -182,7 +182,7 @@ def _merged_buckets(
     connection: AnalyticsConnection,
     series: list[int],
     window: Window,
-    step: Step,
+    step: BucketLength,
     *,
     measured: bool,
 ) -> list[Bucket]:
@@ -191,8 +191,8 @@ def _merged_buckets(
         clickhouse_rollups.merged(
             connection,
             series,
-            hours=[] if step is Step.MINUTE else asked,
-            minutes=asked if step is Step.MINUTE else [],
+            hours=[] if step is BucketLength.MINUTE else asked,
+            minutes=asked if step is BucketLength.MINUTE else [],
             step_s=int(step),
             at_most=MOST_ROWS + 1,
             measured=measured,
@@ -235,8 +235,8 @@ def _in_range(statement: Select[Any], part: _Range, series: list[int]) -> Select
     return statement
 
 
-def _too_many(step: Step) -> RequestError:
-    longer = "a longer step, " if step < Step.DAY else ""
+def _too_many(step: BucketLength) -> RequestError:
+    longer = "a longer step, " if step < BucketLength.DAY else ""
     return RequestError(
         f"step={step.name.lower()}: the window is made of more than {MOST_ROWS} rows; "
         f"ask for {longer}a shorter window, or one cohort"

@@ -18,7 +18,7 @@ from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.drafters import Drafter, NoDraft
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.graphs import runner_for
-from engine_adapter.engines.local.records import Generated, Laws, Memory, Step, TextStep
+from engine_adapter.engines.local.records import BatchStep, Generated, Laws, Memory, TextStep
 from engine_adapter.engines.local.sampling import Draft, Sampling, Verdict
 from engine_adapter.engines.local.step_clock import Mark, StepMarks, mark
 from engine_adapter.engines.local.texts import Texts, among
@@ -116,7 +116,7 @@ class DraftVerify:
 
     def steps(
         self, jobs: Sequence[Job], sampling: Sampling, *, keep_laws: bool = False
-    ) -> Iterator[Step]:
+    ) -> Iterator[BatchStep]:
         """Yield each step until every job's ending has a reason; stop iterating to give up.
 
         A job is given up alone where its ending is given a reason between two steps.
@@ -146,7 +146,7 @@ class DraftVerify:
             if growing != before:
                 texts.stop(growing + [False] * (texts.batch - len(jobs)))
             last = StepMarks(*marks, mark(self._device))
-            yield Step(k=k, at_s=at_s, marks=last, texts=done)
+            yield BatchStep(k=k, at_s=at_s, marks=last, texts=done)
             if not any(growing):
                 return
 

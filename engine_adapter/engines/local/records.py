@@ -41,7 +41,7 @@ class TextStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BatchStep:
     """One step of a batch: a draft, and one forward pass of the target that verified it."""
 
     k: int

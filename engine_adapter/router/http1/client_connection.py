@@ -29,7 +29,8 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGER_S: Final = 10.0
 """How long a request that was refused may go on, so that its client comes to read why."""
 
-Rest = Coroutine[Any, Any, None]
+Answering = Coroutine[Any, Any, None]
+"""What of an answer has to wait."""
 
 
 class _Asked(NamedTuple):
@@ -40,20 +41,20 @@ class _Asked(NamedTuple):
     """Why it is not let in."""
 
 
-class Door(Protocol):
-    """Whom requests are brought to; all but what `begin` returns is done at once."""
+class RequestHandler(Protocol):
+    """Answers requests; none of it waits but what `begin` returns."""
 
-    def enter(self, request: ClientRequest) -> None:
-        """Let a request in by its head; raises `RefusedRequestError`."""
+    def admit(self, request: ClientRequest) -> None:
+        """Admit a request by its head; raises `RefusedRequestError`."""
 
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
-        """Answer a request that is not let in, or that cannot be read."""
+        """Answer a request that is not admitted, or that cannot be read."""
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
-        """Begin to answer a whole request; return what is to be waited for, if anything is."""
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
+        """Begin to answer a whole request; return what remains to be awaited, if anything."""
 
-    def leave(self, answer: ClientAnswer | None) -> None:
-        """Take note that a request that was let in is done with; `None`: it was never whole."""
+    def finish(self, answer: ClientAnswer | None) -> None:
+        """Note that an admitted request is over; `None` if it never arrived whole."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -65,13 +66,13 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(
         self,
-        door: Door,
+        handler: RequestHandler,
         body_bytes: int,
         connections: "set[ClientConnection]",
         logger: logging.Logger,
     ) -> None:
         """Be among the `connections` until `closed`."""
-        self._door = door
+        self._handler = handler
         self._most_bytes = body_bytes
         self._connections = connections
         self._logger = logger
@@ -189,7 +190,7 @@ class ClientConnection(asyncio.Protocol):
         self._turn_away()
         for asked in self._whole:
             if asked.refused is None:
-                self._door.leave(None)
+                self._handler.finish(None)
         self._whole.clear()
         if self._task is not None:  # behind its first step: what was begun before it is its to end
             self._loop.call_soon(self._task.cancel)
@@ -261,7 +262,7 @@ class ClientConnection(asyncio.Protocol):
             request.keeps_alive = False
             return
         try:
-            self._door.enter(request)
+            self._handler.admit(request)
         except RefusedRequestError as refused:
             self._refused = refused
             return
@@ -278,7 +279,7 @@ class ClientConnection(asyncio.Protocol):
         self._reading.pieces.append(data)
         if self._body_bytes > self._most_bytes:
             self._reading.pieces.clear()
-            self._door.leave(None)
+            self._handler.finish(None)
             self._refused = RefusedRequestError(
                 413,
                 "request_too_large",
@@ -311,7 +312,7 @@ class ClientConnection(asyncio.Protocol):
         """Read no more, and forget the request that is not whole."""
         self._is_deaf = True
         if self._reading is not None and self._refused is None:
-            self._door.leave(None)
+            self._handler.finish(None)
         self._reading = None
 
     def _refuse_rest(self, why: RefusedRequestError) -> None:
@@ -335,7 +336,7 @@ class ClientConnection(asyncio.Protocol):
                 keeps_alive=request.keeps_alive and not self._stopping,
             )
             if refused is not None:
-                self._door.refuse(refused, answer)
+                self._handler.refuse(refused, answer)
                 self._close_behind(answer)
             else:
                 self._answer = answer
@@ -346,7 +347,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _begin(self, request: ClientRequest, answer: ClientAnswer) -> None:
         try:
-            rest = self._door.begin(request, answer)
+            rest = self._handler.begin(request, answer)
         except Exception:
             self._fault(answer)
             rest = None
@@ -355,7 +356,7 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._task = self._loop.create_task(self._answered(rest, answer))
 
-    async def _answered(self, rest: Rest, answer: ClientAnswer) -> None:
+    async def _answered(self, rest: Answering, answer: ClientAnswer) -> None:
         try:
             await rest
         except ConnectionError:
@@ -371,14 +372,14 @@ class ClientConnection(asyncio.Protocol):
         """Log a failure of the router's own, and say that there was one, or break off."""
         self._logger.exception("a request could not be answered")
         if answer.is_unsent:
-            self._door.refuse(_FAULT, answer)
+            self._handler.refuse(_FAULT, answer)
         else:
             self.cut()
 
     def _finish(self, answer: ClientAnswer) -> None:
         """Let go of an answer, whole or not."""
         self._answer = None
-        self._door.leave(answer)
+        self._handler.finish(answer)
         self.since_s = self._loop.time()
         self._close_behind(answer)
         if self._transport is None:

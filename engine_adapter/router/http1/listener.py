@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from engine_adapter.errors import RefusedRequestError
-from engine_adapter.router.http1.client_connection import ClientConnection, Door
+from engine_adapter.router.http1.client_connection import ClientConnection, RequestHandler
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0
@@ -25,9 +25,15 @@ class Listener:
     """Listens while its block runs."""
 
     def __init__(
-        self, door: Door, host: str, port: int, *, body_bytes: int, logger: logging.Logger
+        self,
+        handler: RequestHandler,
+        host: str,
+        port: int,
+        *,
+        body_bytes: int,
+        logger: logging.Logger,
     ) -> None:
-        self._door = door
+        self._handler = handler
         self._host, self._port = host, port
         self._body_bytes = body_bytes
         self._logger = logger
@@ -47,7 +53,9 @@ class Listener:
         """Open the port; raises `OSError` where it is taken."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: ClientConnection(self._door, self._body_bytes, self._connections, self._logger),
+            lambda: ClientConnection(
+                self._handler, self._body_bytes, self._connections, self._logger
+            ),
             self._host,
             self._port,
             backlog=_BACKLOG,

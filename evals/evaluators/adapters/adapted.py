@@ -32,7 +32,7 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class MetricResult:
     """What a metric said, as it said it."""
 
     value: object
@@ -50,7 +50,7 @@ class AdaptedMetric:
 
     def __init__(
         self,
-        judge: Callable[[Texts], Finding],
+        judge: Callable[[Texts], MetricResult],
         *,
         name: str,
         version: str,
@@ -97,7 +97,7 @@ class AdaptedMetric:
             self._close()
             self._close = None
 
-    def _scored(self, generation: Generation, found: Finding) -> Score:
+    def _scored(self, generation: Generation, found: MetricResult) -> Score:
         value = _in_range(found.value)
         said = None if found.explanation is None else found.explanation[:_LONGEST]
         if value is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, Finding, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
 from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
 from evals.evaluators.base import Need
 
@@ -47,7 +47,7 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
     metric.async_mode = False
     case = PACKAGE.module("deepeval.test_case").LLMTestCase
 
-    def ask(texts: Texts) -> Finding:
+    def ask(texts: Texts) -> MetricResult:
         passages = None if texts.passages is None else list(texts.passages)
         metric.measure(
             case(
@@ -59,7 +59,7 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
             ),
             _show_indicator=False,
         )
-        return Finding(
+        return MetricResult(
             value=metric.score,
             explanation=metric.reason,
             # It says 0 of a model whose price it does not know.

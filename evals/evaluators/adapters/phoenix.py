@@ -5,7 +5,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, Finding, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
 from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
 from evals.evaluators.base import Need
 
@@ -56,7 +56,7 @@ def adapted(
     wanted = {n for n, f in evaluator.input_schema.model_fields.items() if f.is_required()}
     only_known(name, wanted, _NEEDS.keys())
 
-    def ask(texts: Texts) -> Finding:
+    def ask(texts: Texts) -> MetricResult:
         fields = {
             "input": texts.question,
             "output": texts.answer,
@@ -67,10 +67,10 @@ def adapted(
         }
         scores = evaluator.evaluate({field: fields[field] for field in wanted})
         if len(scores) != 1:
-            return Finding(value=[score.score for score in scores])
+            return MetricResult(value=[score.score for score in scores])
         (one,) = scores
         label = None if one.label is None else str(one.label)
-        return Finding(value=one.score, label=label, explanation=one.explanation)
+        return MetricResult(value=one.score, label=label, explanation=one.explanation)
 
     needs = {need for field in wanted if (need := _NEEDS[field]) is not None}
     version = PACKAGE.version() if model is None else f"{PACKAGE.version()}+{model}"

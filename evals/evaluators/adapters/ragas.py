@@ -7,7 +7,7 @@ from typing import Any
 
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
-from evals.evaluators.adapters.adapted import AdaptedMetric, Finding, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
 from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
 from evals.evaluators.base import Need
 
@@ -53,7 +53,7 @@ def adapted(metric: Any, *, name: str, model: str | None = None) -> AdaptedMetri
     # One event loop for all answers: the client's connections belong to the loop they began in.
     runner = asyncio.Runner()
 
-    def ask(texts: Texts) -> Finding:
+    def ask(texts: Texts) -> MetricResult:
         fields = {
             "user_input": texts.question,
             "response": texts.answer,
@@ -62,7 +62,7 @@ def adapted(metric: Any, *, name: str, model: str | None = None) -> AdaptedMetri
         }
         given = {k: v for k, v in fields.items() if k in taken and v is not None}
         result = runner.run(metric.ascore(**given))
-        return Finding(value=result.value, explanation=result.reason)
+        return MetricResult(value=result.value, explanation=result.reason)
 
     needs = {
         need

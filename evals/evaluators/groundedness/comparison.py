@@ -13,7 +13,7 @@ from evals.evaluators.groundedness.judgement import (
     SentenceJudgement,
     alone,
 )
-from evals.evaluators.groundedness.shared_sentences import Key, Twins, key, twins
+from evals.evaluators.groundedness.shared_sentences import Key, SentenceMatch, key, twins
 
 Both = tuple[Judgement | None, Judgement | None]
 
@@ -53,7 +53,7 @@ class _Side(NamedTuple):
     ours: Judged
     keys: Sequence[Key]
     theirs: Judged
-    found: Twins
+    found: SentenceMatch
 
 
 def _keys(judged: Judged) -> list[Key]:

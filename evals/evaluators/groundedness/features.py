@@ -13,7 +13,7 @@ from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.question import Question, asked
 from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.tokens import Token
-from evals.evaluators.groundedness.word_changes import KINDS, Splice, splices
+from evals.evaluators.groundedness.word_changes import KINDS, WordChange, splices
 
 _AROUND = 6
 """Places beside the nearest window that are compared too."""
@@ -43,7 +43,7 @@ class Reading:
     end: int
     """The passages' places that are nearest to it."""
     differences: Differences
-    splices: tuple[Splice, ...]
+    splices: tuple[WordChange, ...]
     absent: tuple[Token, ...]
     """Content words that no passage holds."""
     unexplained: tuple[Token, ...]
@@ -211,7 +211,7 @@ def _compared(found: Differences) -> Values:
     }
 
 
-def _spliced(found: Sequence[Splice], words: Words, passages: Passages) -> Values:
+def _spliced(found: Sequence[WordChange], words: Words, passages: Passages) -> Values:
     values: Values = {"splices": len(found)}
     for kind in KINDS:
         values[f"splice_{kind}"] = max((s.strength for s in found if s.kind == kind), default=0.0)

@@ -13,7 +13,7 @@ _MAX_COMPARED = 60
 Key = tuple[str, ...]
 
 
-class Twins(NamedTuple):
+class SentenceMatch(NamedTuple):
     """Two answers' sentences, by their numbers."""
 
     shared: frozenset[Key]
@@ -24,10 +24,10 @@ class Twins(NamedTuple):
     """Sentences of ours that neither stand in the other answer nor have a counterpart there."""
     theirs: tuple[int, ...]
 
-    def exchanged(self) -> "Twins":
+    def exchanged(self) -> "SentenceMatch":
         """Return the same from the other answer's side."""
         pairs = tuple(sorted((b, a) for a, b in self.pairs))
-        return Twins(self.shared, pairs, self.theirs, self.ours)
+        return SentenceMatch(self.shared, pairs, self.theirs, self.ours)
 
 
 def key(sentence: Sentence) -> Key:
@@ -35,7 +35,7 @@ def key(sentence: Sentence) -> Key:
     return tuple(token.form.stem for token in sentence.tokens)
 
 
-def twins(our_keys: Sequence[Key], their_keys: Sequence[Key]) -> Twins:
+def twins(our_keys: Sequence[Key], their_keys: Sequence[Key]) -> SentenceMatch:
     """Compare two answers by their sentences' keys.
 
     With the answers exchanged the result is the same, exchanged.
@@ -49,7 +49,7 @@ def twins(our_keys: Sequence[Key], their_keys: Sequence[Key]) -> Twins:
     right = [b for b in right if b not in taken_there]
     placed = _at_one_place(left, right, our_keys, their_keys, shared)
     taken, taken_there = {a for a, _ in placed}, {b for _, b in placed}
-    return Twins(
+    return SentenceMatch(
         shared,
         tuple(sorted(pairs + placed)),
         tuple(a for a in left if a not in taken),

@@ -9,7 +9,7 @@ from evals.evaluators.groundedness.tokens import Token
 KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
 
 
-class Splice(NamedTuple):
+class WordChange(NamedTuple):
     """A place where copied words on both sides enclose another word."""
 
     at: int
@@ -27,9 +27,9 @@ def splices(
     rows: Sequence[int],
     weights: Sequence[float],
     passages: Passages,
-) -> list[Splice]:
+) -> list[WordChange]:
     """Return the splices of a sentence; `rows` are its words as the passages' numbers."""
-    found: list[Splice] = []
+    found: list[WordChange] = []
     last = len(rows) - 1
     for at in range(1, len(rows)):
         left = rows[at - 1]
@@ -54,12 +54,12 @@ def _exchanged(
     weights: Sequence[float],
     tokens: Sequence[Token],
     passages: Passages,
-) -> Splice | None:
+) -> WordChange | None:
     left, right = rows[at - 1], rows[at + 1]
     form = tokens[at].form
     if form.is_negator:
         if (left, right) in passages.pairs:
-            return Splice(
+            return WordChange(
                 at, -1, "added_negation", _strength(at - 1, at + 1, rows, weights, passages)
             )
         return None
@@ -70,7 +70,7 @@ def _exchanged(
     if other is None or not other.form.is_content or other.form.stem == form.stem:
         return None
     strength = _strength(at - 1, at + 1, rows, weights, passages)
-    return Splice(at, place, _kind(tokens[at], other), strength)
+    return WordChange(at, place, _kind(tokens[at], other), strength)
 
 
 def _after_the_same(
@@ -79,7 +79,7 @@ def _after_the_same(
     weights: Sequence[float],
     tokens: Sequence[Token],
     passages: Passages,
-) -> Splice | None:
+) -> WordChange | None:
     """Find a number or a name that follows two copied words which another one follows there."""
     token = tokens[at]
     if at < 2 or not (token.form.is_number or token.is_name):
@@ -93,12 +93,12 @@ def _after_the_same(
     kind = _kind(token, other)
     if kind == "word":
         return None
-    return Splice(at, place, kind, _strength(at - 1, None, rows, weights, passages))
+    return WordChange(at, place, kind, _strength(at - 1, None, rows, weights, passages))
 
 
 def _dropped(
     at: int, rows: Sequence[int], weights: Sequence[float], passages: Passages
-) -> Splice | None:
+) -> WordChange | None:
     left, right = rows[at - 1], rows[at]
     if right < 0 or (left, right) in passages.pairs:
         return None
@@ -106,7 +106,7 @@ def _dropped(
     other = passages.places[place] if place is not None else None
     if place is None or other is None or not other.form.is_negator:
         return None
-    return Splice(at, place, "dropped_negation", _strength(at - 1, at, rows, weights, passages))
+    return WordChange(at, place, "dropped_negation", _strength(at - 1, at, rows, weights, passages))
 
 
 def _kind(token: Token, other: Token) -> str:

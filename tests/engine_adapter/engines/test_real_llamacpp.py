@@ -19,7 +19,7 @@ from collector.client import Client
 from collector.contract import Arm, Speculation
 from demo.collector_process import running
 from engine_adapter.engines import Completion, EngineOpener, Request
-from engine_adapter.engines.answer import Piece, SpeculationSetup
+from engine_adapter.engines.answer import OutputPart, SpeculationSetup
 from engine_adapter.engines.json_fields import JsonObject
 from engine_adapter.engines.llamacpp import COUNTERS, LlamaCppEngine, LlamaCppReader
 from engine_adapter.engines.local import Drafter
@@ -213,7 +213,7 @@ def test_transformers_drafts_before_the_first_token_and_so_counts_otherwise(
 class MuteReader(LlamaCppReader):
     """Reads as if the server said nothing of drafts in its answers."""
 
-    def observe(self, document: JsonObject, piece: Piece | None) -> Piece | None:
+    def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
         """Take the document without its timings."""
         return super().observe({**document, "timings": None}, piece)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import ClientConnection, Rest
+from engine_adapter.router.http1.client_connection import Answering, ClientConnection
 from engine_adapter.router.http1.client_request import ClientRequest
 
 BODY = b'{"stream":true}'
@@ -67,13 +67,13 @@ class Transport:
 
 
 class Counting:
-    """A door that answers at once, later, or not at all, by the path."""
+    """A handler that answers at once, later, or not at all, by the path."""
 
     def __init__(self) -> None:
         self.inside = 0
         self.begun: list[bytes] = []
 
-    def enter(self, request: ClientRequest) -> None:
+    def admit(self, request: ClientRequest) -> None:
         if request.path == "/refused":
             raise RefusedRequestError(404, "unknown_url", "no such route")
         self.inside += 1
@@ -81,7 +81,7 @@ class Counting:
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
         answer.whole(refused.status, (), b"refused")
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Rest | None:
+    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
         self.begun.append(request.body())
         if request.path == "/now":
             answer.whole(200, (), b"now")
@@ -92,7 +92,7 @@ class Counting:
         await asyncio.sleep(0)
         answer.whole(200, (), b"later")
 
-    def leave(self, answer: ClientAnswer | None) -> None:
+    def finish(self, answer: ClientAnswer | None) -> None:
         del answer
         self.inside -= 1
         assert self.inside >= 0
@@ -104,7 +104,9 @@ class Counting:
     st.lists(st.integers(1, 120), min_size=1, max_size=8),
     st.booleans(),
 )
-def test_who_is_let_in_leaves_once(fragments: list[bytes], sizes: list[int], patient: bool) -> None:
+def test_who_is_admitted_finishes_once(
+    fragments: list[bytes], sizes: list[int], patient: bool
+) -> None:
     """However the connection ends; and nothing is written behind a connection that closes."""
     asyncio.run(_play(b"".join(fragments), sizes, patient=patient))
 

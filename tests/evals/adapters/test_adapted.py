@@ -10,12 +10,12 @@ import pytest
 
 from evals.errors import EvaluatorError
 from evals.evaluators import Need, make
-from evals.evaluators.adapters.adapted import AdaptedMetric, Finding, Texts
+from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
 from evals.evaluators.adapters.model import Model, from_environment
 from evals.evaluators.judge.settings import Prices
 
 
-def by(judge: Callable[[Texts], Finding], *needs: Need) -> AdaptedMetric:
+def by(judge: Callable[[Texts], MetricResult], *needs: Need) -> AdaptedMetric:
     return AdaptedMetric(judge, name="ragas:Test", version="1.2", needs=frozenset(needs))
 
 
@@ -62,7 +62,7 @@ def test_an_unknown_name_lists_the_packages_too() -> None:
 )
 def test_a_number_in_the_range_is_stored(said: object, stored: float, generation_of) -> None:
     """A number in [0, 1] is the value; what lies outside by rounding alone is the range's end."""
-    score = by(lambda _: Finding(value=said, label="l", explanation="e", cost_usd=0.01)).score(
+    score = by(lambda _: MetricResult(value=said, label="l", explanation="e", cost_usd=0.01)).score(
         generation_of(1, "An answer.")
     )
     assert (score.value, score.label, score.explanation) == (stored, "l", "e")
@@ -73,7 +73,7 @@ def test_a_number_in_the_range_is_stored(said: object, stored: float, generation
 @pytest.mark.parametrize("said", [1.01, -0.5, math.nan, math.inf, None, "0.5", [1.0, 0.0]])
 def test_what_is_no_number_in_the_range_is_unscored(said: object, generation_of) -> None:
     """Anything else leaves the answer without a value, with what was said and why as the reason."""
-    score = by(lambda _: Finding(value=said, explanation="no claims", cost_usd=0.01)).score(
+    score = by(lambda _: MetricResult(value=said, explanation="no claims", cost_usd=0.01)).score(
         generation_of(1, "An answer.")
     )
     assert score.value is None
@@ -85,7 +85,7 @@ def test_what_is_no_number_in_the_range_is_unscored(said: object, generation_of)
 
 def test_what_the_package_raises_is_the_reason(generation_of) -> None:
     """An exception from within other code leaves the answer unscored."""
-    score = by(lambda texts: Finding(value=json.loads(texts.answer))).score(
+    score = by(lambda texts: MetricResult(value=json.loads(texts.answer))).score(
         generation_of(1, "no JSON")
     )
     assert score.unscored_reason == (
@@ -116,7 +116,7 @@ def test_a_fault_of_draftgates_own_is_raised(generation_of) -> None:
 def test_a_reference_counts_where_it_is_one_text(reference, seen, generation_of) -> None:
     """A metric that compares with a text says nothing of an answer that has no one such text."""
     shown: list[Texts] = []
-    metric = by(lambda texts: shown.append(texts) or Finding(value=1), Need.REFERENCE)
+    metric = by(lambda texts: shown.append(texts) or MetricResult(value=1), Need.REFERENCE)
     score = metric.score(generation_of(1, "Paris", reference=reference))
     assert (score is None) == (seen is None)
     assert [texts.reference for texts in shown] == ([] if seen is None else [seen])
@@ -126,7 +126,7 @@ def test_closing_twice_releases_once() -> None:
     """What a metric opened is released once."""
     released: list[None] = []
     metric = AdaptedMetric(
-        lambda _: Finding(value=1),
+        lambda _: MetricResult(value=1),
         name="ragas:Test",
         version="1",
         needs=frozenset(),

@@ -8,7 +8,7 @@ import scripted_server as server
 from running_router import QUESTION, collecting, routing
 from scripted_server import Route
 
-from engine_adapter.router.deferred_work import Afterwards
+from engine_adapter.router.deferred_work import DeferredWork
 
 
 def test_work_is_done_in_order_behind_and_at_the_latest_at_the_end() -> None:
@@ -28,7 +28,7 @@ def test_work_is_done_in_order_behind_and_at_the_latest_at_the_end() -> None:
         loop = asyncio.get_running_loop()
         last = asyncio.Event()
         loop.set_exception_handler(lambda _loop, context: failures.append(context["exception"]))
-        afterwards = Afterwards()
+        afterwards = DeferredWork()
         for number in range(200):
             afterwards.add(piece(number))
         afterwards.add(last.set)
