@@ -187,11 +187,11 @@ def _later(code: int, error: CollectorError, after_s: int) -> Status:
     return status
 
 
-def _without_scores(signal: Signal, batch: Batch, told: Told) -> Decoded:
+def _without_scores(signal: Signal, batch: Batch, told: StoredBody) -> Decoded:
     """Leave the scores out that a key without the scope judge may not post."""
     count, kept = len(batch.scores), replace(batch, scores=())
     if signal is LOGS:
-        return Decoded(kept, Told(0, told.ignored, told.rejected + count * (_MAY_NOT_JUDGE,)))
+        return Decoded(kept, StoredBody(0, told.ignored, told.rejected + count * (_MAY_NOT_JUDGE,)))
     return Decoded(kept, told._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}"))
 
 
