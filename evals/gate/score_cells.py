@@ -74,7 +74,9 @@ def measure_scores(
         pairs = of_pairs(evidence, rows, policy)
         return _score_limits(cell, b[rows], c[rows], pairs, policy)
 
-    known, worst, best = limits(both, (0, 0)), limits(rows, (1, 0)), limits(rows, (0, 1))
+    known = worst = best = limits(both, (0, 0))
+    if n < int(rows.sum()):
+        worst, best = limits(rows, (1, 0)), limits(rows, (0, 1))
     held = at_worst(known, worst, best, bound=cell.rule.bound)
     words = unscored_words(cell, evidence, rows & ~both, int(rows.sum()))
     obstacle = (
