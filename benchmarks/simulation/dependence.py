@@ -191,12 +191,11 @@ def _evidence(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns o
     """Return pairs in order of time; each column is given as (candidate, baseline)."""
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))
+    own: list[dict[str, Any]] = [  # Any: columns of every kind
+        {name: both[i] for name, both in columns.items()} for i in (0, 1)
+    ]
     sides = [
-        replace(
-            side_of(plain, done[i].astype(np.float64), plain, i),
-            **{name: both[i] for name, both in columns.items()},
-        )
-        for i in (0, 1)
+        replace(side_of(plain, done[i].astype(np.float64), plain, i), **own[i]) for i in (0, 1)
     ]
     return Evidence(
         prompts=np.arange(n),
