@@ -11,7 +11,7 @@ from dashboard.sections import acceptance, findings, latency, quality
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import facts, headline
 
-_STYLE = Path(__file__).with_name("style.css")
+_STYLE = Path(__file__).parents[1] / "style.css"
 
 
 def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
