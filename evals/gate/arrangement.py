@@ -10,6 +10,9 @@ from evals.policy import Policy
 from evals.stats import dependence
 from evals.stats.dependence import Effect
 
+STAYS_DEAD = 0.9
+"""Share of harmed requests, from the first to the end of the run, above which an arm is dead."""
+
 
 @dataclass(frozen=True)
 class Arrangement:
@@ -32,14 +35,26 @@ class Arrangement:
         """Return values in order of time."""
         return values[self.order]
 
-    def draws(self, values: FloatColumn) -> float:
-        """Return the independent draws that values are worth at least, stretches included."""
+    def draws(self, values: FloatColumn, harmed: BoolColumn) -> float:
+        """Return the independent draws that values are worth at least, stretches included.
+
+        A candidate that dies and stays dead is harmed in one stretch, too, but in no outage that
+        ends: its requests count each, repeats of a prompt once.
+        """
+        if _lasts(self.in_order(harmed.astype(np.float64))):
+            return float(len(np.unique(self.prompts)))
         return len(values) / max(self.effect(values).ratio, self.stretch)
 
     def effect(self, values: FloatColumn) -> Effect:
         """Return the design effect of neighbours in time, and of repeats."""
         time = dependence.in_time(self.in_order(values), self.cohorts[self.order])
         return dependence.both(time, dependence.of_clusters(values, self.prompts, self.cohorts))
+
+
+def _lasts(harmed: FloatColumn) -> bool:
+    """Say whether nearly everything is harmed from the first harm to the end."""
+    after = harmed[int(np.argmax(harmed > 0)) :]
+    return bool(harmed.any()) and bool(after[-1] > 0) and float(after.mean()) >= STAYS_DEAD
 
 
 def of_pairs(evidence: Evidence, rows: BoolColumn, policy: Policy) -> Arrangement:

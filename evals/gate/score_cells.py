@@ -134,7 +134,7 @@ def _harm(cell: Cell, evidence: Evidence, rows: BoolColumn, policy: Policy) -> f
     pairs = of_pairs(evidence, rows, policy)
     if cell.rule.stat == "diff":
         return _share_harm(cell, c >= cell.rule.pass_at, b >= cell.rule.pass_at, pairs)
-    draws = pairs.draws(c - b)
+    draws = pairs.draws(c - b, c < b)
     return mean_difference_p(c - b, draws, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
@@ -145,9 +145,9 @@ def _share_harm(
     difference = float(candidate.mean() - baseline.mean())
     if (difference <= margin) if bound == "max" else (difference >= margin):
         return 1.0  # exact ones take their time
-    # Not fewer for standing together in time: a candidate that dies stays dead, and is one event.
-    prompts = float(len(np.unique(pairs.prompts)))
-    return paired_share_p(candidate, baseline, prompts, margin=margin, bound=bound)
+    harmed = candidate if bound == "max" else ~candidate
+    draws = pairs.draws(candidate.astype(np.float64) - baseline, harmed)
+    return paired_share_p(candidate, baseline, draws, margin=margin, bound=bound)
 
 
 def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:

@@ -179,7 +179,8 @@ def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float 
         (evidence.candidate, evidence.baseline), owed, unknown, strict=True
     ):
         values = _values(cell, evidence, side, unknown=value)[rows]
-        draws = of_arm(evidence, side, rows, policy).draws(values)
+        harmed = values > 0 if cell.rule.bound == "max" else values < 1
+        draws = of_arm(evidence, side, rows, policy).draws(values, harmed)
         shares.append((float(values.mean()) * draws, draws))
     return unpaired_share_p(*shares, margin=cell.rule.margin, bound=cell.rule.bound)
 
