@@ -41,6 +41,7 @@ _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.SRM: "the arms got unequal shares of requests",
     Reason.CLIENT: "the load generator lagged",
     Reason.AA: "the A/A control is missing, or not quiet",
+    Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
     Reason.TREATMENT: "the candidate did not do what it is judged for",
 }

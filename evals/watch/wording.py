@@ -15,6 +15,7 @@ _WHY = {
     Reason.DRIFT: "the arms' difference changed with time",
     Reason.CLIENT: "the load generator lagged",
     Reason.QUALITY: "times broke the contract",
+    Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
     Reason.TREATMENT: "the candidate did not do what it is judged for",
 }

@@ -4,8 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from collector.contract import Finding, Outcome, Role
+from collector.contract import Finding, Outcome, Reason, Role
 from dashboard import words
+from evals.watch.wording import _WHY
 
 
 def made(**changes: object) -> Finding:
@@ -173,3 +174,9 @@ def test_a_name_becomes_a_safe_argument() -> None:
         "support-k4",
         "'a; rm -rf ~'",
     ]
+
+
+def test_every_reason_has_words() -> None:
+    """A page and a watch can say why, whatever a cell is inconclusive for."""
+    assert set(Reason) <= set(words._UNDECIDED)
+    assert set(Reason) == set(_WHY)
