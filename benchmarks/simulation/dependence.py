@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.simulation import dependent_laws as laws
-from benchmarks.simulation.laws import Latencies
+from benchmarks.simulation.laws import Latencies, task_shares
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import Finding, Outcome, Reason
@@ -27,12 +27,15 @@ TASKS = "{metric: task_completion, stat: diff, min: -0.02, scope: pooled}"
 TPOT = "{metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}"
 P95 = "{metric: ttft, stat: p95_ratio, max: 1.10, scope: pooled}"
 P99 = "{metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}"
+REPEATS = 5
+ICC = 0.3
 FAMILY = 20
 """Cells of a release among which a failure is corrected: the default policy's, about."""
 
 
 def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
     """Return every law's rates: passes at the margin, and fails of equal arms."""
+    yield from _repeats(rollouts, seed)
     for n in sizes:
         yield from _smooth(rollouts, seed, n)
         yield from _bursts(rollouts, seed, n)
@@ -125,6 +128,17 @@ def _independent(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
                           (rollouts, seed, n))  # fmt: skip
 
 
+def _repeats(rollouts: int, seed: int) -> Iterator[Rate]:
+    """Ask 800 prompts five times: at the margin few may pass, and at no change most must."""
+    for loss, bounded in ((0.02, True), (0.0, False)):
+        what = f"five repeats of 800 prompts, ICC {ICC}, truth −{loss:g}"
+        draw, size = partial(_repeated, loss=loss), (rollouts, seed, 800 * REPEATS)
+        for rate in _rates(what, TASKS, draw, size, equal=not bounded):
+            at_most, at_least = (0.06, None) if bounded else (None, 0.90)
+            passes = rate.what == "pass"
+            yield replace(rate, at_most=at_most, at_least=at_least) if passes else rate
+
+
 def _rates(
     check: str,
     rule: str,
@@ -136,9 +150,9 @@ def _rates(
     equal: bool = False,
 ) -> Iterator[Rate]:
     rollouts, seed, n = size
-    rules = _policy(rule, stretch)
+    rules = policy_of(rule, stretch)
     rng = np.random.default_rng([seed, n, *check.encode()])
-    found = [_finding(draw(rng, n), rules) for _ in range(rollouts)]
+    found = [finding(draw(rng, n), rules) for _ in range(rollouts)]
     shares = {
         "pass": np.mean([f.outcome is Outcome.PASS for f in found]),
         "fail": np.mean([f.p_fail is not None and f.p_fail <= 0.05 / FAMILY for f in found]),
@@ -156,11 +170,13 @@ def _stat(rule: str) -> str:
     return "p95" if rule is P95 else "p99"
 
 
-def _finding(evidence: Evidence, rules: Policy) -> Finding:
+def finding(evidence: Evidence, rules: Policy) -> Finding:
+    """Return the one cell's finding."""
     return judge_cells(evidence, rules)[0]
 
 
-def _policy(rule: str, stretch: int) -> Policy:
+def policy_of(rule: str, stretch: int) -> Policy:
+    """Return a policy that proves one rule."""
     text = f"version: 1\nname: simulated\ndependence: {{stretch: {stretch}}}\nprove:\n  - {rule}\n"
     return policies.parse(text, "simulated.yaml")
 
@@ -172,7 +188,7 @@ def _times(
     n: int,
 ) -> Evidence:
     candidate, baseline = law(rng, n)
-    return _evidence(n, **{f"{metric}_s": (candidate, baseline)})
+    return evidence_of(n, **{f"{metric}_s": (candidate, baseline)})
 
 
 def _failing(
@@ -180,22 +196,37 @@ def _failing(
 ) -> Evidence:
     none = np.zeros(n, dtype=np.bool_)
     candidate = laws.stretches(rng, n, length, share)
-    return _evidence(n, failed=(candidate, laws.stretches(rng, n, length, share) if both else none))
+    baseline = laws.stretches(rng, n, length, share) if both else none
+    return evidence_of(n, failed=(candidate, baseline))
 
 
 def _losing(rng: np.random.Generator, n: int, length: int, loss: float) -> Evidence:
-    return _evidence(n, done=laws.lost_tasks(rng, n, length, loss))
+    return evidence_of(n, done=laws.lost_tasks(rng, n, length, loss))
 
 
-def _evidence(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns of every kind
+def _repeated(rng: np.random.Generator, n: int, *, loss: float) -> Evidence:
+    """Return five answers a prompt whose differences correlate by .3 within it."""
+    prompts = np.repeat(np.arange(n // REPEATS), REPEATS)
+    shares = task_shares(-loss)
+    own, common = rng.random(len(prompts)), rng.random(n // REPEATS)[prompts]
+    drawn = np.where(rng.random(n // REPEATS * REPEATS) < math.sqrt(ICC), common, own)
+    lost, gained = drawn < shares.lost, drawn > 1 - shares.gained
+    baseline = lost | (~gained & (rng.random(len(prompts)) < 0.85))
+    found = evidence_of(len(prompts), done=((baseline & ~lost) | gained, baseline))
+    return replace(found, prompts=prompts)
+
+
+def evidence_of(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns of every kind
     """Return pairs in order of time; each column is given as (candidate, baseline)."""
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))
+    grounded = columns.pop("grounded", (plain, plain))
     own: list[dict[str, Any]] = [  # Any: columns of every kind
         {name: both[i] for name, both in columns.items()} for i in (0, 1)
     ]
     sides = [
-        replace(side_of(plain, done[i].astype(np.float64), plain, i), **own[i]) for i in (0, 1)
+        replace(side_of(plain, done[i].astype(np.float64), grounded[i], i), **own[i])
+        for i in (0, 1)
     ]
     return Evidence(
         prompts=np.arange(n),
@@ -203,6 +234,10 @@ def _evidence(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns o
         cohorts=("chat",),
         baseline=sides[1],
         candidate=sides[0],
-        metrics=("task_completion",) if not np.isnan(done[0]).any() else (),
+        metrics=tuple(
+            metric
+            for metric, (scores, _) in (("groundedness", grounded), ("task_completion", done))
+            if not np.isnan(scores).any()
+        ),
         data_hash="",
     )

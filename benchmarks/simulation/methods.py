@@ -17,7 +17,7 @@ from evals.stats.bets import log_e_path
 from evals.stats.confidence_sequence import Traffic, mean_effect
 from evals.stats.hall import mean_difference
 from evals.stats.log_ratio import geometric_mean_ratio
-from evals.stats.looks import LOOKS, quantile_ratio_at_look
+from evals.stats.looks import LOOKS, Look, quantile_ratio_at_look
 from evals.stats.quantile_ratio import quantile_ratio
 from evals.stats.score_difference import unpaired_difference
 from evals.stats.tango import paired_difference, score
@@ -190,7 +190,7 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
     assert shares.lost > shares.gained
     yield from tally.rates(ever_pass=(0.05, None), ever_fail=(0.05, None))
     yield from _sequence(max(rollouts // 4, 1), seed)
-    yield from _looks(max(rollouts // 4, 1), seed)
+    yield from _looks(rollouts, seed)
 
 
 def _sequence(rollouts: int, seed: int) -> Iterator[Rate]:
@@ -212,16 +212,31 @@ def _sequence(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def _looks(rollouts: int, seed: int) -> Iterator[Rate]:
-    """p95 ratio at 1.10 at five declared looks, the truth at the margin."""
-    tally, rng = _Tally("five looks, p95 ratio, truth at 1.10", 5000), _generator(seed, 7)
-    for _ in range(rollouts):
-        c, b = laws.latencies(rng, 5000, 1.10)
-        found = [
-            quantile_ratio_at_look(c[: k.pairs], b[: k.pairs], q=0.95, margin=1.10, bound="max")
-            for k in LOOKS
-        ]
-        tally.add(ever_pass=any(within(x, 1.10, "max") for x in found))
-    yield from tally.rates(ever_pass=(0.05, None))
+    """p95 ratio against 1.10 at five declared looks: at the margin, and at a harmless 1.05.
+
+    The rival divides the same level among the looks as if they were independent (Bonferroni).
+    """
+    divided = (*LOOKS[:-1], Look(LOOKS[-1].pairs, 0.030))
+    for truth, bound in ((1.10, 0.06), (1.05, None)):
+        tally = _Tally(f"five looks, p95 ratio, margin 1.10, truth {truth:.2f}", 5000)
+        rng = _generator(seed, 7, int(truth * 100))
+        for _ in range(rollouts):
+            c, b = laws.latencies(rng, 5000, truth)
+            tally.add(ever_pass=_any_look(c, b, LOOKS), divided=_any_look(c, b, divided))
+        yield from tally.rates(ever_pass=(bound, None))
+
+
+def _any_look(c: laws.Floats, b: laws.Floats, looks: tuple[Look, ...]) -> bool:
+    return any(
+        within(
+            quantile_ratio_at_look(
+                c[: k.pairs], b[: k.pairs], q=0.95, margin=1.10, bound="max", looks=looks
+            ),
+            1.10,
+            "max",
+        )
+        for k in looks
+    )
 
 
 def other_methods(rollouts: int, seed: int) -> Iterator[Rate]:

@@ -1,23 +1,34 @@
 """Measuring a cell, and how many pairs would settle it."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence
 from evals.gate.cells import Cell
 from evals.gate.latency_cells import measure_latency
-from evals.gate.measured import Measurement, Obstacle
+from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.score_cells import measure_failures, measure_scores
 from evals.gate.split_cells import measure_split
 from evals.gate.sum_cells import measure_sums
 from evals.policy import Policy
+from evals.stats import Interval
 
 _MOST_PAIRS = 10_000_000
+_POWER = 0.8
+_HARM_Z = 1.645
 
 
 def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
     """Measure one cell; an obstacle leaves what was computed in place, for the report."""
+    return _with_need(cell, _measured(cell, evidence, policy), policy)
+
+
+def _measured(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
     scope = evidence.scope(cell.cohort)
     absent = _absent(cell, evidence, scope)
     if absent is not None:
@@ -33,22 +44,95 @@ def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
     return measure_latency(cell, evidence, scope, policy)
 
 
-def pairs_to_decide(measured: Measurement, alpha_pass: float, alpha_fail: float) -> int | None:
-    """Return the further pairs after which the cell decides, if they look like those seen.
+def pairs_to_decide(
+    cell: Cell, measured: Measurement, alpha_pass: float, alpha_fail: float
+) -> int | None:
+    """Return the further pairs after which the cell decides with a chance of .8.
 
-    The statistics grow with √n, so that n·(z needed / z seen)² pairs are enough: towards a pass
-    where the estimate is within the margin, else towards a fail. `None` where the estimate stands
-    on the margin, where there is none, or beyond ten million pairs.
+    In standard errors of the pairs seen, where statistics grow with √n, z is what was seen of the
+    distance to the margin, and d the distance of no change. The effect planned for is z drawn
+    towards half of d, (z + 2/d)/(1 + 4/d²), and z − ½ if the margin leaves no room for a change: of
+    many cells those stay undecided that were unlucky, or lucky beyond the truth. The pairs have to
+    do alone, and with those seen. If z says at 5 % that the candidate is worse, they are those that
+    prove it. `None` where that effect is 0, or beyond ten million pairs.
     """
     if measured.interval is None or measured.n == 0:
         return None
-    towards_pass = measured.p_pass < 0.5
-    p_seen = measured.p_pass if towards_pass else measured.interval.p_fail
-    if not 0 < p_seen < 0.5 - 1e-9:
+    needed_z = float(norm.isf(alpha_pass))
+    z = min(_score(measured.p_pass), needed_z)
+    effect = _planned(z, _room(cell, measured, z, needed_z))
+    if z < -_HARM_Z or effect <= 0:
+        needed_z = float(norm.isf(alpha_fail))
+        z = min(_score(measured.interval.p_fail), needed_z)
+        effect = _planned(z, 0.0)
+    if effect <= 0:
         return None
-    needed = norm.isf(alpha_pass if towards_pass else alpha_fail) / norm.isf(p_seen)
-    total = measured.n * float(needed) ** 2
+    total = max(measured.n * _growth(z, effect, needed_z), float(cell.min_n))
     return max(1, int(np.ceil(round(total, 6))) - measured.n) if total <= _MOST_PAIRS else None
+
+
+def _score(p: float) -> float:
+    """Return the normal score of a p value, finite."""
+    return float(norm.isf(min(max(p, 1e-15), 1 - 1e-15)))
+
+
+def _planned(z: float, room: float) -> float:
+    return (z + 2 / room) / (1 + 4 / room**2) if room > 0 else z - 0.5
+
+
+def _room(cell: Cell, measured: Measurement, z: float, needed_z: float) -> float:
+    """Return the distance from the margin to no change, in standard errors; 0 beyond."""
+    ratio, interval = cell.rule.stat.endswith("_ratio"), measured.interval
+    side = 1.0 if cell.rule.bound == "max" else -1.0
+    margin = math.log(cell.rule.margin) if ratio else cell.rule.margin
+    if interval is None or interval.estimate is None or side * margin <= 0:
+        return 0.0
+    limit = _limit(cell, interval)
+    ends = [interval.estimate if limit is None else limit, interval.estimate]
+    if ratio and min(ends) <= 0:
+        return 0.0
+    end, estimate = (math.log(x) if ratio else x for x in ends)
+    if limit is None:
+        return abs(margin * z / (margin - estimate)) if margin != estimate else 0.0
+    error = abs(end - estimate) / needed_z
+    return abs(margin) / error if error > 0 else 0.0
+
+
+def _limit(cell: Cell, interval: Interval) -> float | None:
+    """Return the limit on the margin's side."""
+    return interval.upper if cell.rule.bound == "max" else interval.lower
+
+
+def _growth(z: float, effect: float, needed_z: float) -> float:
+    """Return by how much the pairs must grow so that new ones decide, alone and with those seen."""
+    power = float(norm.ppf(_POWER))
+
+    def lacking(growth: float) -> float:
+        alone = effect * math.sqrt(growth) - needed_z
+        new = growth - 1
+        joined = (z + effect * new - needed_z * math.sqrt(growth)) / math.sqrt(max(new, 1e-12))
+        return min(alone, joined) - power
+
+    most = 2.0
+    while lacking(most) < 0 and most < _MOST_PAIRS:
+        most *= 2
+    return float(brentq(lacking, 1.0, most)) if lacking(most) >= 0 else math.inf
+
+
+def _with_need(cell: Cell, measured: Measurement, policy: Policy) -> Measurement:
+    """Name the pairs that decide if they are more than those at which the method works at all."""
+    obstacle = measured.obstacle
+    if obstacle is None or obstacle.reason is not Reason.TOO_FEW or obstacle.n_needed is None:
+        return measured
+    interval = measured.interval
+    limit = None if interval is None else _limit(cell, interval)
+    if interval is None or limit is None or within(cell, interval):
+        return measured
+    needed = pairs_to_decide(cell, measured, policy.alpha_pass, policy.alpha_fail_family)
+    if needed is None or needed <= obstacle.n_needed:
+        return measured
+    words = f"needs about {needed:,} more {cell.unit} ({cell.min_n} at least)"
+    return replace(measured, obstacle=replace(obstacle, words=words, n_needed=needed))
 
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:

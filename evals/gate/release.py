@@ -165,7 +165,7 @@ def _judge(
     if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
         return _Judgement(Outcome.FAIL, None)
     alpha_fail = policy.alpha_fail_family / family
-    needed = pairs_to_decide(measured, policy.alpha_pass, alpha_fail)
+    needed = pairs_to_decide(cell, measured, policy.alpha_pass, alpha_fail)
     return _Judgement(
         Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed, cell.unit), needed)
     )

@@ -17,9 +17,9 @@ class Look(NamedTuple):
 
 
 LOOKS = (
-    Look(300, 0.001), Look(600, 0.003), Look(1_200, 0.006), Look(2_400, 0.010), Look(5_000, 0.030)
+    Look(300, 0.001), Look(600, 0.003), Look(1_200, 0.006), Look(2_400, 0.010), Look(5_000, 0.04013)
 )  # fmt: skip
-"""Spends .05 over all; no more looks follow."""
+"""Spends .05 over all, as looks at growing data are correlated; no more looks follow."""
 
 
 def last_look(pairs: int, looks: tuple[Look, ...] = LOOKS) -> Look | None:
@@ -40,9 +40,9 @@ def quantile_ratio_at_look(
     """Return the ratio of quantiles as the last look saw it, one-sided at the level spent there.
 
     Paired, in order of arrival: pairs after the look do not count until the next one, so that
-    asking more often spends nothing. The chance that any look passes (or any fails) wrongly is at
-    most the sum of the levels (Bonferroni's bound on a spending plan). Before the first look it
-    is `Insufficient`, and so it is with n = 0 and n = 1.
+    asking more often spends nothing. The chance that any look passes (or any fails) wrongly is what
+    `spending.ever_passes` computes of the levels. Before the first look it is `Insufficient`, and
+    so it is with n = 0 and n = 1.
 
     Source: K. Lan and D. DeMets, Biometrika 70 (1983) 659–663; limits as in `quantile_ratio`.
     """

@@ -147,7 +147,10 @@ def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> Non
 
 
 def test_the_pairs_still_needed_do_settle_it(rollout_of, judge) -> None:
-    """With as many more pairs of the same kind the cell passes; with a few fewer it does not."""
+    """With as many more pairs of the same kind the cell passes; with a fifth of them it does not.
+
+    They are planned for a chance of .8, and for an effect that may be smaller than what was seen.
+    """
 
     def at(n: int) -> Finding:
         wrong = slice(0, round(n * 0.075))
@@ -157,7 +160,7 @@ def test_the_pairs_still_needed_do_settle_it(rollout_of, judge) -> None:
     needed = at(160).n_needed
     total = -(-(160 + needed) // 40) * 40
     assert at(total).outcome is Outcome.PASS
-    assert at(total - 80).outcome is Outcome.INCONCLUSIVE
+    assert at(160 + -(-needed // 200) * 40).outcome is Outcome.INCONCLUSIVE
 
 
 # --- missing evidence is never a pass
@@ -361,12 +364,8 @@ def test_more_accepted_than_drafted(rollout_of, judge) -> None:
 def test_below_the_least_n(rollout_of, judge, rule, least) -> None:
     """One pair below what a method needs nothing is decided; at it a good candidate passes."""
     below = only(judge(rollout_of(least - 1), rule))
-    assert (below.outcome, below.reason, below.n_needed) == (
-        Outcome.INCONCLUSIVE,
-        Reason.TOO_FEW,
-        1,
-    )
-    assert f"needs 1 more pairs ({least} at least)" in below.message
+    assert (below.outcome, below.reason) == (Outcome.INCONCLUSIVE, Reason.TOO_FEW)
+    assert f"{below.n_needed} more pairs ({least} at least)" in below.message
     assert only(judge(rollout_of(least), rule)).outcome is Outcome.PASS
 
 
@@ -376,7 +375,9 @@ def test_repeats_are_no_new_evidence(rollout_of, judge) -> None:
     for i, row in enumerate(rollout.rows):
         row |= {"prompt_id": f"p{i // 4}", "repeat": i % 4}
     finding = only(judge(rollout, TASKS))
-    assert (finding.n, finding.n_needed, finding.reason) == (80, 36, Reason.TOO_FEW)
+    assert (finding.n, finding.reason) == (80, Reason.TOO_FEW)
+    assert finding.n_needed is not None
+    assert finding.n_needed > 36, "nine prompts more would do only if none of them is lost"
 
 
 def test_a_side_that_never_arrived_counts_as_a_failure(rollout_of, judge) -> None:

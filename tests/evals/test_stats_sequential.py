@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import multivariate_normal, norm
 
 from evals.stats import Insufficient, Interval
 from evals.stats.bets import Bets, log_e_path
@@ -17,6 +18,7 @@ from evals.stats.confidence_sequence import (
     pseudo_outcomes,
 )
 from evals.stats.looks import LOOKS, last_look, quantile_ratio_at_look
+from evals.stats.spending import ever_passes, last_level
 
 bounded = st.lists(st.floats(-1, 1), max_size=40).map(np.array)
 
@@ -151,11 +153,31 @@ def test_the_boundary_is_wider_than_one_look() -> None:
 
 
 def test_the_plan_spends_five_percent() -> None:
-    """The levels of all looks add up to .05."""
-    assert sum(look.alpha for look in LOOKS) == pytest.approx(0.05)
+    """At the margin any look passes in .05, computed by recursion."""
+    pairs, levels = zip(*LOOKS, strict=True)
+    assert ever_passes(pairs, levels) == pytest.approx(0.05, abs=2e-5)
+    assert last_level(pairs, levels[:-1], 0.05) == levels[-1]
     assert [last_look(n) and last_look(n).pairs for n in (299, 300, 599, 1_200, 9_999)] == [
         None, 300, 300, 1_200, 5_000
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("pairs", [(300, 600, 1_200, 2_400, 5_000), (2_000, 2_001, 2_003, 5_000)])
+def test_looks_spend_what_the_joint_normal_law_says(pairs: tuple[int, ...]) -> None:
+    """The recursion agrees with a multivariate normal integral, near looks included."""
+    levels = (0.001, 0.003, 0.006, 0.010, 0.030)[-len(pairs) :]
+    n = np.array(pairs, dtype=float)
+    correlation = np.sqrt(np.minimum.outer(n, n) / np.maximum.outer(n, n))
+    law = multivariate_normal(np.zeros(len(n)), correlation, seed=1)
+    assert ever_passes(pairs, levels) == pytest.approx(1 - law.cdf(norm.isf(levels)), abs=5e-5)
+
+
+def test_one_look_spends_its_level_and_near_ones_at_most_their_sum() -> None:
+    """One look is a plain test; looks too near to integrate count their sum."""
+    assert ever_passes((500,), (0.05,)) == pytest.approx(0.05)
+    assert last_level((500,), (), 0.05) == pytest.approx(0.05, rel=1e-3)
+    assert ever_passes((10**8, 10**8 + 1), (0.01, 0.02)) == pytest.approx(0.03)
+    assert last_level((10**8, 10**8 + 1), (0.01,), 0.05) == pytest.approx(0.04)
 
 
 def test_between_looks_the_last_one_stands() -> None:

@@ -5,6 +5,7 @@ import pytest
 from evals import policy
 from evals.errors import PolicyError
 from evals.policy_sections import Live, Lossless, Rollback
+from evals.stats.spending import ever_passes
 from evals.watch.explain import explained
 from evals.watch.plan import live
 
@@ -71,10 +72,24 @@ def test_what_cannot_be_meant_is_refused(section: str, words: str) -> None:
 
 
 def test_the_default_looks_spend_the_policys_level() -> None:
-    """A policy at .01 spends .01 over its looks, in the shares of the default."""
+    """A policy at .01 passes wrongly in .01 over its looks; earlier ones keep their shares."""
     found = live(parsed("alpha: {pass: 0.01}"))
-    assert sum(found.spend) == pytest.approx(0.01)
-    assert found.spend[-1] == pytest.approx(0.006)
+    assert ever_passes(found.looks, found.spend) == pytest.approx(0.01, abs=2e-5)
+    assert found.spend[:2] == pytest.approx((0.0002, 0.0006))
+    assert live(parsed("")).spend == Live().spend
+
+
+def test_looks_of_ones_own_spend_the_whole_level() -> None:
+    """Where looks alone are given, the last one's level is what they leave."""
+    found = live(parsed("live: {looks: [500, 510, 520, 530, 540]}"))
+    assert ever_passes(found.looks, found.spend) == pytest.approx(0.05, abs=2e-5)
+    assert found.spend[-1] > 0.042
+
+
+def test_spends_may_add_up_to_more_than_looks_together_spend() -> None:
+    """What counts is the chance that any look passes, not the sum of levels."""
+    found = live(parsed("live: {looks: [500, 510], spend: [0.03, 0.035]}"))
+    assert found.spend == (0.03, 0.035)
 
 
 def test_it_is_explained() -> None:
