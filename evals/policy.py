@@ -35,6 +35,7 @@ Scope = Literal["pooled", "cohort"]
 QUANTILE_STATS = ("p50_ratio", "p95_ratio", "p99_ratio")
 LATENCY_STATS = ("geomean_ratio", *QUANTILE_STATS)
 SCORE_STATS = ("diff", "mean_diff")
+_SET_ASIDE_BELOW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Policy:
     min_n: int
     """Pairs below which no cell of one cohort decides."""
     rules: tuple[Rule, ...]
+    set_aside_below: int = _SET_ASIDE_BELOW
+    """Pairs below which a cohort that no rule lists, and no workload, gets no cell of its own."""
     design: Design = "paired_replay"
     sampling: Sampling = field(default_factory=Sampling)
     dependence: Dependence = field(default_factory=Dependence)
@@ -191,7 +194,7 @@ def parse(text: str, source: str) -> Policy:
     alpha = root.mapping("alpha")
     alpha.only("pass", "fail_family", "lossless")
     cohorts = root.mapping("cohorts")
-    cohorts.only("min_n", "weights")
+    cohorts.only("min_n", "set_aside_below", "weights")
     if (weights := cohorts.get("weights")) is not None:
         weights.one_of(("baseline_traffic",))
     rules = [_rule(node, role) for role in Role for node in root.items(role.value)]
@@ -204,6 +207,7 @@ def parse(text: str, source: str) -> Policy:
         alpha_fail_family=_level(alpha, "fail_family"),
         min_n=_min_n(cohorts),
         rules=tuple(rules),
+        set_aside_below=_set_aside_below(cohorts),
         design=read_design(root),
         sampling=read_sampling(root),
         dependence=read_dependence(root),
@@ -229,6 +233,15 @@ def _min_n(cohorts: Node) -> int:
         return 1
     if (count := node.integer()) < 1:
         raise node.error(f"wanted at least 1 pair, got {count}")
+    return count
+
+
+def _set_aside_below(cohorts: Node) -> int:
+    node = cohorts.get("set_aside_below")
+    if node is None:
+        return _SET_ASIDE_BELOW
+    if (count := node.integer()) < 0:
+        raise node.error(f"wanted a number of pairs, or 0 to set none aside, got {count}")
     return count
 
 

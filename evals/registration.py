@@ -10,7 +10,7 @@ from collector.contract import PolicyRegistration, RegisteredPolicy
 from evals.policy import Policy
 
 _KEYS = {"alpha_pass": "alpha.pass", "alpha_fail_family": "alpha.fail_family"}
-_KEYS |= {"min_n": "cohorts.min_n"}
+_KEYS |= {key: f"cohorts.{key}" for key in ("min_n", "set_aside_below")}
 
 
 def registration_of(policy: Policy) -> PolicyRegistration:

@@ -20,6 +20,8 @@ from collector.contract import (
     Verdict,
     to_document,
 )
+from evals.findings_by_margin import by_margin
+from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {
@@ -52,10 +54,14 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 
 def _banner(verdict: Verdict) -> Panel:
     style = STYLES[verdict.outcome]
-    lines = [Text(verdict.summary, style="bold")]
+    lines = [Text(f"{may_it_ship(verdict)} {verdict.summary}", style="bold")]
+    lines += [Text(line) for line in cohort_lines(verdict)]
+    lines += [Text(line, style="bold") for line in need_lines(verdict)]
     lines += [Text(f"• {reason}") for reason in verdict.reasons[:_MAX_REASONS]]
     if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
         lines.append(Text(f"… and {more} more", style="dim"))
+    if verdict.assumption:
+        lines.append(Text(verdict.assumption, style="dim"))
     lines.append(Text(_pairs(verdict), style="dim"))
     if verdict.history is not None:
         lines += [Text(f"◦ {note}", style="dim") for note in verdict.history.notes]
@@ -78,17 +84,18 @@ def _findings(verdict: Verdict) -> Table:
         ("Delta", "Limits", "Margin", "n"),
     )
     table.add_column("Outcome", overflow="fold")
-    for f in verdict.findings:
+    for group in by_margin(verdict.findings):
+        f = group[0]
         table.add_row(
             _scope(f.cohort),
             f"{f.metric.replace('_', ' ')} {_STATS.get(f.stat, f.stat)}".rstrip(),
-            f.role.value,
+            ", ".join(one.role.value for one in group),
             _value(f, f.estimate),
             f"{_bare(f, f.lower)} … {_bare(f, f.upper)}",
-            f"{'≤' if f.bound == 'max' else '≥'}{_bare(f, f.margin)}",
+            ", ".join(f"{'≤' if f.bound == 'max' else '≥'}{_bare(f, one.margin)}" for one in group),
             f"{f.n:,}",
-            _outcome(f),
-            style="dim" if f.role is Role.REPORT else None,
+            Text(", ").join(_outcome(one) for one in group),
+            style="dim" if all(one.role is Role.REPORT for one in group) else None,
         )
     return table
 
@@ -114,6 +121,8 @@ def _outcome(finding: Finding) -> Text:
     if finding.n_needed is not None and finding.reason is Reason.TOO_FEW:
         return Text(f"needs {finding.n_needed:,} more", style=style)
     if finding.reason is Reason.TOO_FEW:
+        return Text("too few" if finding.estimate is None else "too wide", style=style)
+    if finding.reason is Reason.TOO_CLOSE:
         return Text("too close", style=style)
     if finding.reason is not None:
         return Text(finding.reason.value, style=style)

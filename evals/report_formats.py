@@ -1,23 +1,30 @@
 """The verdict for other readers: Markdown for people, JUnit and annotations for CI."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import Finding, Outcome, Role, Verdict
+from evals.findings_by_margin import by_margin
 from evals.report import to_json
+from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines
 
 _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 
 def to_markdown(verdict: Verdict) -> str:
     """Return a page for a pull request: the verdict, its reasons, and a row a cell."""
-    lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", verdict.summary, ""]
+    lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", ""]
+    lines[-1] = f"**{may_it_ship(verdict)}** {_plain(verdict.summary)}"
+    answers = [*cohort_lines(verdict), *need_lines(verdict)]
+    lines += ["", *(f"- {_plain(line)}" for line in answers)] if answers else []
+    lines += [""]
     lines += [f"- {_plain(reason)}" for reason in verdict.reasons]
     if verdict.history is not None:
         lines += ["", *(f"- {_plain(note)}" for note in verdict.history.notes)]
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
-    lines += [_row(finding) for finding in verdict.findings]
+    lines += [_row(group) for group in by_margin(verdict.findings)]
+    lines += ["", _plain(verdict.assumption)] if verdict.assumption else []
     lines += ["", f"Policy {_plain(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
     lines[-1] += f"data `{verdict.data_hash[:12]}`."
     return "\n".join(lines)
@@ -39,6 +46,9 @@ def to_junit(verdict: Verdict) -> str:
     attributes = {"name": f"draftgate {verdict.rollout}"}
     attributes |= {name: str(count) for name, count in counts.items()}
     suite = ET.Element("testsuite", attributes)
+    said = ET.SubElement(suite, "properties")
+    for name, value in answers(verdict):
+        ET.SubElement(said, "property", {"name": name, "value": value})
     suite.extend(cases)
     ET.indent(suite)
     return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)).decode()
@@ -48,7 +58,13 @@ def to_github(verdict: Verdict) -> str:
     """Return GitHub's workflow commands: an annotation for each reason, and one for the verdict."""
     level = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning"}
     notes = () if verdict.history is None else verdict.history.notes
-    lines = [_annotation(level[verdict.outcome], verdict.outcome.value, verdict.summary)]
+    said = f"{may_it_ship(verdict)} {verdict.summary}"
+    lines = [_annotation(level[verdict.outcome], verdict.outcome.value, said)]
+    lines += [
+        _annotation("notice", "answer", line)
+        for line in (*cohort_lines(verdict), *need_lines(verdict), verdict.assumption)
+        if line
+    ]
     lines += [
         _annotation(level[f.outcome], f"{f.outcome.value}: {_name(f)}", f.message)
         for f in verdict.findings
@@ -67,19 +83,24 @@ FORMATS: Mapping[str, Callable[[Verdict], str]] = {
 }
 
 
-def _row(f: Finding) -> str:
+def _row(group: Sequence[Finding]) -> str:
+    f = group[0]
     sign = "≤" if f.bound == "max" else "≥"
     cells = (
         "all" if f.cohort is None else _plain(f.cohort),
         f"{f.metric} {f.stat}",
-        f.role.value,
+        ", ".join(one.role.value for one in group),
         _number(f.estimate),
         f"{_number(f.lower)} … {_number(f.upper)}",
-        f"{sign} {f.margin:g}",
+        ", ".join(f"{sign} {one.margin:g}" for one in group),
         f"{f.n:,}",
-        f"{_MARKS[f.outcome]} {f.outcome.value if f.reason is None else f.reason.value}",
+        ", ".join(_outcome(one) for one in group),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _outcome(f: Finding) -> str:
+    return f"{_MARKS[f.outcome]} {f.outcome.value if f.reason is None else f.reason.value}"
 
 
 def _number(value: float | None) -> str:

@@ -65,12 +65,15 @@ from collector.contract.registration import (
 )
 from collector.contract.verdict import (
     Acceptance,
+    Answer,
     ArmLatency,
+    CohortAnswer,
     Finding,
     Percentiles,
     QualityCounts,
     Reason,
     Role,
+    SetAside,
     StoredVerdict,
     Verdict,
 )
@@ -89,11 +92,13 @@ from collector.contract.watch import (
 
 __all__ = [
     "Acceptance",
+    "Answer",
     "Arm",
     "ArmLatency",
     "ArmSummary",
     "AttributeValue",
     "CandidateIdentity",
+    "CohortAnswer",
     "Content",
     "CountSource",
     "Decoded",
@@ -135,6 +140,7 @@ __all__ = [
     "SampleKind",
     "Score",
     "ScoredSpan",
+    "SetAside",
     "Span",
     "SpanEvent",
     "SpanLink",

@@ -29,7 +29,9 @@ class Reason(StrEnum):
     """Why a cell is inconclusive."""
 
     TOO_FEW = "n"
-    """The limits straddle the margin, or the pairs are fewer than the method needs."""
+    """The limits are too wide for the margin, or the pairs are fewer than the method needs."""
+    TOO_CLOSE = "close"
+    """The estimate lies so near the margin that no reasonable number of pairs decides."""
     MISSING = "missing"
     """Nobody measured or scored it."""
     QUALITY = "quality"
@@ -146,6 +148,36 @@ class QualityCounts:
     ties: int
 
 
+class Answer(StrEnum):
+    """Whether a cohort may have the candidate."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortAnswer:
+    """What the verdict says of one cohort: by its own cells, and by what failed in the pool."""
+
+    cohort: str
+    pairs: int
+    answer: Answer
+    because: str
+    """What it rests on, or what is missing, in words."""
+    prompts_needed: int | None = None
+    """Further workload prompts, of all cohorts, after which its cells that must pass can decide;
+    None where more prompts would not settle it, or where nobody knows how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A cohort of a few pairs that the policy has no cell for, in the pool alone."""
+
+    cohort: str
+    pairs: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The decision on a rollout."""
@@ -159,6 +191,23 @@ class Verdict:
     """One sentence each: what decided, worst first."""
     not_judged: tuple[str, ...] = ()
     """Cells that must pass or must not fail and could not be judged, each with the reason why."""
+    undecided: tuple[str, ...] = ()
+    """Guards and reported cells that were measured, or have nothing to measure, and decide nothing,
+    each with the reason why."""
+    reported_failing: tuple[str, ...] = ()
+    """Cells that are only reported, and are beyond their margin."""
+    cohorts: tuple[CohortAnswer, ...] = ()
+    """An answer for each cohort, by name."""
+    set_aside: tuple[SetAside, ...] = ()
+    """Cohorts that no cell was made for, by the policy's `cohorts.set_aside_below`."""
+    prompts_needed: int | None = None
+    """Further workload prompts, with as many repeats as in this run, after which every cell that
+    must pass can decide: the largest need. None where the release is decided, or where nobody knows
+    of any."""
+    prompts_needed_for_guards: int | None = None
+    """The same for guards that do not decide yet; they do not hold the release up."""
+    assumption: str = ""
+    """How long harm may last that the verdict protects against, and what more would need."""
     pairs: int
     """Prompts and repeats seen in either arm."""
     incomplete_pairs: int

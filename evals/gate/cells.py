@@ -1,12 +1,14 @@
 """Which cells a policy makes of a rollout, and how many pairs each needs at least."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
 from evals.errors import PolicyError
 from evals.evidence import Evidence
+from evals.gate.stray import stray_cohorts
 from evals.policy import METRICS, Metric, Policy, Rule
 from evals.stats import (
     hall,
@@ -71,14 +73,16 @@ def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
 
     A rule of scope `cohort` without a list makes a cell for each cohort of the pairs, or of the
     workload that the run registered, in which its metric applies, or in which nobody knows whether
-    it does. If none does it still makes one, over the pool, so that missing evidence is seen.
+    it does; stray cohorts get none. If none does it still makes one, over the pool, so that missing
+    evidence is seen.
     """
     if not any(rule.role == "prove" for rule in policy.rules):
         raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
+    aside = {one.cohort for one in stray_cohorts(evidence, policy)}
     return tuple(
         Cell(rule, cohort, least_pairs(rule, cohort, policy), policy.paired)
         for rule in policy.rules
-        for cohort in _scopes(rule, evidence)
+        for cohort in _scopes(rule, evidence, aside)
     )
 
 
@@ -87,14 +91,14 @@ def quantile_of(stat: str) -> float:
     return int(stat.removeprefix("p").removesuffix("_ratio")) / 100
 
 
-def _scopes(rule: Rule, evidence: Evidence) -> tuple[str | None, ...]:
+def _scopes(rule: Rule, evidence: Evidence, aside: Collection[str]) -> tuple[str | None, ...]:
     if rule.scope == "pooled":
         return (None,)
     if rule.cohorts is not None:
         return rule.cohorts
     if not evidence.cohorts:
         return (None,)
-    planned = tuple(sorted({*evidence.cohorts, *evidence.workload}))
+    planned = tuple(sorted({*evidence.cohorts, *evidence.workload}.difference(aside)))
     if METRICS[rule.metric].kind != "score":
         return planned
     found = evidence.applicability(rule.metric)

@@ -122,7 +122,7 @@ def _against(found: Divergences, control: Divergences | None, rules: Lossless) -
         return _Judged(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
     if interval.upper is not None and interval.upper <= rules.hazard_ratio_max:
         return _Judged(Outcome.PASS, None, f"{words}pass", interval)
-    return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too close", interval)
+    return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval)
 
 
 def _allowed(found: Divergences, rules: Lossless) -> FloatColumn:

@@ -27,10 +27,38 @@ def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
     for cell, finding in zip(cells, findings, strict=True):
         if finding.role is Role.REPORT or finding.outcome is not Outcome.INCONCLUSIVE:
             continue
-        if finding.reason is Reason.TOO_FEW and finding.estimate is not None:
-            continue
-        why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
-        yield f"{subject(cell)} ({why})"
+        if not _judged(finding):
+            yield _why(cell, finding)
+
+
+def undecided_cells(judged: Sequence[tuple[Cell, Finding]]) -> tuple[str, ...]:
+    """Return guards whose limits are too wide, and reported cells that decide nothing."""
+    return tuple(
+        _why(cell, f)
+        for cell, f in judged
+        if f.outcome is Outcome.INCONCLUSIVE
+        and (f.role is Role.REPORT or (f.role is Role.GUARD and _judged(f)))
+    )
+
+
+def reported_failing(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the reported cells that are beyond their margin."""
+    return tuple(
+        f.message.removesuffix(f": {Outcome.FAIL.value}")
+        for f in findings
+        if f.role is Role.REPORT and f.outcome is Outcome.FAIL
+    )
+
+
+def _judged(finding: Finding) -> bool:
+    """Say whether limits on both sides of the margin are all that keeps it from deciding."""
+    wide = finding.reason in {Reason.TOO_FEW, Reason.TOO_CLOSE}
+    return wide and finding.estimate is not None
+
+
+def _why(cell: Cell, finding: Finding) -> str:
+    why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
+    return f"{subject(cell)} ({why})"
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:

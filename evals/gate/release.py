@@ -12,16 +12,21 @@ import scipy
 from collector.contract import Finding, Outcome, Reason, Role, Verdict
 from evals.acceptance import acceptance
 from evals.evidence import Evidence
+from evals.gate.answers import cohort_answers, prompts_needed
+from evals.gate.assumption import assumption
 from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure, pairs_to_decide
-from evals.gate.not_judged import not_judged
+from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
+from evals.gate.stray import stray_cohorts
+from evals.gate.summary import left_open, reasons, summary
 from evals.gate.treatment import idle
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
-from evals.gate.wording import finding_message, not_judged_words, reason_words, too_close
+from evals.gate.wording import finding_message, reason_words
+from evals.gate.wording import undecided as undecided_words
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
@@ -40,9 +45,13 @@ def decide(
     and `EvidenceError` where the warm-up to drop is all there is.
     """
     whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
-    judged = judge_cells(evidence, policy, control)
-    open_cells = not_judged(plan(evidence, policy), judged, whole)
+    cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
     findings = (*judged, *lossless_findings(evidence, control, policy))
+    pairs_of_cells = list(zip(cells, judged, strict=True))
+    aside = stray_cohorts(evidence, policy)
+    open_cells = not_judged(cells, judged, whole)
+    undecided = undecided_cells(pairs_of_cells)
+    reported = reported_failing(judged)
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
@@ -50,15 +59,30 @@ def decide(
     return Verdict(
         rollout=rollout,
         outcome=outcome,
-        summary=_summary(
+        summary=summary(
             rollout,
             outcome,
             findings,
             f"{len(evidence)} {'pairs' if policy.paired else 'requests'}",
         )
-        + not_judged_words(open_cells),
-        reasons=_reasons(outcome, findings),
+        + left_open(
+            outcome,
+            not_judged=open_cells,
+            undecided=undecided,
+            reported=reported,
+            aside=aside,
+        ),
+        reasons=reasons(outcome, findings),
         not_judged=open_cells,
+        undecided=undecided,
+        reported_failing=reported,
+        cohorts=cohort_answers(pairs_of_cells, findings, evidence, [one.cohort for one in aside]),
+        set_aside=aside,
+        prompts_needed=prompts_needed(findings, evidence, Role.PROVE)
+        if outcome is Outcome.INCONCLUSIVE
+        else None,
+        prompts_needed_for_guards=prompts_needed(findings, evidence, Role.GUARD),
+        assumption=assumption(cells, policy),
         pairs=len(evidence),
         incomplete_pairs=int((~complete).sum()),
         failed_pairs=int(failed.sum()),
@@ -166,9 +190,7 @@ def _judge(
         return _Judgement(Outcome.FAIL, None)
     alpha_fail = policy.alpha_fail_family / family
     needed = pairs_to_decide(cell, measured, policy.alpha_pass, alpha_fail)
-    return _Judgement(
-        Outcome.INCONCLUSIVE, Obstacle(Reason.TOO_FEW, too_close(needed, cell.unit), needed)
-    )
+    return _Judgement(Outcome.INCONCLUSIVE, undecided_words(cell, measured, needed))
 
 
 def _finding(
@@ -197,44 +219,6 @@ def _finding(
         method=cell.method if interval is None else interval.method,
         message=finding_message(cell, measured, outcome, because),
     )
-
-
-def _reasons(outcome: Outcome, findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Return what decided, worst first: by outcome, then by p value against the margin."""
-    if outcome is Outcome.PASS:
-        deciding = [f for f in findings if f.role is Role.PROVE]
-    else:
-        deciding = [
-            f
-            for f in findings
-            if f.role is not Role.REPORT
-            and (
-                f.outcome is Outcome.FAIL
-                or (f.role is Role.PROVE and f.outcome is not Outcome.PASS)
-            )
-        ]
-    order = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
-    ranked = sorted(
-        deciding, key=lambda f: (order[f.outcome], -1.0 if f.p_fail is None else f.p_fail)
-    )
-    return tuple(f.message for f in ranked)
-
-
-def _summary(rollout: str, outcome: Outcome, findings: tuple[Finding, ...], seen: str) -> str:
-    proofs = [f for f in findings if f.role is Role.PROVE]
-    failed = sum(f.outcome is Outcome.FAIL for f in findings if f.role is not Role.REPORT)
-    passed = sum(f.outcome is Outcome.PASS for f in proofs)
-    if outcome is Outcome.FAIL:
-        return f"{rollout} fails on {seen}: {failed} {_cells(failed)} beyond the margin."
-    if outcome is Outcome.PASS:
-        return f"{rollout} passes on {seen}: all {passed} required cells are within margin."
-    return (
-        f"{rollout} is inconclusive on {seen}: {passed} of {len(proofs)} required cells are proved."
-    )
-
-
-def _cells(count: int) -> str:
-    return "cell is" if count == 1 else "cells are"
 
 
 def _both_hashes(evidence: Evidence, control: Evidence | None) -> str:

@@ -1,13 +1,11 @@
 """Findings and hypotheses in words, with units."""
 
-from collections.abc import Sequence
-
 from collector.contract import Outcome, Reason
 from evals.gate.cells import Cell
-from evals.gate.measured import Measurement
+from evals.gate.measured import Measurement, Obstacle
 from evals.significant import significant
 
-_SHOWN = 3
+_NEAR = 0.1
 
 
 def finding_message(
@@ -47,20 +45,27 @@ def margin(cell: Cell) -> str:
     return f"{'≤' if cell.rule.bound == 'max' else '≥'} {_value(cell, cell.rule.margin)}"
 
 
-def too_close(n_needed: int | None, unit: str) -> str:
-    """Say that the limits straddle the margin, and what would settle it."""
-    if n_needed is None:
-        return "the limits straddle the margin"
-    return f"the limits straddle the margin, needs about {n_needed:,} more {unit}"
+def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstacle:
+    """Say why limits on both sides of the margin decide nothing, and what would settle it."""
+    if n_needed is not None:
+        words = f"too few pairs: the limits are too wide, needs about {n_needed:,} more {cell.unit}"
+        return Obstacle(Reason.TOO_FEW, words, n_needed)
+    if _stands_on_margin(cell, measured):
+        words = "too close: the estimate lies so near the margin that no number of pairs decides"
+        return Obstacle(Reason.TOO_CLOSE, words)
+    return Obstacle(Reason.TOO_FEW, "the limits are too wide for the margin")
 
 
-def not_judged_words(open_cells: Sequence[str]) -> str:
-    """Return what to add to a summary: the first of what could not be judged, and how many more."""
-    if not open_cells:
-        return ""
-    more = len(open_cells) - _SHOWN
-    tail = f"; and {more} more" if more > 0 else ""
-    return f" Not judged: {'; '.join(open_cells[:_SHOWN])}{tail}."
+def _stands_on_margin(cell: Cell, measured: Measurement) -> bool:
+    """Say whether the margin is nearer to the estimate than a tenth of the way to the limit."""
+    interval = measured.interval
+    if interval is None or interval.estimate is None:
+        return False
+    limit = interval.upper if cell.rule.bound == "max" else interval.lower
+    if limit is None:
+        return False
+    reach = abs(limit - interval.estimate)
+    return abs(interval.estimate - cell.rule.margin) <= _NEAR * reach
 
 
 def reason_words(reason: Reason, words: str) -> str:

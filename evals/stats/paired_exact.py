@@ -7,10 +7,15 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, xlogy
 from scipy.stats import binom
 
+Floats = NDArray[np.float64]
+
 _GAMMA = 1e-6
 """Chance given away for holding the nuisance to a confidence set."""
 _TAIL = 1e-12
-_GRID = 24
+_GRID = 40
+_FINER = 17
+_NEAR = 0.9
+"""Part of the highest chance from which on a local maximum is looked at more closely."""
 
 
 def loss_p(gained: float, lost: float, n: float, loss: float) -> float:
@@ -38,14 +43,41 @@ def loss_p(gained: float, lost: float, n: float, loss: float) -> float:
     gains = min(gains, pairs - losses)
     low, high = _nuisance(gains, pairs, max(0.0, -loss), (1 - loss) / 2)
     reach = _Region.of(gains, losses, pairs, loss, (low, high))
-    shares = np.linspace(math.sqrt(low), math.sqrt(high), _GRID) ** 2
-    for _ in range(2):  # the second grid is finer, around the first one's worst
-        chances = reach.chance(shares)
-        worst = int(np.argmax(chances))
-        best = float(chances[worst])
-        around = shares[max(worst - 1, 0)], shares[min(worst + 1, _GRID - 1)]
-        shares = np.linspace(*around, _GRID)
-    return min(1.0, max(best, float(reach.chance(shares).max())) + _GAMMA)
+    return min(1.0, _supremum(reach, low, high) + _GAMMA)
+
+
+def _supremum(reach: "_Region", low: float, high: float) -> float:
+    """Return the highest chance between two shares, by finer grids around each local maximum."""
+    shares = _shares(low, high, reach.loss)
+    chances = reach.chance(shares)
+    best = float(chances.max())
+    beside = np.pad(chances, 1)
+    peaks = (chances >= beside[:-2]) & (chances >= beside[2:]) & (chances >= _NEAR * best)
+    around = np.flatnonzero(peaks)
+    left = shares[np.maximum(around - 1, 0)]
+    right = shares[np.minimum(around + 1, len(shares) - 1)]
+    parts = np.linspace(0, 1, _FINER)
+    for _ in range(2):
+        finer = left[:, None] + (right - left)[:, None] * parts
+        found = reach.chance(finer.ravel()).reshape(finer.shape)
+        best = max(best, float(found.max()))
+        worst = found.argmax(axis=1)
+        rows = np.arange(len(worst))
+        left = finer[rows, np.maximum(worst - 1, 0)]
+        right = finer[rows, np.minimum(worst + 1, _FINER - 1)]
+    return best
+
+
+def _shares(low: float, high: float, loss: float) -> Floats:
+    """Return a grid of shares gained, as dense as counts gained, lost and of neither tell apart."""
+
+    def even(first: float, last: float) -> Floats:
+        ends = math.sqrt(max(first, 0.0)), math.sqrt(max(last, 0.0))
+        return np.asarray(np.linspace(*ends, _GRID) ** 2)
+
+    gained, lost = even(low, high), even(low + loss, high + loss) - loss
+    neither = (1 - loss - even(1 - loss - 2 * high, 1 - loss - 2 * low)) / 2
+    return np.clip(np.union1d(np.union1d(gained, lost), neither), low, high)
 
 
 def _nuisance(gains: int, n: int, least: float, most: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import binom, multinomial, norm
 
 from evals.stats import Insufficient, Interval
-from evals.stats.paired_exact import _signed_roots, loss_p
+from evals.stats.paired_exact import _nuisance, _Region, _signed_roots, loss_p
 from evals.stats.tango import METHOD, _p_fail, paired_difference, score
 
 
@@ -183,6 +183,31 @@ def test_exact_p_is_the_enumerated_supremum(seen, loss) -> None:
     for excess in (loss - 0.03, loss - 0.15):
         gains = np.linspace(max(0.0, -excess) + 1e-6, max(0.0, -excess) + 0.3, 40)
         assert max(chance(g, excess) for g in gains) <= boundary
+
+
+@pytest.mark.parametrize("n", [7, 25, 60, 120])
+def test_exact_p_is_no_less_than_on_a_fine_grid(n) -> None:
+    """No share gained of the hypothesis' boundary gives a higher chance than the p value."""
+    rng = np.random.default_rng(n)
+    for loss in (-0.05, -0.01, 0.0, 0.01, 0.05, 0.2):
+        for _ in range(6):
+            lost = int(rng.integers(1, n))
+            gained = int(rng.integers(0, min(n - lost, lost) + 1))
+            low, high = _nuisance(gained, n, max(0.0, -loss), (1 - loss) / 2)
+            region = _Region.of(gained, lost, n, loss, (low, high))
+            brute = region.chance(np.linspace(np.sqrt(low), np.sqrt(high), 2_000) ** 2).max()
+            assert loss_p(gained, lost, n, loss) >= min(1.0, float(brute)) - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("seen", "n", "loss"), [((10, 16), 226, 0.0), ((17, 30), 76, 0.01), ((4, 17), 25, -0.01)]
+)
+def test_exact_p_finds_the_highest_of_several_maxima(seen, n, loss) -> None:
+    """Tables in which a coarse search would stop at a lower maximum, or beside the highest."""
+    low, high = _nuisance(seen[0], n, max(0.0, -loss), (1 - loss) / 2)
+    region = _Region.of(*seen, n, loss, (low, high))
+    brute = float(region.chance(np.linspace(np.sqrt(low), np.sqrt(high), 20_000) ** 2).max())
+    assert loss_p(*seen, n, loss) >= brute
 
 
 @given(counts, st.floats(-0.4, 0.4))

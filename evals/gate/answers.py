@@ -1,0 +1,118 @@
+"""What the verdict answers beside "may it ship": for which cohorts, and how many prompts more."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from collector.contract import Answer, CohortAnswer, Finding, Outcome, Reason, Role
+from evals.evidence import Evidence
+from evals.gate.cells import Cell
+from evals.gate.wording import subject
+
+Judged = Sequence[tuple[Cell, Finding]]
+
+
+def cohort_answers(
+    judged: Judged, findings: Sequence[Finding], evidence: Evidence, aside: Sequence[str]
+) -> tuple[CohortAnswer, ...]:
+    """Return an answer for each cohort of the pairs, the workload or the policy.
+
+    No if a cell of it fails that must pass or must not fail; yes if those that must pass do and
+    nothing fails in the pool; else unknown. `findings` are all, those without a cell included.
+    """
+    named = {cell.cohort for cell, _ in judged if cell.cohort is not None}
+    cohorts = sorted({*named, *evidence.cohorts, *evidence.workload}.difference(aside))
+    pooled = [f for f in findings if f.cohort is None and f.role is not Role.REPORT]
+    broken = [f.metric for f in pooled if f.outcome is Outcome.FAIL]
+    return tuple(_answer(cohort, judged, broken, evidence) for cohort in cohorts)
+
+
+def prompts_needed(findings: Sequence[Finding], evidence: Evidence, role: Role) -> int | None:
+    """Return the largest need of a role's cells in prompts of the whole workload; None for none."""
+    needs = [prompts for f in findings if f.role is role if (prompts := _prompts(f, evidence))]
+    return max(needs, default=None)
+
+
+def _answer(cohort: str, judged: Judged, broken: Sequence[str], evidence: Evidence) -> CohortAnswer:
+    own = [(c, f) for c, f in judged if c.cohort == cohort and f.role is not Role.REPORT]
+    found = [f for _, f in own]
+    answer, because = _decided(own, broken)
+    needed = prompts_needed(found, evidence, Role.PROVE) if answer is Answer.UNKNOWN else None
+    return CohortAnswer(
+        cohort=cohort,
+        pairs=int(evidence.scope(cohort).sum()),
+        answer=answer,
+        because=because,
+        prompts_needed=needed,
+    )
+
+
+def _decided(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
+    proofs = [(c, f) for c, f in own if f.role is Role.PROVE]
+    failed = [c for c, f in own if f.outcome is Outcome.FAIL]
+    missing = [(c, f) for c, f in proofs if f.outcome is not Outcome.PASS]
+    if failed:
+        return Answer.NO, f"beyond the margin: {_named(failed)}"
+    if missing:
+        return Answer.UNKNOWN, "; ".join(_missing(c, f) for c, f in _once(missing))
+    if broken:
+        return Answer.UNKNOWN, f"over all cohorts {_listed(broken)} fails"
+    if not own:
+        return Answer.UNKNOWN, "not judged by itself: the policy has no cell of it"
+    if not proofs:
+        return Answer.UNKNOWN, "not proved by itself: of its cells none must pass, and none fails"
+    open_guards = sum(f.outcome is not Outcome.PASS for _, f in own)
+    guards = f"; {open_guards} of its guards undecided" if open_guards else ""
+    return Answer.YES, f"{len(proofs)} of {len(proofs)} required cells are within margin{guards}"
+
+
+def _once(missing: Judged) -> Judged:
+    """Keep one of the cells that differ in their margin alone."""
+    return list({cell.chain: (cell, finding) for cell, finding in reversed(missing)}.values())[::-1]
+
+
+def _missing(cell: Cell, finding: Finding) -> str:
+    why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
+    return f"{_measure(cell)} ({why})"
+
+
+def _named(cells: Sequence[Cell]) -> str:
+    return _listed([_measure(cell) for cell in cells])
+
+
+def _measure(cell: Cell) -> str:
+    return subject(cell).rpartition(", ")[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(name.replace("_", " ") for name in names))
+
+
+def _prompts(finding: Finding, evidence: Evidence) -> int | None:
+    """Return a cell's need in prompts of the whole workload, None where prompts do not settle it.
+
+    The cell's pairs ÷ its share of the pairs, ÷ the pairs a prompt has in this run.
+    """
+    if finding.outcome is not Outcome.INCONCLUSIVE or not finding.n_needed:
+        return None
+    share = _share(finding, evidence)
+    if share is None:
+        return None
+    repeats = len(evidence) / len(np.unique(evidence.prompts)) if len(evidence) else 1.0
+    return math.ceil(round(finding.n_needed / share / repeats, 6))
+
+
+def _share(finding: Finding, evidence: Evidence) -> float | None:
+    """Return the share of the pairs that count for a cell; None where nobody knows it.
+
+    A cell that lacks scores or answers and not pairs needs no prompts.
+    """
+    if finding.reason is Reason.MISSING and evidence.scope(finding.cohort).any():
+        return None
+    if finding.n:
+        return finding.n / len(evidence)
+    if finding.cohort is None:
+        return 1.0
+    planned = evidence.workload.get(finding.cohort, 0) / max(sum(evidence.workload.values()), 1)
+    return planned or float(evidence.scope(finding.cohort).mean() if len(evidence) else 0) or None

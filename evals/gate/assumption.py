@@ -1,0 +1,32 @@
+"""How long harm may last that a verdict protects against."""
+
+from collections.abc import Sequence
+
+from collector.contract import Role
+from evals.gate.cells import Cell
+from evals.gate.wording import margin, subject
+from evals.policy import Policy
+from evals.stats.stretches import needed
+
+_LONGER = 25
+"""Requests: the outage named as an example where the policy declares a shorter one."""
+
+
+def assumption(cells: Sequence[Cell], policy: Policy) -> str:
+    """Return against which stretch of harm a verdict protects, and what a longer one would need."""
+    rules = policy.dependence
+    longer = max(_LONGER, 2 * rules.stretch)
+    if rules.stretch_s is not None:
+        lasts, longer = f"{rules.stretch_s:g} s", _LONGER
+    else:
+        lasts = f"{rules.stretch:,} request{'' if rules.stretch == 1 else 's'}"
+    words = f"Holds against harm that lasts up to {lasts} (`dependence.stretch`)"
+    shares = [c for c in cells if c.rule.stat == "diff" and c.rule.role is Role.PROVE]
+    if not shares:
+        return f"{words}."
+    tightest = min(shares, key=lambda cell: abs(cell.rule.margin))
+    pairs = needed(longer, abs(tightest.rule.margin), policy.alpha_pass)
+    return (
+        f"{words}; harm of {longer:,} requests in a row would need at least {pairs:,} "
+        f"{tightest.unit} without any, for the {subject(tightest)}, {margin(tightest)}."
+    )

@@ -1,0 +1,78 @@
+"""The verdict in a few sentences: what was decided, what decided it, and what it leaves open."""
+
+from collections.abc import Sequence
+
+from collector.contract import Finding, Outcome, Role, SetAside
+from evals.findings_by_margin import by_margin, merged_message
+
+_SHOWN = 3
+_ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+
+
+def reasons(outcome: Outcome, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what decided, worst first: by outcome, then by p value against the margin."""
+    groups = [group for group in by_margin(findings) if any(_decides(outcome, f) for f in group)]
+
+    def rank(group: Sequence[Finding]) -> tuple[int, float]:
+        return min(
+            (_ORDER[f.outcome], -1.0 if f.p_fail is None else f.p_fail)
+            for f in group
+            if _decides(outcome, f)
+        )
+
+    return tuple(merged_message(group) for group in sorted(groups, key=rank))
+
+
+def _decides(outcome: Outcome, f: Finding) -> bool:
+    if outcome is Outcome.PASS:
+        return f.role is Role.PROVE
+    must = f.role is Role.PROVE and f.outcome is not Outcome.PASS
+    return f.role is not Role.REPORT and (f.outcome is Outcome.FAIL or must)
+
+
+def summary(rollout: str, outcome: Outcome, findings: Sequence[Finding], seen: str) -> str:
+    """Return the verdict in one sentence."""
+    proofs = [f for f in findings if f.role is Role.PROVE]
+    failed = sum(f.outcome is Outcome.FAIL for f in findings if f.role is not Role.REPORT)
+    passed = sum(f.outcome is Outcome.PASS for f in proofs)
+    if outcome is Outcome.FAIL:
+        return f"{rollout} fails on {seen}: {failed} {_cells(failed)} beyond the margin."
+    if outcome is Outcome.PASS:
+        return f"{rollout} passes on {seen}: all {passed} required cells are within margin."
+    return (
+        f"{rollout} is inconclusive on {seen}: {passed} of {len(proofs)} required cells are proved."
+    )
+
+
+def left_open(
+    outcome: Outcome,
+    *,
+    not_judged: Sequence[str],
+    undecided: Sequence[str],
+    reported: Sequence[str],
+    aside: Sequence[SetAside],
+) -> str:
+    """Return what to add to a summary: the first of each kind, and how many more.
+
+    What a guard or a reported cell leaves open, or shows, is added to a pass alone.
+    """
+    passed = outcome is Outcome.PASS
+    named = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
+    return (
+        _listed("Not judged", not_judged)
+        + _listed("Undecided", undecided if passed else ())
+        + _listed("Reported beyond the margin", reported if passed else ())
+        + _listed("Set aside, and judged in the pool alone", named)
+    )
+
+
+def _listed(what: str, items: Sequence[str]) -> str:
+    if not items:
+        return ""
+    more = len(items) - _SHOWN
+    tail = f"; and {more} more" if more > 0 else ""
+    return f" {what}: {'; '.join(items[:_SHOWN])}{tail}."
+
+
+def _cells(count: int) -> str:
+    return "cell is" if count == 1 else "cells are"

@@ -1,0 +1,55 @@
+"""What a verdict answers, line by line, from its own numbers: ship, for whom, how many more."""
+
+from collections.abc import Iterator
+
+from collector.contract import Answer, Outcome, Verdict
+
+_SHIPS = {
+    Outcome.PASS: "May it ship: yes.",
+    Outcome.FAIL: "May it ship: no.",
+    Outcome.INCONCLUSIVE: "May it ship: unknown.",
+}
+_MARKS = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
+
+
+def may_it_ship(verdict: Verdict) -> str:
+    """Return the first answer."""
+    return _SHIPS[verdict.outcome]
+
+
+def cohort_lines(verdict: Verdict) -> list[str]:
+    """Return a line a cohort: yes, no, or unknown and what is missing."""
+    lines = []
+    for one in verdict.cohorts:
+        more = "" if one.prompts_needed is None else f"; {_about(one.prompts_needed)}"
+        mark = f"{_MARKS[one.answer]} {one.cohort}: {one.answer.value}"
+        lines.append(f"{mark}, {one.because}{more}")
+    return lines
+
+
+def need_lines(verdict: Verdict) -> list[str]:
+    """Return how many more prompts of the workload are needed, where that is known."""
+    lines = []
+    if verdict.prompts_needed is not None:
+        lines.append(f"To prove what must pass: {_about(verdict.prompts_needed)}.")
+    if verdict.prompts_needed_for_guards is not None:
+        lines.append(
+            f"To decide every guard too: {_about(verdict.prompts_needed_for_guards)}; "
+            "an undecided guard does not hold a release up."
+        )
+    return lines
+
+
+def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """Yield each answer by its name."""
+    yield "ship", f"{may_it_ship(verdict)} {verdict.summary}"
+    for one, line in zip(verdict.cohorts, cohort_lines(verdict), strict=True):
+        yield f"cohort {one.cohort}", line
+    for line in need_lines(verdict):
+        yield "prompts needed", line
+    if verdict.assumption:
+        yield "assumption", verdict.assumption
+
+
+def _about(prompts: int) -> str:
+    return f"about {prompts:,} more workload prompts"
