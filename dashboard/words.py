@@ -34,7 +34,8 @@ _METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "end to end"}
 _STATS = {"geomean_ratio": "geometric mean", "diff": ""}
 _UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baseline"}
 _UNDECIDED: Mapping[Reason | None, str] = {
-    Reason.TOO_FEW: "the limits straddle the margin",
+    Reason.TOO_FEW: "too few pairs for limits that decide",
+    Reason.TOO_CLOSE: "too close to the margin for any number of pairs to decide",
     Reason.MISSING: "nobody measured or scored it",
     Reason.QUALITY: "too many spans broke the contract",
     Reason.DRIFT: "times drifted during the run",

@@ -103,8 +103,8 @@ class WatchCell:
     """Of the baseline's values, over the pairs counted; None where there are none."""
     estimate: float | None = None
     lower: float | None = None
-    """One-sided limits that hold at every moment; asymptotic, from 150 pairs on. The e-values
-    decide where there are any."""
+    """One-sided limits that hold at every moment, if harm lasts no longer than the policy's
+    stretch; asymptotic, from 150 pairs on. The e-values decide where there are any."""
     upper: float | None = None
     p_fail: float | None = None
     """P value against "no worse than the margin", valid at every moment; Holm's family takes it."""

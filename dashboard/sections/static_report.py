@@ -9,7 +9,7 @@ from dashboard import markup, static_forest, words
 from dashboard.markup import Html
 from dashboard.sections import acceptance, findings, latency, quality
 from dashboard.sections.cohorts import worst_of_cohorts
-from dashboard.sections.verdict_banner import facts, headline
+from dashboard.sections.verdict_banner import answered, facts, headline
 
 _STYLE = Path(__file__).parents[1] / "style.css"
 
@@ -22,6 +22,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     parts: list[str] = [
         markup.title(verdict.rollout, f"Decided {words.moment(stored.posted_unix_ns, zone)}"),
         markup.banner(verdict.outcome, headline(verdict), verdict.summary),
+        markup.bullets(answered(verdict)),
         markup.bullets(verdict.reasons),
         _cohorts(shown),
         *_forests(shown),

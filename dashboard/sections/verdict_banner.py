@@ -8,6 +8,7 @@ import streamlit as st
 from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
 from dashboard.sections.findings import worst_first
+from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
 
 HASH_SHOWN = 12
 """Characters of a hash that are shown; the whole stands in the tooltip."""
@@ -19,6 +20,8 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
     """Draw the outcome, its reasons, and the counts and hashes behind it."""
     verdict = stored.verdict
     st.html(markup.banner(verdict.outcome, headline(verdict), verdict.summary))
+    if said := answered(verdict):
+        st.html(markup.bullets(said))
     if overview.last_end_unix_ns > stored.posted_unix_ns:
         st.html(
             markup.note(
@@ -29,6 +32,12 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
     _show_reasons(verdict.reasons)
     _show_history(verdict)
     st.html(markup.facts(facts(stored, zone)))
+
+
+def answered(verdict: Verdict) -> list[str]:
+    """Return what the verdict answers beside its outcome: for which cohorts, and what is needed."""
+    said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict), verdict.assumption]
+    return [line.replace("`", "") for line in said if line]
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:

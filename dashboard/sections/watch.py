@@ -15,7 +15,11 @@ _COLUMNS = (
     Column("Cell", "cohort, metric"),
     Column("So far", "and the cell's role"),
     Column("Estimate", number=True),
-    Column("Limits", "valid at every moment", number=True),
+    Column(
+        "Limits",
+        "valid at every moment, if harm lasts no longer than the policy's stretch",
+        number=True,
+    ),
     Column("Margin", number=True),
     Column("e-value for a pass", "highest; needed", number=True),
     Column("e-value for a fail", "highest; needed", number=True),

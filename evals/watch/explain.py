@@ -2,6 +2,7 @@
 
 from evals.policy import Policy
 from evals.watch.plan import live
+from evals.watch.wording import stretch_words
 
 
 def explained(policy: Policy) -> tuple[str, ...]:
@@ -29,4 +30,5 @@ def explained(policy: Policy) -> tuple[str, ...]:
             f"watch: guard: candidate − baseline in the share of {rollback.latency} above {at} is "
             f"≤ {rollback.margin * 100:+.1f} pp, always on"
         )
+    lines.append(f"watch: valid at every moment, if {stretch_words(policy)}")
     return tuple(lines)

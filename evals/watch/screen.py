@@ -39,6 +39,8 @@ def _banner(watch: Watch, switch: SwitchState | None, note: str | None, now_unix
         lines.append(Text(f"set off at {_clock(last.time_unix_ns)}: {last.reason}", style="red"))
     if watch.repeats:
         lines.append(Text(f"{watch.repeats:,} repeats of prompts are not counted", style="dim"))
+    guarantee = "valid at every moment, if harm lasts no longer than the policy's stretch"
+    lines.append(Text(guarantee, style="dim"))
     lines.append(Text(f"policy {watch.policy_name} {watch.policy_hash[:12]}", style="dim"))
     if note is not None:
         lines.append(Text(note, style="bold yellow"))

@@ -4,6 +4,7 @@ from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
 from evals.gate.release import versions
 from evals.policy import Policy
 from evals.significant import significant
+from evals.watch.wording import stretch_words
 
 WATCH_VERSION = "1"
 
@@ -19,6 +20,7 @@ def to_verdict(watch: Watch, policy: Policy) -> Verdict:
         outcome=watch.outcome,
         summary=watch.summary,
         reasons=watch.reasons,
+        assumption=f"Valid at every moment, if {stretch_words(policy)}.",
         pairs=watch.pairs,
         incomplete_pairs=max(incomplete, 0) if policy.paired else 0,
         failed_pairs=sum(c.failed for c in watch.cohorts),

@@ -3,12 +3,13 @@
 import math
 
 from collector.contract import Outcome, Reason, Watch, WatchCell
-from evals.policy import METRICS
+from evals.policy import METRICS, Policy
 from evals.watch.bounded import nothing_at_stake
 from evals.watch.plan import EXCEEDANCE
 
 _WHY = {
     Reason.TOO_FEW: "not decided yet",
+    Reason.TOO_CLOSE: "too close to the margin for any number of pairs to decide",
     Reason.MISSING: "scores are missing",
     Reason.SRM: "the arms' counts are not in the design's shares",
     Reason.AA: "the policy requires an A/A control, which `draftgate gate` takes",
@@ -45,6 +46,15 @@ def reason_words(cell: WatchCell) -> str:
             "`pass_at`, or narrow the margin"
         )
     return _WHY[cell.reason or Reason.TOO_FEW]
+
+
+def stretch_words(policy: Policy) -> str:
+    """Say how long harm may last for what is valid at every moment to be so."""
+    rules = policy.dependence
+    if rules.stretch_s is not None:
+        return f"harm lasts no longer than {rules.stretch_s:g} s (`dependence.stretch`)"
+    many = f"{rules.stretch:,} request{'' if rules.stretch == 1 else 's'}"
+    return f"harm lasts no longer than {many} (`dependence.stretch`)"
 
 
 def subject(cell: WatchCell, watch: Watch) -> str:
