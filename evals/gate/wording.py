@@ -5,7 +5,7 @@ from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
 from evals.significant import significant
 
-_NEAR = 0.1
+_NEAR = 0.3
 
 
 def finding_message(
@@ -57,7 +57,7 @@ def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstac
 
 
 def _stands_on_margin(cell: Cell, measured: Measurement) -> bool:
-    """Say whether the margin is nearer to the estimate than a tenth of the way to the limit."""
+    """Say whether the margin is within three tenths of the way from the estimate to the limit."""
     interval = measured.interval
     if interval is None or interval.estimate is None:
         return False
