@@ -59,11 +59,26 @@ def left_open(
     passed = outcome is Outcome.PASS
     named = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
     return (
-        _listed("Not judged", not_judged)
-        + _listed("Undecided", undecided if passed else ())
+        _listed("Not judged", _by_reason(not_judged))
+        + _listed("Undecided", _by_reason(undecided) if passed else ())
         + _listed("Reported beyond the margin", reported if passed else ())
         + _listed("Set aside, and judged in the pool alone", named)
     )
+
+
+def _by_reason(cells: Sequence[str]) -> list[str]:
+    """Say a reason once, behind all the cells that it holds for: `a, b (why)`."""
+    subjects = dict[str, list[str]]()
+    for cell in cells:
+        subject, _, reason = cell.partition(" (")
+        subjects.setdefault(reason, []).append(subject)
+    found = list[str]()
+    for reason, names in subjects.items():
+        shown = f"{', '.join(names[:_SHOWN])}" + (
+            f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        )
+        found.append(f"{shown} ({reason}" if reason else shown)
+    return found
 
 
 def _listed(what: str, items: Sequence[str]) -> str:
