@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.simulation import dependent_laws as laws
-from benchmarks.simulation.laws import Latencies, task_shares
+from benchmarks.simulation.laws import Bools, Floats, Latencies, task_shares
 from benchmarks.simulation.methods import Rate
 from benchmarks.simulation.release import side_of
 from collector.contract import Finding, Outcome, Reason
@@ -44,6 +44,8 @@ def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Itera
         yield from _independent(rollouts, seed, n)
     for length in (5, 25, 100):
         yield from _watched(rollouts, seed, length)
+    for ratio in (1.05, 1.0):
+        yield from _split(rollouts, seed, ratio)
 
 
 def _smooth(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
@@ -102,6 +104,33 @@ def _watched(rollouts: int, seed: int, length: int) -> Iterator[Rate]:
     for what, count in ever.items():
         bound = None if what.endswith("stretch 1") else 0.07
         yield Rate(check, what, pairs, count / rollouts, rollouts, bound, None)
+
+
+def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
+    """Judge split traffic whose times go with the prompts' lengths, with and without these."""
+    n, rule = 2_000, "{metric: e2e, stat: geomean_ratio, max: 1.05, scope: pooled}"
+    rules = policies.parse(
+        f"version: 1\nname: simulated\ndesign: split\nprove:\n  - {rule}\n", "simulated.yaml"
+    )
+    rng = np.random.default_rng([seed, 50, int(ratio * 100)])
+    passed = {"lengths known": 0, "lengths unknown": 0}
+    for _ in range(rollouts):
+        tokens, chosen = rng.lognormal(6, 0.5, n), rng.random(n) < 0.5
+        seconds = tokens / 400 * rng.lognormal(0, 0.3, n) * np.where(chosen, ratio, 1.0)
+        for what, known in (("lengths known", tokens), ("lengths unknown", np.full(n, np.nan))):
+            evidence = _split_evidence(seconds, chosen, known)
+            passed[what] += judge_cells(evidence, rules)[0].outcome is Outcome.PASS
+    for what, count in passed.items():
+        bound = 0.07 if ratio > 1 else None
+        yield Rate(f"split traffic, margin 1.05, truth {ratio:.2f}", f"pass, {what}", n,
+                   count / rollouts, rollouts, bound, None)  # fmt: skip
+
+
+def _split_evidence(seconds: Floats, chosen: Bools, tokens: Floats) -> Evidence:
+    told = {"input_tokens": tokens}
+    return evidence_of(
+        len(seconds), e2e_s=(seconds, seconds), present=(chosen, ~chosen), told=(told, told)
+    )
 
 
 def _equal_arms(rollouts: int, seed: int, n: int) -> Iterator[Rate]:

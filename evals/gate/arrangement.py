@@ -10,6 +10,8 @@ from evals.policy import Policy
 from evals.stats import dependence
 from evals.stats.dependence import Effect
 
+MANY_PROMPTS = 30
+"""Prompts with an event from which on the design effect of repeats is taken from them."""
 STAYS_DEAD = 0.9
 """Share of harmed requests, from the first to the end of the run, above which an arm is dead."""
 
@@ -23,8 +25,8 @@ class Arrangement:
     prompts: Counts
     """Number of the prompt, ascending: repeats of one are a cluster."""
     cohorts: Counts
-    stretch: float
-    """Requests that one disturbance may take together."""
+    declared: float
+    """Requests that one disturbance may take together, by the policy."""
 
     @cached_property
     def order(self) -> Counts:
@@ -35,6 +37,17 @@ class Arrangement:
         """Return values in order of time."""
         return values[self.order]
 
+    def stretch(self, values: FloatColumn) -> float:
+        """Return how many values may be harmed together that show no harm here.
+
+        The declared stretch; of repeats as many as a prompt has, on average, unless so many prompts
+        have a value that is not 0 that the values themselves tell how far repeats agree.
+        """
+        if len(np.unique(self.prompts[values != 0])) >= MANY_PROMPTS:
+            return self.declared
+        repeats = np.bincount(self.prompts)
+        return max(self.declared, float(repeats @ repeats) / max(len(values), 1))
+
     def draws(self, values: FloatColumn, harmed: BoolColumn) -> float:
         """Return the independent draws that values are worth at least, stretches included.
 
@@ -43,12 +56,18 @@ class Arrangement:
         """
         if _lasts(self.in_order(harmed.astype(np.float64))):
             return float(len(np.unique(self.prompts)))
-        return len(values) / max(self.effect(values).ratio, self.stretch)
+        return len(values) / max(self.effect(values).ratio, self.stretch(values))
 
     def effect(self, values: FloatColumn) -> Effect:
         """Return the design effect of neighbours in time, and of repeats."""
         time = dependence.in_time(self.in_order(values), self.cohorts[self.order])
-        return dependence.both(time, dependence.of_clusters(values, self.prompts, self.cohorts))
+        repeats = dependence.of_clusters(values, self.prompts, self.cohorts)
+        if repeats == 1 or time.batches is None:
+            return dependence.both(time, repeats)
+        batch = np.empty(len(values), dtype=np.int64)
+        batch[self.order] = np.arange(len(values)) * time.batches // len(values)
+        within = self.prompts * time.batches + batch
+        return dependence.both(time, repeats, dependence.of_clusters(values, within, self.cohorts))
 
 
 def _lasts(harmed: FloatColumn) -> bool:
@@ -69,13 +88,11 @@ def of_arm(evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy) -> 
 
 def _of(evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy) -> Arrangement:
     started, prompts = starts[rows], evidence.prompts[rows]
-    repeats = np.bincount(prompts)
-    together = float(repeats @ repeats) / max(len(prompts), 1)  # of a pair's prompt, on average
     return Arrangement(
         started=started,
         prompts=prompts,
         cohorts=evidence.cohort_of[rows],
-        stretch=max(stretch_of(started, policy), together),
+        declared=stretch_of(started, policy),
     )
 
 

@@ -86,7 +86,7 @@ def quantile_limits(
     exceeds = [exceedances(values, q) for values in (candidate, baseline)]
     effects = dependence.joined(*(a.effect(x) for a, x in zip(arms, exceeds, strict=True)))
     worth = [
-        stretches.draws(arm.in_order(x), effect, arm.stretch, confidence)
+        stretches.draws(arm.in_order(x), effect, arm.stretch(x), confidence)
         for x, arm, effect in zip(exceeds, arms, effects, strict=True)
     ]
     found = quantile_ratio(
@@ -131,7 +131,7 @@ def _stretched(
     return stretches.widened(
         limits,
         pairs.in_order(differences),
-        pairs.stretch,
+        pairs.stretch(differences),
         margin=cell.rule.margin,
         bound=cell.rule.bound,
         confidence=1 - policy.alpha_pass,

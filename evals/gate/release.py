@@ -33,7 +33,7 @@ from evals.quality import quality
 from evals.significant import significant
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "5"
+GATE_VERSION = "6"
 
 
 def decide(

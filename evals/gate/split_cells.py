@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import of_arm
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
+from evals.gate.covariates import covariates, varying
 from evals.gate.latency_cells import FASTEST_S
 from evals.gate.measured import (
     MAX_UNBOUNDED_SHARE,
@@ -26,6 +27,7 @@ from evals.gate.score_cells import never_scored, nothing_at_stake
 from evals.gate.sum_cells import arm_of, counted, filled, prices_of, without_price
 from evals.policy import QUANTILE_STATS, Policy, Rule
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
+from evals.stats.adjustment import adjusted
 from evals.stats.certain_harm import unpaired_share_p
 from evals.stats.dependence import Effect
 from evals.stats.quantile_ratio import unpaired_quantile_ratio
@@ -242,11 +244,35 @@ def _limits(
             *arms, margin=rule.margin, bound=rule.bound, confidence=confidence
         )
     mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
+    before, centre = _covariates(evidence, sides, rows)
+    mixes = (mix, None)
     samples = [
-        _sample(cell, evidence, side, known, policy, mix if side is sides[0] else None, value)
-        for side, known, value in zip(sides, rows, unknown, strict=True)
-    ]
+        _sample(cell, evidence, sides[i], policy, _Rows(rows[i], before[i], centre, mixes[i]),
+                unknown[i])
+        for i in (0, 1)
+    ]  # fmt: skip
     return _compare(cell, samples[0], samples[1], confidence)
+
+
+def _covariates(
+    evidence: Evidence, sides: tuple[Side, Side], rows: _Both
+) -> tuple[tuple[FloatColumn, FloatColumn], FloatColumn]:
+    """Return both arms' covariates that vary, and their mean over both."""
+    candidate, baseline = (
+        covariates(evidence, side, known) for side, known in zip(sides, rows, strict=True)
+    )
+    columns = varying((candidate, baseline))
+    centre = np.concatenate((candidate, baseline))[:, columns].mean(axis=0)
+    return (candidate[:, columns], baseline[:, columns]), centre
+
+
+class _Rows(NamedTuple):
+    """Some of one arm's answers, what is known of their requests, and the mix to weigh them to."""
+
+    known: BoolColumn
+    before: FloatColumn
+    centre: FloatColumn
+    mix: Counts | None
 
 
 def _compare(
@@ -264,13 +290,16 @@ def _between(
     candidate, baseline = arms
     worth = (candidate.draws, baseline.draws)
     if rule.stat == "diff":
-        shares = [(float(np.average(s.values, weights=s.weights)) * s.draws, s.draws) for s in arms]
+        means = [float(np.average(s.values, weights=s.weights)) for s in arms]
+        shares = [
+            (min(max(m, 0.0), 1.0) * s.draws, s.draws) for m, s in zip(means, arms, strict=True)
+        ]
         return unpaired_difference(
             shares[0], shares[1], margin=rule.margin, bound=rule.bound, confidence=confidence
         )
     if rule.stat in ("mean_diff", "geomean_ratio"):
-        means = rule.stat == "mean_diff"
-        compare = welch.mean_difference if means else welch.geometric_mean_ratio
+        scores = rule.stat == "mean_diff"
+        compare = welch.mean_difference if scores else welch.geometric_mean_ratio
         return compare(
             candidate.values,
             baseline.values,
@@ -295,21 +324,28 @@ def _sample(
     cell: Cell,
     evidence: Evidence,
     side: Side,
-    known: BoolColumn,
     policy: Policy,
-    mix: "np.ndarray[tuple[int], np.dtype[np.int64]] | None",
+    rows: _Rows,
     unknown: float,
 ) -> _Sample:
+    known, mix, stat = rows.known, rows.mix, cell.rule.stat
     values = _values(cell, evidence, side, unknown=unknown)[known]
-    arm, measure = of_arm(evidence, side, known, policy), values
-    if cell.rule.stat in QUANTILE_STATS:
-        measure = exceedances(values, quantile_of(cell.rule.stat))
-    elif cell.rule.stat == "geomean_ratio":
-        measure = np.log(values)
-    effect = arm.effect(measure)
+    arm, gain = of_arm(evidence, side, known, policy), 1.0
+    if stat in QUANTILE_STATS:
+        measure = exceedances(values, quantile_of(stat))
+        effect = arm.effect(measure)
+    else:
+        measure = np.log(values) if stat == "geomean_ratio" else values
+        better = adjusted(measure, rows.before, rows.centre)
+        effect, values = arm.effect(better.values), better.values
+        # Of a share the variance is told by the share itself: what is gained are draws.
+        gain = better.gain if stat == "diff" else 1.0
+        values = np.exp(values) if stat == "geomean_ratio" else values
     worth = len(values) / effect.ratio
-    if cell.rule.stat != "geomean_ratio":
-        worth = stretches.draws(arm.in_order(measure), effect, arm.stretch, 1 - policy.alpha_pass)
+    if stat != "geomean_ratio":
+        longest, level = arm.stretch(measure), 1 - policy.alpha_pass
+        worth = stretches.draws(arm.in_order(measure), effect, longest, level)
+    worth *= gain
     weights = np.ones(len(values))
     if mix is not None:
         own = evidence.cohort_of[known]

@@ -137,13 +137,15 @@ def of_clusters(values: Floats, clusters: Integers, strata: Integers | None = No
     return float(sums @ sums) / squares * groups / (groups - 1) * (n - 1) / n
 
 
-def both(time: Effect, clusters: float) -> Effect:
-    """Return the effect of neighbours and of clusters together: their excesses add.
+def both(time: Effect, clusters: float, shared: float = 1.0) -> Effect:
+    """Return the effect of neighbours and of clusters together: their sum, less what they share.
+
+    `shared` is the effect of clusters within batches of time: of repeats that ran side by side.
 
     Source: two-way clustering, A. Cameron, J. Gelbach and D. Miller, Journal of Business and
     Economic Statistics 29 (2011) 238–249.
     """
-    return time._replace(ratio=max(1.0, time.ratio + clusters - 1))
+    return time._replace(ratio=max(1.0, time.ratio + clusters - shared))
 
 
 def joined(first: Effect, second: Effect) -> tuple[Effect, Effect]:

@@ -36,11 +36,11 @@ def widened(
 
     `differences` lie in [−1, 1], in order of time; `stretch` is in requests, s. The losses
     (differences below 0) of n requests are taken as k stretches of s, where s²k is how much more
-    their sums vary than independent losses' would; gains likewise. With P the exact Poisson limits
-    of a count, the lower limit is d̄ − √((d̄ − L)² + (s(P⁺(k₋) − k₋)/n)² + (s(k₊ − P⁻(k₊))/n)²), L
-    the method's own; the upper one by symmetry. Without any loss it is about −3s/n at 95 %: no
-    event in n requests proves a rate below 3s/n, and no less. `p_fail` inverts the widened limits.
-    A stretch of 1 changes nothing.
+    their sums vary than independent losses' would; gains likewise. The method's own limits allow
+    for that variance; a count has more above it. With P⁺ the Poisson count's exact upper limit, the
+    lower limit is d̄ − √((d̄ − L)² + (s/n)²((P⁺(k) − k)² − z²k)), L the method's own; the upper one
+    by the gains. Without any loss it is about −3s/n at 95 %: no event in n requests proves a rate
+    below 3s/n, and no less. `p_fail` inverts the widened limits. A stretch of 1 changes nothing.
 
     Source: compound Poisson counts; limits combined as in MOVER, G. Zou and A. Donner, Statistics
     in Medicine 27 (2008) 1693–1702; Poisson limits, F. Garwood, Biometrika 28 (1936) 437–442.
@@ -59,12 +59,7 @@ def widened(
             limit = own.lower
         if limit is None:
             return None
-        more, less = (gains, losses) if upper else (losses, gains)
-        spread = math.hypot(
-            limit - estimate,
-            unit * (_most(more, alpha) - more),
-            unit * (less - _least(less, alpha)),
-        )
+        spread = math.hypot(limit - estimate, unit * _unseen(gains if upper else losses, alpha))
         return min(1.0, estimate + spread) if upper else max(-1.0, estimate - spread)
 
     def lower(alpha: float) -> float | None:
@@ -85,15 +80,15 @@ def draws(values: Floats, effect: Effect, stretch: float, confidence: float) -> 
     """Return the independent draws that the mean of n values in [0, 1] is worth to its limits.
 
     `values` in order of time. n over the design effect, and with stretches of s fewer: as many as
-    know the mean no better than ±√(z²v·effect/n + (s(P⁺(k) − k)/n)²), with k as in `widened` and v
-    the values' variance, at least that of a share of 3s/n.
+    know the mean no better than ±√(z²v·effect/n + (s/n)²((P⁺(k) − k)² − z²k)), with k as in
+    `widened` and v the values' variance, at least that of a share of 3s/n.
     """
     n = len(values)
     if stretch <= 1 or n == 0:
         return n / effect.ratio
     alpha, z = 1 - confidence, float(norm.ppf(confidence))
     k = _stretches(values, stretch)
-    unseen = stretch * (_most(k, alpha) - k) / n
+    unseen = stretch * _unseen(k, alpha) / n
     least = min(0.5, 3 * stretch / n)
     variance = z * z * max(float(np.var(values)), least * (1 - least))
     return variance / (variance * effect.ratio / n + unseen * unseen)
@@ -110,9 +105,10 @@ def _stretches(harmed: Floats, stretch: float) -> float:
     return max(0.0, excess) / stretch**2
 
 
-def _most(count: float, alpha: float) -> float:
-    return float(gammaincinv(count + 1, 1 - alpha))
+def _unseen(count: float, alpha: float) -> float:
+    """Return by how much a Poisson count's upper limit exceeds what its variance tells already.
 
-
-def _least(count: float, alpha: float) -> float:
-    return float(gammaincinv(count, alpha)) if count > 0 else 0.0
+    √((P⁺(k) − k)² − z²k): 3.0 at k = 0 and 95 %, 3.4 at 1, 4.6 at 10.
+    """
+    most, z = float(gammaincinv(count + 1, 1 - alpha)), float(norm.isf(alpha))
+    return math.sqrt(max((most - count) ** 2 - z * z * count, 0.0))

@@ -1,0 +1,27 @@
+"""What is known of a split request before an arm answers it: its length, and the hour."""
+
+import numpy as np
+
+from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+
+_DAY_NS = 86_400 * 10**9
+
+
+def covariates(evidence: Evidence, side: Side, rows: BoolColumn) -> FloatColumn:
+    """Return one row a request: log of its input tokens, and sine and cosine of the hour.
+
+    An unknown length stands for an average one, with a column that says so.
+    """
+    tokens = np.asarray(side.told.get("input_tokens", np.full(len(evidence), np.nan)), np.float64)
+    length = np.log(np.where(tokens > 0, tokens, np.nan))[rows]
+    unknown = np.isnan(length)
+    mean = 0.0 if unknown.all() else float(length[~unknown].mean())
+    turn = 2 * np.pi * (side.start_unix_ns[rows] % _DAY_NS) / _DAY_NS
+    return np.column_stack(
+        (np.where(unknown, mean, length), unknown.astype(np.float64), np.sin(turn), np.cos(turn))
+    )
+
+
+def varying(both: tuple[FloatColumn, FloatColumn]) -> BoolColumn:
+    """Say which columns differ between requests, in each of both arms."""
+    return np.asarray(np.all([np.ptp(one, axis=0) > 1e-9 for one in both], axis=0))
