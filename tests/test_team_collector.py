@@ -54,7 +54,10 @@ def test_run_evaluate_gate_and_dashboard_work_with_a_key(
 ) -> None:
     """One environment variable opens every command; without it each says what is missing."""
     database = f"sqlite:///{tmp_path / 'team.db'}"
-    ingest, whole = make_key(database, "ingest"), make_key(database, "ingest", "read", "content")
+    ingest, whole = (
+        make_key(database, "ingest"),
+        make_key(database, "ingest", "read", "content", "judge"),
+    )
     serve = [*DRAFTGATE, "serve", "--port", "0", "--require-keys", "--database", database]
     with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

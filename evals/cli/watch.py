@@ -66,14 +66,18 @@ def watch(  # noqa: PLR0913  # one argument an option
     with usable():
         chosen = policies.named(policy)
         with open_client(collector, database) as client:
-            if not dry_run:
-                register_once(client, rollout, chosen)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
+
+            def register() -> None:
+                if not dry_run:
+                    register_once(client, rollout, chosen)
+
             if once:
+                register()
                 seen: Seen | None = watcher.catch_up()
             else:
                 with _shown(dry_run=dry_run, quiet=as_json) as show:
-                    seen = _until_stopped(watcher, every_s, show)
+                    seen = _until_stopped(register, watcher, every_s, show)
     if seen is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
@@ -83,12 +87,17 @@ def watch(  # noqa: PLR0913  # one argument an option
     raise typer.Exit(EXIT[seen.watch.outcome])
 
 
-def _until_stopped(watcher: Watcher, every_s: float, show: Show) -> Seen | None:
+def _until_stopped(
+    register: Callable[[], None], watcher: Watcher, every_s: float, show: Show
+) -> Seen | None:
     """Go on until SIGINT or SIGTERM; a collector that does not answer is asked again."""
-    stopped, seen = threading.Event(), None
+    stopped, seen, registered = threading.Event(), None, False
     with _stopping(stopped):
         while not stopped.is_set():
             try:
+                if not registered:
+                    register()
+                    registered = True
                 seen = watcher.step()
                 show(seen, None)
                 if seen.more:

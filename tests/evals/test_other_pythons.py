@@ -93,4 +93,4 @@ def test_the_bundles_hold_what_could_differ(bundles: list[Path]) -> None:
         with zipfile.ZipFile(path) as archive:
             findings = json.loads(archive.read("verdict.json"))["findings"]
         measured = [f for f in findings if f["p_fail"] is not None and f["lower"] is not None]
-        assert len(measured) > 0.9 * len(findings) > 10
+        assert len(measured) > 0.85 * len(findings) > 10

@@ -149,9 +149,12 @@ def test_a_relaxed_acceptance_fails_by_the_baselines_logits(
 
 
 def test_ties_are_no_loss(judge: Judge, models: dict[str, Path]) -> None:
-    """Texts differ, in words whose logits the baseline holds equal: pass, and it says so."""
+    """Texts differ, in words whose logits the baseline holds equal: pass, and it says so.
+
+    The release stays open all the same: a candidate of another model that drafts nothing is none.
+    """
     found = judge("tied", {"model": str(models["other"])})
-    assert (found["exit"], found["outcome"]) == (0, "pass")
+    assert (found["exit"], found["outcome"]) == (3, "pass")
     assert "ties under the baseline" in found["message"]
     assert f"{PROMPTS} of {PROMPTS}" not in found["message"]
 
