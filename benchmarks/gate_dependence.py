@@ -13,11 +13,8 @@ findings name: at least .75 must pass.
 """
 
 import argparse
-import json
-import time
-from dataclasses import asdict
 
-from benchmarks.gate_simulation import line
+from benchmarks.gate_simulation import printed
 from benchmarks.simulation.dependence import SIZES, dependent
 from benchmarks.simulation.needed import needed
 
@@ -30,21 +27,9 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--needed", action="store_true", help="of pairs that findings name, alone")
     args = parser.parse_args()
-    started, found = time.process_time(), []
-    print("| Law | What | n | Required | Measured | Met |\n|---|---|---|---|---|---|")
     law = dependent(args.rollouts, args.seed, tuple(args.sizes))
-    for rate in needed(args.rollouts, args.seed) if args.needed else law:
-        found.append(rate)
-        print(line(rate), flush=True)
-    document = {
-        "benchmark": "gate_dependence",
-        "seed": args.seed,
-        "cpu_seconds": round(time.process_time() - started, 1),
-        "missed": [asdict(rate) for rate in found if rate.met is False],
-        "rows": [asdict(rate) for rate in found],
-    }
-    print(json.dumps(document))
-    return int(any(rate.met is False for rate in found))
+    rates = needed(args.rollouts, args.seed) if args.needed else law
+    return printed("gate_dependence", "Law", args.seed, rates)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,24 @@ def line(rate: methods.Rate) -> str:
     return f"| {rate.check} | {what} | {rate.n:,} | {bound} | {rate.rate:.3f} | {met} |"
 
 
+def printed(benchmark: str, first: str, seed: int, rates: Iterable[methods.Rate]) -> int:
+    """Print rates as they come, then their JSON document; return 1 where a bound is missed."""
+    started, found = time.process_time(), []
+    print(f"| {first} | What | n | Required | Measured | Met |\n|---|---|---|---|---|---|")
+    for rate in rates:
+        found.append(rate)
+        print(line(rate), flush=True)
+    document = {
+        "benchmark": benchmark,
+        "seed": seed,
+        "cpu_seconds": round(time.process_time() - started, 1),
+        "missed": [asdict(rate) for rate in found if rate.met is False],
+        "rows": [asdict(rate) for rate in found],
+    }
+    print(json.dumps(document))
+    return int(any(rate.met is False for rate in found))
+
+
 def main() -> int:
     """Print the Markdown table, then one JSON document; exit 1 where a bound is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -56,20 +74,8 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="+", default=[])
     args = parser.parse_args()
     chosen = power(args.sizes, args.releases, args.seed) if args.sizes else None
-    started, found = time.process_time(), []
-    print("| Check | What | n | Required | Measured | Met |\n|---|---|---|---|---|---|")
-    for rate in chosen or rows(args.rollouts, args.releases, args.seed):
-        found.append(rate)
-        print(line(rate), flush=True)
-    document = {
-        "benchmark": "gate_simulation",
-        "seed": args.seed,
-        "cpu_seconds": round(time.process_time() - started, 1),
-        "missed": [asdict(rate) for rate in found if rate.met is False],
-        "rows": [asdict(rate) for rate in found],
-    }
-    print(json.dumps(document))
-    return int(any(rate.met is False for rate in found))
+    rates = chosen or rows(args.rollouts, args.releases, args.seed)
+    return printed("gate_simulation", "Check", args.seed, rates)
 
 
 if __name__ == "__main__":
