@@ -27,7 +27,7 @@ test: $(READY)  ## Run the tests that take seconds
 
 test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without these twins
 	PYTHONPATH=$(CURDIR)/tests/support/uncompiled $(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal \
-		-k "not sigterm and not no_content_in_logs" tests/collector tests/engine_adapter/test_transport.py $(ARGS)
+		tests/collector tests/engine_adapter/test_transport.py $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
 	$(BIN)/pytest -m slow $(ARGS)

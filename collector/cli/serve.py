@@ -1,5 +1,6 @@
 """`draftgate serve`."""
 
+import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from collector.serving import exposure, server
 from collector.settings import Settings, of_options, policy_of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+_LOG = logging.getLogger(__name__)
 
 
 @app.command()
@@ -95,9 +98,8 @@ def serve(  # noqa: PLR0913  # one parameter an option
             store.check_writable()
             if settings.require_keys:
                 exposure.check_keys(store, settings.host)
-    _warn_if_exposed(settings)
-    _note_if_not_compiled()
     logs.configure(settings.log_format, settings.log_level)
+    _warn_if_exposed(settings)
     server.run(settings, listeners, lambda: _announce(listeners, settings))
 
 
@@ -113,30 +115,26 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
     typer.echo(f"Keys: {'required' if settings.require_keys else 'not required'}")
     content = "kept, redacted" if settings.capture_content else "dropped, numbers alone are kept"
     typer.echo(f"Prompts and answers: {content}")
-    sys.stdout.flush()  # whoever waits for the address may read from a pipe
-
-
-def _note_if_not_compiled() -> None:
     if not native.is_compiled():
         typer.echo(
-            "note: the reader of spans is not compiled here, and takes five times as long to read "
-            "them; install a C compiler, then Draftgate again",
-            err=True,
+            "Spans: read by Python, which takes five times as long as the compiled reader; "
+            "for that one install a C compiler, then Draftgate again"
         )
+    sys.stdout.flush()  # whoever waits for the address may read from a pipe
 
 
 def _warn_if_exposed(settings: Settings) -> None:
     if exposure.is_loopback(settings.host):
         return
     if not settings.require_keys:
-        typer.echo(
-            f"warning: listening on {settings.host}, and requests carry no key: whoever can reach "
-            "this port can read and write everything stored",
-            err=True,
+        _LOG.warning(
+            "listening on %s, and requests carry no key: whoever can reach this port can read and "
+            "write everything stored",
+            settings.host,
         )
     elif settings.tls_cert is None:
-        typer.echo(
-            f"warning: listening on {settings.host} without TLS: keys and spans can be read on the "
-            "way; pass --tls-cert and --tls-key, or stand a proxy with TLS in front",
-            err=True,
+        _LOG.warning(
+            "listening on %s without TLS: keys and spans can be read on the way; pass --tls-cert "
+            "and --tls-key, or stand a proxy with TLS in front",
+            settings.host,
         )

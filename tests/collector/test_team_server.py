@@ -101,7 +101,7 @@ def test_a_shared_collector_lets_in_its_keys_until_they_are_revoked(
         assert f"401 Unauthorized: the API key {id_} was revoked" in refused
         code, errors = ended(process)
     assert code == 0
-    assert errors.startswith(f"warning: listening on {ANYWHERE} without TLS")
+    assert f" warning collector.cli.serve: listening on {ANYWHERE} without TLS: " in errors
     assert reader[13:] not in errors
     listed = json.loads(
         run(command_of("keys", "list", "--json", "--database", database_url)).stdout
