@@ -243,7 +243,7 @@ score = Table(
     Column("cost_usd", Double),
     Column("spans", Text),  # JSON: [start, end, support] each
     Column("revision", BigInteger, nullable=False),  # grows with every post: the latest wins
-    Column("first_revision", BigInteger),  # that of its first post, which no later one changes
+    Column("first_revision", BigInteger, nullable=False),  # of its first post: later ones keep it
     UniqueConstraint("revision"),
 )
 
@@ -332,7 +332,7 @@ ramp_step = Table(
     Column("verdict", String),  # id of the verdict that it rests on
     Column("who", Text, nullable=False),
     Column("time_unix_ns", BigInteger, nullable=False),
-    Column("arrived_up_to", BigInteger, nullable=False, server_default="0"),
+    Column("arrived_up_to", BigInteger, nullable=False),
     Index(None, "rollout", "id"),
 )
 

@@ -4,12 +4,10 @@ A text is a `Span` message of text attributes alone. A few kilobytes by themselv
 find a code for as to write in it, so spans that arrive together share both, `SHARED` at most: they
 have ids that follow one another from a multiple of `SHARED` on, and that is their row's id. A span
 of which nothing is stored, for it was known already, leaves no text in the frame.
-
-A row that does not begin with `_MARK` is one span's text, under its id: a bare frame of zstd.
 """
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +18,6 @@ from collector.store import payload
 from collector.store.tables import content as c
 
 SHARED: Final = 8
-_MARK: Final = b"\x01"
 _LENGTHS: Final = struct.Struct(f"<{SHARED}I")
 _ROWS_A_QUERY: Final = 1000
 
@@ -48,7 +45,7 @@ def pack(spans: Sequence[Sequence[bytes]]) -> Texts | None:
 
 def split(packed: bytes) -> list[bytes]:
     """Return the `SHARED` messages that a row's value holds, empty where there is none."""
-    whole = payload.unpack_text(packed[len(_MARK) :])
+    whole = payload.unpack_text(packed)
     texts: list[bytes] = []
     at = _LENGTHS.size
     for length in _LENGTHS.unpack_from(whole):
@@ -60,30 +57,24 @@ def split(packed: bytes) -> list[bytes]:
 def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, AttributeValue]]:
     """Return the text attributes of the spans of these ids; no text, no entry."""
     wanted = ids if isinstance(ids, dict | set | frozenset) else frozenset(ids)
-    rows = sorted({*wanted, *map(first_of, wanted)})
+    rows = sorted(set(map(first_of, wanted)))
     found: dict[int, dict[str, AttributeValue]] = {}
     for at in range(0, len(rows), _ROWS_A_QUERY):
         some = select(c.c.id, c.c.attributes).where(c.c.id.in_(rows[at : at + _ROWS_A_QUERY]))
         for first, packed in connection.execute(some):
-            for id_, text in _texts_of(first, packed):
+            for id_, text in enumerate(split(packed), first):
                 if text and id_ in wanted:
                     found[id_] = payload.read_text(text)
     return found
 
 
 def first_of(id_: int) -> int:
-    """Return the id of the row that holds the text of this id, where it shares one."""
+    """Return the id of the row that holds the text of this id, with those of its neighbours."""
     return id_ & -SHARED
-
-
-def _texts_of(first: int, packed: bytes) -> Iterable[tuple[int, bytes]]:
-    if packed.startswith(_MARK):
-        return enumerate(split(packed), first)
-    return [(first, payload.unpack_text(packed))]
 
 
 def _pack(texts: Sequence[bytes]) -> bytes | None:
     if not any(texts):
         return None
     lengths = [*map(len, texts), *[0] * (SHARED - len(texts))]
-    return _MARK + payload.pack_text(b"".join((_LENGTHS.pack(*lengths), *texts)))
+    return payload.pack_text(b"".join((_LENGTHS.pack(*lengths), *texts)))

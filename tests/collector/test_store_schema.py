@@ -11,52 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from otlp_bodies import received
 
 from collector.content import ContentPolicy, Redactor
 from collector.contract import Content, Generation, Score, Span, encode
 from collector.errors import StoreError
-from collector.store import Batch, Store, generations, migrate, prepare, sizes, traces
+from collector.store import Batch, Store, generations, prepare, sizes, traces
 from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
 
 KEEP = ContentPolicy(Redactor(()))
 EMPTY = dict.fromkeys(metadata.tables, 0)
-
-
-def test_the_migrated_schema_is_the_one_in_the_code(database_url: str) -> None:
-    """Alembic finds nothing to change between the migrations and the tables."""
-    with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-
-
-def test_a_populated_database_goes_down_and_up_again(
-    database_url: str, generation_of: GenerationOf
-) -> None:
-    """Downgrade leaves no table behind, upgrade makes them anew, and writing works again."""
-    batch = Batch(spans=prepare(received([encode(generation_of(1))])))
-    with contextlib.closing(Store.open(database_url)) as store:
-        store.write(batch)
-        for step, revision in ((command.downgrade, "base"), (command.upgrade, "head")):
-            with store.engine.begin() as connection:
-                step(migrate.configuration(connection), revision)
-        with store.read() as connection:
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-            assert sizes.row_counts(connection) == EMPTY
-        store.write(batch)
-        with store.read() as connection:
-            assert sizes.row_counts(connection) == EMPTY | {
-                "generation": 1,
-                "resource": 1,
-                "rollup_delta": 1,
-                "series": 1,
-                "span": 1,
-                "span_key": 1,
-            }
 
 
 def test_opening_again_keeps_what_is_stored(
@@ -152,16 +118,6 @@ def test_the_tables_of_another_program_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"other\.db: holds tables of another program"):
         Store.open(f"sqlite:///{file}")
     assert file.read_bytes() == before
-
-
-def test_a_newer_schema_is_refused(database_url: str) -> None:
-    """A database written by a later version is not touched by this one."""
-    Store.open(database_url).close()
-    file = database_url.removeprefix("sqlite:///")
-    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(StoreError, match=r"written by a newer Draftgate \(schema 9999"):
-        Store.open(database_url)
 
 
 def test_an_interrupted_creation_leaves_nothing(

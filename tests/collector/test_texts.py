@@ -1,16 +1,15 @@
 """Texts of spans that share a row: each is found by its own span, and by no other."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from alembic import command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from otlp_bodies import received
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, func, select
 
 from collector.content import DROP, ContentPolicy
 from collector.content.redaction import Redactor
@@ -19,7 +18,6 @@ from collector.store import (
     Batch,
     Store,
     generations,
-    migrate,
     payload,
     prepare,
     span_rows,
@@ -155,47 +153,21 @@ class FakeRows:
         self.place = place
 
 
-def test_a_shared_row_goes_down_and_up(any_database_url: str, spans: list[Span]) -> None:
-    """Downgraded, each text has a row of its own, as before; upgraded, such rows are read."""
-    with closing(Store.open(any_database_url)) as store:
-        store.write(Batch(spans=prepare(received(spans[:12]), KEEP)))
-        with writing(store.engine) as connection:
-            command.downgrade(migrate.configuration(connection), "0011")
-            ids = dict(map(tuple, connection.execute(select(span.c.id, span.c.trace_id))))
-            alone = {
-                ids[id_].hex(): payload.read_text(payload.unpack_text(packed))
-                for id_, packed in connection.execute(select(content.c.id, content.c.attributes))
-            }
-        assert alone == {
-            one.trace_id: {"draftgate.reference": reference_of(one)}
-            for one in spans[:12]
-            if reference_of(one) is not None
-        }
-    with closing(Store.open(any_database_url)) as store:
-        store.write(Batch(spans=prepare(received(spans[12:]), KEEP)))
-        with store.read() as connection:
-            assert_kept(connection, spans)
-
-
-def test_postgresql_does_not_compress_texts_again(any_database_url: str, spans: list[Span]) -> None:
-    """In a day's partition, made before the migration or after it, as in the table."""
-    with closing(Store.open(any_database_url)) as store:
-        if store.engine.dialect.name != "postgresql":
-            pytest.skip("SQLite compresses nothing")
+def test_postgresql_does_not_compress_texts_again(
+    new_database_url: Callable[[str], str], spans: list[Span]
+) -> None:
+    """Neither in the table nor in the partition of a day."""
+    with closing(Store.open(new_database_url("postgresql"))) as store:
         store.write(Batch(spans=prepare(received(spans), KEEP)))
-        for revision, storage in (("head", "e"), ("0011", "x"), ("0012", "e")):
-            with writing(store.engine) as connection:
-                configuration = migrate.configuration(connection)
-                step = command.downgrade if revision == "0011" else command.upgrade
-                step(configuration, revision)
-                found = connection.exec_driver_sql(
-                    "SELECT relname, attstorage::text FROM pg_attribute "
-                    "JOIN pg_class ON oid = attrelid "
-                    "WHERE attname = 'attributes' AND relname ~ '^content(_day_[0-9]+)?$'"
-                )
-                kinds = dict(map(tuple, found))
-                assert len(kinds) == 2
-                assert set(kinds.values()) == {storage}
+        with store.read() as connection:
+            found = connection.exec_driver_sql(
+                "SELECT relname, attstorage::text FROM pg_attribute "
+                "JOIN pg_class ON oid = attrelid "
+                "WHERE attname = 'attributes' AND relname ~ '^content(_day_[0-9]+)?$'"
+            )
+            kinds = dict(map(tuple, found))
+    assert len(kinds) == 2
+    assert set(kinds.values()) == {"e"}
 
 
 def assert_kept(connection: Connection, spans: Sequence[Span]) -> None:
@@ -213,9 +185,3 @@ def reference_of(one: Span) -> Any:
 
 def reference_in(message: bytes) -> Any:
     return payload.read_text(message)["draftgate.reference"]
-
-
-@contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
-    with engine.connect().execution_options(writes=True) as connection, connection.begin():
-        yield connection
