@@ -2,12 +2,20 @@
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from collector.contract import Generation
 from evals.evaluators.answers import NotJsonError, answer_text, json_value
+
+_FUNCTION_TAG = re.compile(
+    r"<function=(?P<name>[\w.-]{1,200})>(?P<arguments>.*?)</function>", re.DOTALL
+)
+_JSON_START = re.compile(r"[{\[](?=\s*[\"{\[])")
+_MOST_VALUES = 200
+"""JSON values of a text that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +40,8 @@ def answered_calls(generation: Generation) -> tuple[Call, ...]:
     """Return the calls that this answer makes.
 
     Those are its `tool_call` parts; without any, what its text spells as JSON (`{"name": …,
-    "arguments": …}`, alone or in a list) or as Python calls (`[f(a=1), g()]`). Text that spells
-    none makes none.
+    "arguments": …}`, alone, in a list, within prose or between markers such as `<tool_call>`) or
+    as Python calls (`[f(a=1), g()]`). Text that spells none makes none.
     """
     content = generation.content
     messages = content.output_messages if content else None
@@ -67,14 +75,53 @@ def asked_text(generation: Generation) -> str:
 
 
 def calls_in_text(text: str) -> tuple[Call, ...]:
-    """Return the calls that a text is, and nothing else beside them."""
+    """Return the calls that a text is, or that stand in it: marked, or as JSON within prose."""
     try:
-        value = json_value(text)
+        return _calls_of(json_value(text))
     except NotJsonError:
-        return _python_calls(text)
+        return _python_calls(text) or _calls_within(text)
+
+
+def _calls_of(value: object) -> tuple[Call, ...]:
+    """Return the calls that a JSON value is, none if any part of it is no call."""
     items = value if isinstance(value, list) else [value]
     calls = [_json_call(item) for item in items]
     return tuple(call for call in calls if call) if all(calls) else ()
+
+
+def _calls_within(text: str) -> tuple[Call, ...]:
+    """Return the calls between the markers of Hermes, Llama or Mistral, else those in prose.
+
+    JSON in prose is a call only if it has both a name and arguments.
+    """
+    named = [(m["name"], m["arguments"]) for m in _FUNCTION_TAG.finditer(text)]
+    if named:
+        return tuple(
+            call
+            for name, given in named
+            if (call := _json_call({"name": name, "arguments": given}))
+        )
+    decoder, found, at = json.JSONDecoder(), list[Call](), 0
+    for _ in range(_MOST_VALUES):
+        match = _JSON_START.search(text, at)
+        if match is None:
+            break
+        try:
+            value, at = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            at = match.end()
+            continue
+        items = value if isinstance(value, list) else [value]
+        found += [c for item in items if _is_call(item) and (c := _json_call(item))]
+    return tuple(found)
+
+
+def _is_call(item: object) -> bool:
+    if not isinstance(item, dict):
+        return False
+    inner = item.get("function")
+    called = inner if isinstance(inner, dict) else item
+    return "name" in called and ("arguments" in called or "parameters" in called)
 
 
 @dataclass(frozen=True, slots=True)

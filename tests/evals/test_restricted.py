@@ -59,7 +59,7 @@ def test_right_programs_pass(runner, program) -> None:
         ("", "tests: NameError: name 'f' is not defined"),
         ("def f(a, b):\n    return {}[a]\n", "tests: KeyError: 1"),
         ("def f(a, b):\n    return f(a, b)\n", f"tests: {TOO_DEEP}"),
-        ("def f(a, b):\n    return open('/x')\n", "tests: NameError: name 'open' is not defined"),
+        ("def f(a, b):\n    return add(a, b)\n", "tests: NameError: name 'add' is not defined"),
         ("raise ValueError('x' * 10**6)\n", "program: ValueError: " + "x" * 200),
     ],
 )  # fmt: skip
@@ -123,15 +123,34 @@ def test_powers_are_bounded(runner) -> None:
         ("from os import system\n" + SIMPLE, "imports a module"),
         ("class A:\n    pass\n" + SIMPLE, "defines a class"),
         ("def f(a, b):\n    yield a\n", "is a generator"),
+        ("def f(a, b):\n    return open('/x')\n", "uses open, which only a sandbox offers"),
+        (
+            "def f(a, b):\n    try:\n        x = type(a)\n    except Exception:\n        x = 0\n",
+            "uses type, which only a sandbox offers",
+        ),
         ("match 1:\n    case 1:\n        x = 3\n", "uses pattern matching"),
         ("@print\nclass X: pass\n", "defines a class"),
     ],
 )  # fmt: skip
 def test_what_a_right_program_may_need_is_refused_not_wrong(runner, program, reason) -> None:
     """Attributes, imports and classes are never run; the answer stays unscored, with the reason."""
-    assert runner.run(program, TESTS) == Refused(
-        f"the program {reason}: needs a sandbox; {INSTALL}"
-    )
+    found = runner.run(program, TESTS)
+    assert isinstance(found, Refused)
+    assert reason in found.reason
+    assert found.reason.endswith(f"needs a sandbox; {INSTALL}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "next(iter([a + b]))", "sum(*[[a, b]])", "len(bin(a + b)) and a + b",
+        "sum(frozenset([a + b]))", "[x + y for x, y in zip(*[[a], [b]])][0]", "max(*[a + b, 0])",
+        "int(repr(a + b))", "[a, b, a + b][slice(2, 3)][0]",
+    ],
+)  # fmt: skip
+def test_usual_names_and_starred_arguments_are_offered(runner, body) -> None:
+    """A right program that uses them passes."""
+    assert runner.run(f"def f(a, b):\n    return {body}\n", TESTS) == Ran(None)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 
 from collector.contract import Content
 from evals.evaluators import TaskCompletion
+from evals.evaluators.conversation import Call, calls_in_text
 
 WEATHER = {
     "name": "weather.get",
@@ -164,6 +165,26 @@ def test_no_call_wanted_and_any_call_wanted(generation_of) -> None:
     for answer, wanted in (("I cannot.", (1.0, 0.0)), (called("f"), (0.0, 1.0))):
         found = tuple(judged(generation_of, reference, answer)[0] for reference in (none, some))
         assert found == wanted
+
+
+_WRITTEN = json.dumps({"name": "f", "arguments": {"a": 1}})
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (f"<tool_call>\n{_WRITTEN}\n</tool_call>\n<tool_call>{_WRITTEN}</tool_call>", 2),
+        (f"Sure, I will look it up:\n```json\n{_WRITTEN}\n```\nOne moment.", 1),
+        (f"[TOOL_CALLS] [{_WRITTEN}]", 1),
+        ('<function=f>{"a": 1}</function>', 1),
+        ('<|python_tag|>{"name": "f", "parameters": {"a": 1}}', 1),
+        ('The record {"name": "Bob"} is no call.', 0),
+        ("{" * 100_000, 0),
+    ],
+)
+def test_calls_are_found_between_markers_and_in_prose(text, calls) -> None:
+    """As Hermes, Mistral and Llama write them; an object without arguments is none."""
+    assert calls_in_text(text) == (Call("f", {"a": 1}),) * calls
 
 
 def test_calls_come_from_the_answers_parts(generation_of) -> None:

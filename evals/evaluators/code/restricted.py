@@ -61,6 +61,8 @@ class RestrictedRunner:
         if reply.get("nonce") == nonce:
             return Ran(None)
         problem = str(reply.get("problem") or "ended before its tests did")
+        if reply.get("unoffered"):
+            return Refused(f"the program {problem}: needs a sandbox; {INSTALL}")
         return Refused(problem) if reply.get("refused") else Ran(problem)
 
     def _exchange(self, line: bytes) -> dict[str, object] | None:

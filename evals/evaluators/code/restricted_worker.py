@@ -5,6 +5,7 @@ answers one JSON line each. A program passes only if the nonce of its job comes 
 that the program can reach holds it.
 """
 
+import ast
 import builtins
 import json
 import os
@@ -28,12 +29,17 @@ MAX_POWER_BITS = 20_000
 _MAX_REPLY_BYTES = 65_536
 
 _BUILTINS = (
-    "abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "filter", "float", "int",
-    "isinstance", "len", "list", "map", "max", "min", "ord", "range", "reversed", "round", "set",
-    "sorted", "str", "sum", "tuple", "zip",
+    "abs", "all", "any", "ascii", "bin", "bool", "bytes", "callable", "chr", "complex", "dict",
+    "divmod", "enumerate", "filter", "float", "format", "frozenset", "hash", "hex", "int",
+    "isinstance", "iter", "len", "list", "map", "max", "min", "next", "oct", "ord", "range", "repr",
+    "reversed", "round", "set", "slice", "sorted", "str", "sum", "tuple", "zip",
     "ArithmeticError", "AssertionError", "Exception", "IndexError", "KeyError", "LookupError",
-    "TypeError", "ValueError", "ZeroDivisionError",
+    "NameError", "NotImplementedError", "OverflowError", "RecursionError", "RuntimeError",
+    "StopIteration", "TypeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
+_ENDING = frozenset(["copyright", "credits", "exit", "help", "license", "quit"])
+"""Names of an interactive session: a program that ends itself has not passed."""
+_OFFERED = frozenset([*_BUILTINS, "pow", "print", "True", "False", "None", "__name__"])
 
 
 def main() -> None:
@@ -110,6 +116,8 @@ def _limit() -> None:
 def judge(program: str, tests: str) -> dict[str, Any]:
     """Compile and run the program, then its tests; empty where nothing went wrong."""
     names: dict[str, Any] = _globals()
+    if missing := _not_offered(program, tests):
+        return {"problem": f"uses {missing}, which only a sandbox offers", "unoffered": True}
     for source, whose in ((program, "program"), (tests, "tests")):
         try:
             compiled = compile_restricted_exec(source, filename=whose)
@@ -119,6 +127,23 @@ def judge(program: str, tests: str) -> dict[str, Any]:
         except BaseException as exc:  # whatever it raises is its result
             return {"problem": f"{whose}: {_words(exc, source)}"}
     return {}
+
+
+def _not_offered(program: str, tests: str) -> str | None:
+    """Return a name of Python's own that is used, not offered here, and not given by the program.
+
+    Another name that nothing defines is the program's error.
+    """
+    try:
+        nodes = [node for source in (program, tests) for node in ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    used = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    given = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    given |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+    given |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    own = used - given - _OFFERED
+    return min((name for name in own - _ENDING if hasattr(builtins, name)), default=None)
 
 
 def _words(exc: BaseException, source: str) -> str:
@@ -143,6 +168,7 @@ def _globals() -> dict[str, Any]:
         "_getattr_": _no_attribute,
         "_getiter_": iter,
         "_getitem_": lambda container, key: container[key],
+        "_apply_": lambda function, *values, **named: function(*values, **named),
         "_write_": _writable,
         "_inplacevar_": _in_place,
         "_iter_unpack_sequence_": guarded_iter_unpack_sequence,
