@@ -6,8 +6,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-import draftgate
-from draftgate import COMMANDS
+from draftgate import commands
+from draftgate.commands import COMMANDS
 
 HEAVY = "('numpy', 'scipy', 'sqlalchemy', 'fastapi', 'streamlit', 'aiohttp', 'pyarrow', 'torch')"
 
@@ -15,13 +15,13 @@ HEAVY = "('numpy', 'scipy', 'sqlalchemy', 'fastapi', 'streamlit', 'aiohttp', 'py
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_says_what_the_command_says(name: str) -> None:
     """A line of the list is the first line of the command's own help."""
-    assert COMMANDS[name][1] == draftgate.load(name).help.split("\n")[0]
+    assert COMMANDS[name][1] == commands.load(name).help.split("\n")[0]
 
 
 def imported_by(*arguments: str) -> set[str]:
     """Return the large packages that a call of the command imports."""
     code = (
-        "import sys; from draftgate import app\n"
+        "import sys; from draftgate.commands import app\n"
         f"try: app({list(arguments)})\n"
         f"finally: print(*(m for m in {HEAVY} if m in sys.modules), file=sys.stderr)"
     )
@@ -43,7 +43,7 @@ def test_a_command_imports_its_own_package() -> None:
 
 def test_every_command_is_listed_with_its_line() -> None:
     """`--help` names each command once."""
-    shown = CliRunner().invoke(draftgate.app, ["--help"], env={"COLUMNS": "200"}).stdout
+    shown = CliRunner().invoke(commands.app, ["--help"], env={"COLUMNS": "200"}).stdout
     for name, (_, line) in COMMANDS.items():
         assert f"│ {name} " in shown
         assert line in shown
@@ -51,6 +51,6 @@ def test_every_command_is_listed_with_its_line() -> None:
 
 def test_a_mistyped_command_is_corrected() -> None:
     """What is nearest is named, as of a group that holds its commands itself."""
-    done = CliRunner().invoke(draftgate.app, ["swich"])
+    done = CliRunner().invoke(commands.app, ["swich"])
     assert done.exit_code == 2
     assert "Did you mean 'switch'" in done.output

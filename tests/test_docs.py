@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-import draftgate
 from collector.client import Client
 from collector.contract import attributes
 from demo.collector_process import running
-from draftgate import COMMANDS
+from draftgate.commands import COMMANDS, load
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -20,7 +19,7 @@ DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Yield every sub-command with its full name."""
-    waiting: list[tuple[str, Any]] = [(f"draftgate {n}", draftgate.load(n)) for n in COMMANDS]
+    waiting: list[tuple[str, Any]] = [(f"draftgate {n}", load(n)) for n in COMMANDS]
     while waiting:
         name, command = waiting.pop()
         if hasattr(command, "commands"):

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from collector.contract import Arm, Generation, encode
 from collector.store import Batch, Store, prepare
 from collector.store.tables import metadata
-from draftgate import app
+from draftgate.commands import app
 
 CommandOf = Callable[..., list[str]]
 GenerationOf = Callable[..., Generation]

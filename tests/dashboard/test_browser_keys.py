@@ -18,7 +18,7 @@ from collector.contract import Arm, encode
 pytestmark = pytest.mark.browser
 
 Serving = Callable[..., AbstractContextManager[str]]
-KEYS = [sys.executable, "-c", "from draftgate import app; app()", "keys", "create", "page"]
+KEYS = [sys.executable, "-c", "from draftgate.commands import app; app()", "keys", "create", "page"]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-import draftgate
+from draftgate import commands
 from collector.client.asgi_transport import InProcessTransport
 from collector.serving.app import create_app
 from collector.settings import Settings
@@ -84,7 +84,7 @@ def test_every_command_that_is_deployed_is_one() -> None:
     seen = set()
     for where, arguments, _ in containers():
         name, *rest = map(str, arguments)
-        command = draftgate.load(name)
+        command = commands.load(name)
         while hasattr(command, "commands") and rest[0] in command.commands:
             name, command, rest = rest[0], command.commands[rest[0]], rest[1:]
         assert not hasattr(command, "commands"), f"{where}: {rest[0]} is no command"

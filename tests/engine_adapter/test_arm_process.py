@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Arm
 from demo import collector_process
-from draftgate import app
+from draftgate.commands import app
 from engine_adapter.engines import Completion, Request
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.errors import EngineSetupError, GenerationError

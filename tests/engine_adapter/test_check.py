@@ -11,7 +11,7 @@ import yaml
 from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
 from typer.testing import CliRunner
 
-from draftgate import app
+from draftgate.commands import app
 
 Findings = dict[str, dict[str, str]]
 

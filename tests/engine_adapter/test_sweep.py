@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from demo.collector_process import running
-from draftgate import app
+from draftgate.commands import app
 
 SERVER = """
 import sys

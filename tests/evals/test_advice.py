@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Speculation
-from draftgate import app
+from draftgate.commands import app
 from evals import advice
 from evals.advice.records import Action
 

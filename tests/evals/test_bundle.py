@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from draftgate import app
+from draftgate.commands import app
 from evals import bundle
 from evals.errors import BundleError
 from evals.significant import significant

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from draftgate import app
+from draftgate.commands import app
 from engine_adapter import workload
 from evals.evaluators import TaskCompletion
 from evals.evaluators.code import sandbox

@@ -10,7 +10,7 @@ import pytest
 from otlp_bodies import export_request
 from typer.testing import CliRunner
 
-import draftgate
+from draftgate import commands
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
 from evals import policy as policies
@@ -119,7 +119,7 @@ def test_changes_are_told_by_rule_and_key() -> None:
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(draftgate.app, list(arguments))
+    result = CliRunner().invoke(commands.app, list(arguments))
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.output
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Outcome, Speculation, Verdict, from_document
-from draftgate import app
+from draftgate.commands import app
 from evals import policy, source
 from evals.errors import SourceError
 from evals.evaluation.evaluate import evaluate_rollout

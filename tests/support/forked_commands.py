@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-import draftgate
+from draftgate import commands
 
 _OURS: Final = re.compile(r"-m draftgate\b|-c from [\w.]+ import app; app\(\)")
 _APART: Final = ("dashboard", "demo")
@@ -181,7 +181,7 @@ def _next_command(requests: socket.socket) -> list[str] | None:
 
 def _main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        modules = {module for name, (module, _) in draftgate.COMMANDS.items() if name not in _APART}
+        modules = {module for name, (module, _) in commands.COMMANDS.items() if name not in _APART}
         for module in (*modules, *_LATER):
             import_module(module)
         gc.freeze()

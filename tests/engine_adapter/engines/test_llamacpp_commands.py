@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Arm
 from demo.collector_process import running
-from draftgate import app
+from draftgate.commands import app
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, StepTimes, violations
 from demo.collector_process import running
-from draftgate import app
+from draftgate.commands import app
 from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request
 from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError

@@ -23,7 +23,7 @@ from otlp_bodies import export_request
 from scripted_server import Route, chat
 from typer.testing import CliRunner
 
-import draftgate
+from draftgate import commands
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, RampChange, Speculation, Switch, encode
 from evals import policy as policies
@@ -156,7 +156,7 @@ def traffic(router: str, clients: int = 4) -> Iterator[Traffic]:
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
     """Run a command; return its exit code, and what it said."""
-    result = CliRunner().invoke(draftgate.app, arguments, env=env)
+    result = CliRunner().invoke(commands.app, arguments, env=env)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.output
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Outcome
-from draftgate import app
+from draftgate.commands import app
 from evals import bundle, policy
 from evals.gate import decide
 from evals.gate.lossless_cells import lossless_findings

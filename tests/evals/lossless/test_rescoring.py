@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Pair
 from demo.collector_process import running
-from draftgate import app
+from draftgate.commands import app
 
 POLICY = """
 version: 1

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from collector.client import Client
 from collector.contract import Arm, Content
 from demo.collector_process import running
-from draftgate import app
+from draftgate.commands import app
 from evals.lossless.sampled_answers import law
 
 

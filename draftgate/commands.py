@@ -1,7 +1,7 @@
-"""The `draftgate` command: names every sub-command; the only module that knows every package."""
+"""The `draftgate` command's sub-commands by name; the only module that knows every package."""
 
-from importlib import import_module
-from typing import Any
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
 import typer.main
@@ -127,15 +127,20 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:  # noqa: FBT001  # typer gives the flag's value
+    if asked:
+        typer.echo(f"draftgate {metadata.version('draftgate')}")
+        raise typer.Exit
+
+
 @app.callback()
-def draftgate() -> None:
+def draftgate(
+    *,
+    version: Annotated[  # noqa: ARG001  # the callback has it
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Prove, or disprove, that speculative decoding made serving faster and answers no worse."""
-
-
-def main() -> None:
-    """Run the command line."""
-    app()
-
-
-if __name__ == "__main__":
-    main()

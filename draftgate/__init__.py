@@ -1,0 +1,51 @@
+"""Draftgate's Python interface: read what a collector holds, and judge it.
+
+    from draftgate import Client, judge, load_policy
+
+    with Client("http://localhost:4318") as client:
+        verdict = judge(client, "support-k4", load_policy("policy.yaml"))
+    print(verdict.outcome, verdict.summary)
+
+A name's module is imported when the name is first used, so that `draftgate --help` imports none.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collector.client import Client as Client
+    from collector.client import ClientError as ClientError
+    from collector.contract import Arm as Arm
+    from collector.contract import Generation as Generation
+    from collector.contract import Outcome as Outcome
+    from collector.contract import Verdict as Verdict
+    from evals.bundle import verify as verify
+    from evals.errors import EvalsError as EvalsError
+    from evals.policy import Policy as Policy
+    from evals.policy import named as load_policy
+    from evals.source import judge as judge
+
+_MODULES = {
+    "Arm": ("collector.contract", "Arm"),
+    "Client": ("collector.client", "Client"),
+    "ClientError": ("collector.client", "ClientError"),
+    "EvalsError": ("evals.errors", "EvalsError"),
+    "Generation": ("collector.contract", "Generation"),
+    "Outcome": ("collector.contract", "Outcome"),
+    "Policy": ("evals.policy", "Policy"),
+    "Verdict": ("collector.contract", "Verdict"),
+    "judge": ("evals.source", "judge"),
+    "load_policy": ("evals.policy", "named"),
+    "verify": ("evals.bundle", "verify"),
+}
+
+__all__ = [  # noqa: PLE0604, RUF022
+    *_MODULES
+]
+
+
+def __getattr__(name: str) -> Any:  # one of `__all__`
+    if name not in _MODULES:
+        raise AttributeError(f"module 'draftgate' has no attribute {name!r}")
+    module, attribute = _MODULES[name]
+    return getattr(import_module(module), attribute)

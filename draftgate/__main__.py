@@ -1,0 +1,5 @@
+"""`python -m draftgate`."""
+
+from draftgate.process import main
+
+main()

@@ -1,0 +1,36 @@
+"""Extras of the distribution: which of them brings a package that is not installed."""
+
+from typing import Final
+
+_PACKAGES: Final = {
+    "alembic": "collector",
+    "altair": "dashboard",
+    "authlib": "oidc",
+    "clickhouse_connect": "clickhouse",
+    "fastapi": "collector",
+    "grpc": "collector",
+    "onnxruntime": "groundedness-model",
+    "psycopg": "collector",
+    "pynvml": "gpu",
+    "re2": "collector",
+    "safetensors": "transformers",
+    "sqlalchemy": "collector",
+    "starlette": "collector",
+    "streamlit": "dashboard",
+    "tokenizers": "transformers",
+    "torch": "transformers",
+    "transformers": "transformers",
+    "uvicorn": "collector",
+}
+"""The extra that brings each package, by the name under which Python imports it."""
+
+
+def missing_extra(error: BaseException) -> str | None:
+    """Return what to install if the error is that an extra's package is missing, else `None`."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    package = error.name.partition(".")[0]
+    extra = _PACKAGES.get(package)
+    if extra is None:
+        return None
+    return f"{package} is not installed; pip install 'draftgate[{extra}]'"

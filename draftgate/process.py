@@ -1,0 +1,73 @@
+"""How a process of `draftgate` ends: its exit code, and its output when nobody reads on.
+
+A command says 0 to 3 itself. A crash has a code of its own, so that no script takes it for a
+failed gate, and so has Ctrl-C. If the reader of a pipe leaves (`draftgate gate k4 | head -1`), the
+rest of the output is dropped, and the code is the command's.
+"""
+
+import io
+import os
+import sys
+import traceback
+
+from click import Abort
+
+from draftgate.commands import app
+from draftgate.extras import missing_extra
+
+UNUSABLE = 2
+CRASHED = 70
+"""`EX_SOFTWARE` of sysexits.h."""
+INTERRUPTED = 130
+"""128 and the number of SIGINT, as shells have it."""
+
+
+def main() -> None:
+    """Carry out the command that `sys.argv` names, and exit."""
+    sys.stdout, sys.stderr = _until_closed(sys.stdout), _until_closed(sys.stderr)
+    try:
+        app()
+    except SystemExit as exc:
+        if isinstance(exc.__context__, Abort):
+            sys.exit(INTERRUPTED)
+        raise
+    except Exception as exc:  # noqa: BLE001  # the last place that can give it a code
+        _end_of(exc)
+
+
+def _end_of(error: Exception) -> None:
+    missing = missing_extra(error)
+    if missing is not None:
+        print(f"error: {missing}", file=sys.stderr)
+        sys.exit(UNUSABLE)
+    traceback.print_exception(error)
+    print(
+        "error: this is a fault of Draftgate, not of its input; please report it with the lines "
+        f"above (exit code {CRASHED})",
+        file=sys.stderr,
+    )
+    sys.exit(CRASHED)
+
+
+class _UntilClosed(io.FileIO):
+    """A file that takes what is written to it, and drops it once its reader is gone."""
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer, as FileIO's
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            return len(data)
+
+
+def _until_closed(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    raw = _UntilClosed(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

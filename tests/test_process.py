@@ -1,0 +1,113 @@
+"""How a `draftgate` process ends: exit codes of crashes, interrupts and closed pipes."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRAFTGATE = [sys.executable, "-m", "draftgate"]
+
+
+def with_command(folder: Path, body: str) -> dict[str, str]:
+    """Return an environment in which `draftgate drill` is a command with that body."""
+    (folder / "planted_command.py").write_text(
+        f"import typer\napp = typer.Typer()\n@app.command()\ndef drill() -> None:\n    {body}\n"
+    )
+    (folder / "sitecustomize.py").write_text(
+        "from draftgate.commands import COMMANDS\n"
+        "COMMANDS['drill'] = ('planted_command', COMMANDS['drill'][1])\n"
+    )
+    return os.environ | {"PYTHONPATH": f"{folder}:{Path(__file__).parent.parent}"}
+
+
+def drill(folder: Path, body: str) -> "subprocess.CompletedProcess[str]":
+    """Carry out such a command."""
+    return subprocess.run(
+        [*DRAFTGATE, "drill"],
+        env=with_command(folder, body),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_crash_is_no_failed_gate(tmp_path: Path) -> None:
+    """A fault of ours has a code of its own, and the lines that a report needs."""
+    done = drill(tmp_path, "[][1]")
+    assert done.returncode == 70
+    assert "IndexError: list index out of range" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: this is a fault of Draftgate")
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("fastapi", "collector"), ("streamlit.web", "dashboard"), ("torch", "transformers")],
+)
+def test_a_missing_extra_is_one_line(tmp_path: Path, package: str, extra: str) -> None:
+    """What to install is said, with the command."""
+    hidden = package.partition(".")[0]
+    done = drill(tmp_path, f"import sys; sys.modules['{hidden}'] = None; import {package}")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: {hidden} is not installed; pip install 'draftgate[{extra}]'\n",
+    )
+
+
+def test_a_missing_module_of_ours_is_a_crash(tmp_path: Path) -> None:
+    """Only packages that an extra brings are asked for."""
+    assert drill(tmp_path, "import collector.nothing").returncode == 70
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_a_reader_that_leaves_does_not_change_the_code(tmp_path: Path, code: int) -> None:
+    """`draftgate gate k4 | head -1` ends with the verdict's code, and quietly."""
+    body = f"[print('x' * 80) for _ in range(100_000)]; raise typer.Exit({code})"
+    with subprocess.Popen(
+        [*DRAFTGATE, "drill"],
+        env=with_command(tmp_path, body),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == code
+
+
+def test_nobody_reads_from_the_beginning(tmp_path: Path) -> None:
+    """Nor does a reader that never was."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = with_command(tmp_path, "print('PASS'); raise typer.Exit(3)")
+    done = subprocess.run([*DRAFTGATE, "drill"], env=env, stdout=writer, stderr=writer, check=False)
+    os.close(writer)
+    assert done.returncode == 3
+
+
+def test_ctrl_c_is_130(tmp_path: Path) -> None:
+    """As a shell has it, and not 1, which is a failed gate."""
+    body = "import time; print('waiting', flush=True); time.sleep(60)"
+    with subprocess.Popen(
+        [*DRAFTGATE, "drill"],
+        env=with_command(tmp_path, body),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+
+
+def test_the_version_is_said() -> None:
+    """`--version` names the installed distribution's."""
+    done = subprocess.run([*DRAFTGATE, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("draftgate 0.")
