@@ -16,7 +16,7 @@ help:  ## Show the targets
 $(READY): pyproject.toml constraints.txt hatch_build.py $(wildcard collector/*/*.c engine_adapter/*/*.c)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[transformers,dev]' -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[collector,dashboard,transformers,dev]' -c constraints.txt
 	touch $@
 
 demo: $(READY)  ## Run the main job on real models, ending with a verdict and the dashboard (ARGS=--no-dashboard)
@@ -46,7 +46,9 @@ format: $(READY)  ## Format and fix what ruff can
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/[!_]*.py; do \
+		module=benchmarks.$$(basename $$file .py); echo "== $$module"; $(BIN)/python -m $$module || exit 1; \
+	done
 
 browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)

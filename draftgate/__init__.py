@@ -13,19 +13,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collector.client import Client as Client
-    from collector.client import ClientError as ClientError
-    from collector.contract import Arm as Arm
-    from collector.contract import Generation as Generation
-    from collector.contract import Outcome as Outcome
-    from collector.contract import Verdict as Verdict
-    from evals.bundle import verify as verify
-    from evals.errors import EvalsError as EvalsError
-    from evals.policy import Policy as Policy
+    from collector.client import Client, ClientError
+    from collector.contract import Arm, Generation, Outcome, Verdict
+    from evals.bundle import verify
+    from evals.errors import EvalsError
+    from evals.policy import Policy
     from evals.policy import named as load_policy
-    from evals.source import judge as judge
+    from evals.source import judge
 
-_MODULES = {
+__all__ = [
+    "Arm",
+    "Client",
+    "ClientError",
+    "EvalsError",
+    "Generation",
+    "Outcome",
+    "Policy",
+    "Verdict",
+    "judge",
+    "load_policy",
+    "verify",
+]
+
+_FROM = {
     "Arm": ("collector.contract", "Arm"),
     "Client": ("collector.client", "Client"),
     "ClientError": ("collector.client", "ClientError"),
@@ -38,14 +48,11 @@ _MODULES = {
     "load_policy": ("evals.policy", "named"),
     "verify": ("evals.bundle", "verify"),
 }
-
-__all__ = [  # noqa: PLE0604, RUF022
-    *_MODULES
-]
+"""The module of each name, and what it is called there."""
 
 
 def __getattr__(name: str) -> Any:  # one of `__all__`
-    if name not in _MODULES:
+    if name not in _FROM:
         raise AttributeError(f"module 'draftgate' has no attribute {name!r}")
-    module, attribute = _MODULES[name]
+    module, attribute = _FROM[name]
     return getattr(import_module(module), attribute)

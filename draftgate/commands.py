@@ -136,7 +136,7 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001  # typer gives the flag
 @app.callback()
 def draftgate(
     *,
-    version: Annotated[  # noqa: ARG001  # the callback has it
+    version: Annotated[  # the callback has it
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."

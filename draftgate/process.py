@@ -9,8 +9,9 @@ import io
 import os
 import sys
 import traceback
+from typing import TextIO
 
-from click import Abort
+import typer
 
 from draftgate.commands import app
 from draftgate.extras import missing_extra
@@ -28,31 +29,31 @@ def main() -> None:
     try:
         app()
     except SystemExit as exc:
-        if isinstance(exc.__context__, Abort):
+        if isinstance(exc.__context__, typer.Abort):
             sys.exit(INTERRUPTED)
         raise
-    except Exception as exc:  # noqa: BLE001  # the last place that can give it a code
+    except Exception as exc:  # the last place that can give it a code
         _end_of(exc)
 
 
 def _end_of(error: Exception) -> None:
     missing = missing_extra(error)
     if missing is not None:
-        print(f"error: {missing}", file=sys.stderr)
+        typer.echo(f"error: {missing}", err=True)
         sys.exit(UNUSABLE)
     traceback.print_exception(error)
-    print(
+    typer.echo(
         "error: this is a fault of Draftgate, not of its input; please report it with the lines "
         f"above (exit code {CRASHED})",
-        file=sys.stderr,
+        err=True,
     )
     sys.exit(CRASHED)
 
 
 class _UntilClosed(io.FileIO):
-    """A file that takes what is written to it, and drops it once its reader is gone."""
+    """A file that drops what is written to it once its reader is gone."""
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer, as FileIO's
+    def write(self, data: memoryview, /) -> int:  # type: ignore[override]  # what its buffer gives
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -62,10 +63,12 @@ class _UntilClosed(io.FileIO):
             return len(data)
 
 
-def _until_closed(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+def _until_closed(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):  # somebody's own, such as a notebook's
+        return stream
     raw = _UntilClosed(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw),
+        io.BufferedWriter(raw),  # type: ignore[type-var]  # it takes what a buffer gives
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,

@@ -23,7 +23,7 @@ from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice
 from evals.evaluation.tally import EvaluationCounts
-from evals.rollouts import require
+from evals.rollouts import wait_for
 
 app = typer.Typer(add_completion=False)
 
@@ -31,7 +31,7 @@ _INTERRUPTED = 130
 
 
 @app.command()
-def evaluate(  # one parameter an option
+def evaluate(  # noqa: PLR0913  # one parameter an option
     rollout: Rollout,
     evaluator: Annotated[
         list[str] | None,
@@ -56,6 +56,13 @@ def evaluate(  # one parameter an option
             help="With --follow: seconds after which another takes over what this one left.",
         ),
     ] = 60.0,
+    wait: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="With --follow: seconds to wait for a rollout of which nothing has arrived yet.",
+        ),
+    ] = 600.0,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
@@ -68,6 +75,7 @@ def evaluate(  # one parameter an option
         try:
             if follow:
                 with _ended_by_sigterm():
+                    wait_for(client, rollout, wait, lambda why: typer.echo(why, err=True))
                     _follow(client, rollout, choice, Terms(workers=workers, ttl_s=lease))
             counts = _evaluate_with_bar(client, rollout, choice, workers)
         except KeyboardInterrupt:
@@ -99,7 +107,6 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 def _follow(client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
     """Report what was scored on a line now and then, until interrupted."""
-    require(client, rollout)
     typer.echo(f"{rollout}: following; Ctrl-C ends it", err=True)
     follow_rollout(
         client,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -49,6 +49,12 @@ def watch(  # noqa: PLR0913  # one argument an option
     every_s: Annotated[
         float, typer.Option("--every", min=0.1, help="Seconds between two looks for news.")
     ] = 2.0,
+    wait_s: Annotated[
+        float,
+        typer.Option(
+            "--wait", min=0, help="Seconds to wait for a rollout of which nothing has arrived yet."
+        ),
+    ] = 600.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the verdict as JSON at the end.")
     ] = False,
@@ -77,7 +83,7 @@ def watch(  # noqa: PLR0913  # one argument an option
                 seen: Seen | None = watcher.catch_up()
             else:
                 with _shown(dry_run=dry_run, quiet=as_json) as show:
-                    seen = _until_stopped(register, watcher, every_s, show)
+                    seen = _until_stopped(register, watcher, _Pace(every_s, wait_s), show)
     if seen is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
@@ -87,11 +93,18 @@ def watch(  # noqa: PLR0913  # one argument an option
     raise typer.Exit(EXIT[seen.watch.outcome])
 
 
+class _Pace(NamedTuple):
+    every_s: float
+    wait_s: float
+    """How long nothing may have been seen before this is an error."""
+
+
 def _until_stopped(
-    register: Callable[[], None], watcher: Watcher, every_s: float, show: Show
+    register: Callable[[], None], watcher: Watcher, pace: _Pace, show: Show
 ) -> Seen | None:
     """Go on until SIGINT or SIGTERM; a collector that does not answer is asked again."""
     stopped, seen, registered = threading.Event(), None, False
+    last_s = time.monotonic() + pace.wait_s
     with _stopping(stopped):
         while not stopped.is_set():
             try:
@@ -103,8 +116,10 @@ def _until_stopped(
                 if seen.more:
                     continue
             except ClientError as exc:
-                show(seen, f"trying again every {every_s:g} s: {exc}")
-            stopped.wait(every_s)
+                if seen is None and time.monotonic() >= last_s:
+                    raise
+                show(seen, f"trying again every {pace.every_s:g} s: {exc}")
+            stopped.wait(pace.every_s)
     return seen
 
 

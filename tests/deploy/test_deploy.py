@@ -16,10 +16,10 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from draftgate import commands
 from collector.client.asgi_transport import InProcessTransport
 from collector.serving.app import create_app
 from collector.settings import Settings
+from draftgate import commands
 
 sys.path.insert(0, str(Path(__file__).parent))
 

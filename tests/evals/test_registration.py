@@ -10,9 +10,9 @@ import pytest
 from otlp_bodies import export_request
 from typer.testing import CliRunner
 
-from draftgate import commands
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
+from draftgate import commands
 from evals import policy as policies
 from evals.registration import changes, registration_of
 

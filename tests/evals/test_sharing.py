@@ -162,3 +162,24 @@ def test_a_collector_that_restarts_is_asked_again(
         with pytest.raises(ClientError, match="x"):
             follow_rollout(client, "k4", lambda _: None, choice=Choice(names=("parity",)))
     assert answers == []
+
+
+def test_a_worker_waits_for_its_rollout(url: str, store: Callable[[int, int], None]) -> None:
+    """It says for what, and begins when the first span arrives."""
+    worker = following(url)
+    assert worker.stderr is not None
+    assert worker.stderr.readline() == (
+        "waiting up to 600 s: rollout k4: the collector holds no such rollout; it holds none at "
+        "all\n"
+    )
+    store(0, 4)
+    wait_for(url, 4)
+    assert ended(worker) >= 4
+
+
+def test_a_worker_does_not_wait_for_ever(url: str) -> None:
+    """A mistyped name ends with exit code 2."""
+    worker = following(url, "--wait", "0.1")
+    _, words = worker.communicate(timeout=60)
+    assert worker.returncode == 2
+    assert words.splitlines()[-1].startswith("error: rollout k4: the collector holds no such")

@@ -23,9 +23,9 @@ from otlp_bodies import export_request
 from scripted_server import Route, chat
 from typer.testing import CliRunner
 
-from draftgate import commands
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, RampChange, Speculation, Switch, encode
+from draftgate import commands
 from evals import policy as policies
 from evals import source
 
