@@ -30,7 +30,7 @@ DEPLOY = ROOT / "deploy"
 EVERYTHING = {
     "clickhouse": True,
     "image": {"pullSecrets": ["registry"]},
-    "collector": {"autoscaling": {"enabled": True}},
+    "collector": {"captureContent": True, "autoscaling": {"enabled": True}},
     "dashboard": {"signInSecret": "draftgate-sign-in"},
     "router": {"enabled": True},
     "evaluators": [
@@ -40,7 +40,6 @@ EVERYTHING = {
     "networkPolicy": {"clients": {"matchLabels": {"team": "serving"}}},
 }
 NOTHING = {
-    "collector": {"captureContent": False},
     "dashboard": {"enabled": False},
     "networkPolicy": {"enabled": False},
 }
