@@ -1,17 +1,17 @@
 """One generation that a client asked for: by which arm it is answered, mirrored, and recorded."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from collector.contract import Arm
-from engine_adapter.errors import GenerationError, RefusedRequestError
-from engine_adapter.router.attempt import Attempt
+from engine_adapter.errors import RefusedRequestError
+from engine_adapter.router.attempt import CLIENT_LEFT, Attempt
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
 from engine_adapter.router.deferred_work import DeferredWork
+from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.generation_spans import (
     Circumstances,
@@ -20,13 +20,11 @@ from engine_adapter.router.generation_spans import (
     with_content,
 )
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import Answering
 from engine_adapter.router.mirror import Mirrors
-from engine_adapter.router.relay import CLIENT_LEFT, relay
 from engine_adapter.router.replies import upstream_failure
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
-from engine_adapter.router.upstream import Outgoing, UpstreamClient
+from engine_adapter.router.transport import EngineRequest
 
 _BREAKER_OPEN: Final = "breaker_open"
 
@@ -38,7 +36,7 @@ class Generations:
         self,
         settings: RouterSettings,
         control: Control,
-        arms: Mapping[Arm, UpstreamClient],
+        arms: Mapping[Arm, EngineArm],
         queue: ExportQueue | None,
         counts: Counts,
     ) -> None:
@@ -47,66 +45,35 @@ class Generations:
         self._arms = arms
         self._queue = queue
         self._counts = counts
+        self._deferred = DeferredWork()
         self.mirrors = Mirrors(settings.limits.mirrors, counts)
-        self.afterwards = DeferredWork()
 
-    def begin(
-        self, client: ClientAnswer, outgoing: Outgoing, around: Circumstances, concurrency: int
-    ) -> Answering:
-        """Ask the arm that was decided on; return what answers by it, or else by the baseline.
+    async def close(self) -> None:
+        """Cut the mirrored requests, and record what is still to be recorded."""
+        await self.mirrors.close()
+        self._deferred.close()
 
-        Raises `RefusedRequestError`, as does what is returned.
+    async def answer(
+        self, client: ClientAnswer, request: EngineRequest, around: Circumstances, concurrency: int
+    ) -> None:
+        """Let the arm answer that was decided on, or else the baseline.
+
+        Raises `RefusedRequestError` if the baseline is left alone for a while.
         """
-        make = partial(self._attempt, concurrency, outgoing)
+        make = partial(self._attempt, concurrency, request)
         if around.decision.mirrored and around.decision.arm is Arm.BASELINE:
             around = self._mirrored(make, around)
         if around.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
+            candidate = None
             if self._arms[Arm.CANDIDATE].breaker.allows():
                 candidate = make(replace(around, arm=Arm.CANDIDATE))
-                candidate.begin()
-                return self._by_candidate(candidate, client, make, around)
-            around = self._fallen_back(around, None)
-        return self._by_baseline(self._baseline(make, around), client)
-
-    async def _by_candidate(
-        self,
-        candidate: Attempt,
-        client: ClientAnswer,
-        make: "partial[Attempt]",
-        around: Circumstances,
-    ) -> None:
-        if not await self._answered(candidate, client):
+                if await candidate.answer(client):
+                    return
             around = self._fallen_back(around, candidate)
-            await self._by_baseline(self._baseline(make, around), client)
-
-    async def _by_baseline(self, attempt: Attempt, client: ClientAnswer) -> None:
-        if not await self._answered(attempt, client):
-            client.whole(*upstream_failure(attempt.failure or CLIENT_LEFT))
-
-    async def _answered(self, attempt: Attempt, client: ClientAnswer) -> bool:
-        """Answer by an attempt that has begun; say whether it could."""
-        try:
-            await attempt.open()
-            is_refused = attempt.around.arm is Arm.CANDIDATE and attempt.failure is not None
-            if not is_refused:
-                await relay(attempt, client, self.afterwards)
-                return True
-        except GenerationError:
-            pass
-        except (
-            ConnectionError,
-            asyncio.CancelledError,
-        ):  # cutting its answer ends an engine's work
-            attempt.finish(CLIENT_LEFT)
-            raise
-        attempt.finish()
-        return False
-
-    def _baseline(self, make: "partial[Attempt]", around: Circumstances) -> Attempt:
         self._require_baseline()
-        attempt = make(around)
-        attempt.begin()
-        return attempt
+        baseline = make(around)
+        if not await baseline.answer(client):
+            client.whole(*upstream_failure(baseline.failure or CLIENT_LEFT))
 
     def _fallen_back(self, around: Circumstances, tried: Attempt | None) -> Circumstances:
         failure = tried.failure if tried is not None else None
@@ -139,14 +106,15 @@ class Generations:
                 retry_after_s=self._settings.breaker.open_s,
             )
 
-    def _attempt(self, concurrency: int, outgoing: Outgoing, around: Circumstances) -> Attempt:
+    def _attempt(self, concurrency: int, request: EngineRequest, around: Circumstances) -> Attempt:
         return Attempt(
             self._arms[around.arm],
-            outgoing,
+            request,
             around,
             concurrency=concurrency,
             observed_bytes=self._settings.limits.observed_bytes,
             record=self._record,
+            deferred=self._deferred,
         )
 
     def _record(self, attempt: Attempt) -> None:
@@ -164,7 +132,7 @@ class Generations:
         answer = reader.answer()
         generation = generation_of(
             around,
-            attempt.upstream.settings,
+            attempt.arm.settings,
             reader.provider,
             attempt.seen,
             answer,

@@ -13,7 +13,7 @@ from engine_adapter.router.counts import Counts
 
 _BEHIND_S = 0.01
 """The user's own request is on its way by then."""
-_TOLD = GenerationError("router_stopped", "the router was stopped before the answer was whole")
+_STOPPED = GenerationError("router_stopped", "the router was stopped before the answer was whole")
 
 
 class Mirrors:
@@ -52,28 +52,33 @@ class Mirrors:
         await asyncio.sleep(_BEHIND_S)
         attempt = make()
         try:
-            await attempt.open()
-            if attempt.is_stream:
-                await attempt.hand_on(_Nowhere())
-            while not attempt.is_stream and await attempt.read():
-                pass
-            attempt.finish()
-        except GenerationError as exc:
-            attempt.finish(exc)
+            await attempt.answer(_Nobody(), cancelled=_STOPPED)
         finally:
-            attempt.finish(_TOLD)
+            attempt.finish()
             failed = attempt.failure is not None
             self._counts.mirrors["failed" if failed else "answered"] += 1
 
 
-class _Nowhere:
-    """Where the answer goes that nobody waits for."""
+class _Nobody:
+    """The client of an answer that nobody waits for."""
 
-    def deliver(self, data: bytes) -> bool:  # noqa: ARG002  # as of other sinks
+    def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:
+        pass
+
+    def takes_more(self) -> bool:
         return True
 
     async def drained(self) -> None:
         pass
 
-    def end(self, data: bytes) -> None:
+    def end(self, data: bytes = b"") -> None:
+        pass
+
+    def whole(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        pass
+
+    def cut(self) -> None:
         pass

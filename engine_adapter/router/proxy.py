@@ -11,20 +11,19 @@ from engine_adapter.errors import GenerationError, RefusedRequestError
 from engine_adapter.router.client_keys import ClientKeys
 from engine_adapter.router.counts import Counts, Gauges, exposition
 from engine_adapter.router.decision import Control
+from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.facts import facts_of
 from engine_adapter.router.generation_spans import GENERATION_PATHS, Circumstances
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import Answering
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.headers import RequestHeaders
-from engine_adapter.router.relay import pass_through
+from engine_adapter.router.http1.headers import RequestHeaders, of_answer
 from engine_adapter.router.replies import of_text, refusal, upstream_failure
 from engine_adapter.router.request_edit import document_of
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
-from engine_adapter.router.upstream import Outgoing, Sending, UpstreamClient
+from engine_adapter.router.transport import EngineRequest
 
 BASE: Final = "/v1"
 _PATH: Final = re.compile(r"/v1(?:/[A-Za-z0-9._~:@!$&'()*+,;=%-]+)+")
@@ -46,19 +45,18 @@ class Proxy:
         self._counts = counts
         self._keys = ClientKeys(settings.client_keys)
         self._headers = RequestHeaders(settings.pass_headers)
-        self._arms: Mapping[Arm, UpstreamClient] = {
-            Arm.BASELINE: UpstreamClient(Arm.BASELINE, settings.baseline, settings.breaker),
-            Arm.CANDIDATE: UpstreamClient(Arm.CANDIDATE, settings.candidate, settings.breaker),
+        self._arms: Mapping[Arm, EngineArm] = {
+            Arm.BASELINE: EngineArm(settings.baseline, settings.breaker),
+            Arm.CANDIDATE: EngineArm(settings.candidate, settings.breaker),
         }
         self._generations = Generations(settings, control, self._arms, queue, counts)
         self._in_flight = 0
 
     async def close(self) -> None:
         """Cut the mirrored requests and close the connections."""
-        await self._generations.mirrors.close()
-        self._generations.afterwards.close()
-        for upstream in self._arms.values():
-            await upstream.close()
+        await self._generations.close()
+        for arm in self._arms.values():
+            await arm.transport.close()
 
     def admit(self, request: ClientRequest) -> None:
         """Let a request in, before its body is read; raises `RefusedRequestError`."""
@@ -80,8 +78,8 @@ class Proxy:
         answer.is_refusal = True
         answer.whole(*refusal(refused))
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
-        """Begin to answer a request; return what is to be waited for, if anything is."""
+    async def answer(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        """Answer a request that was admitted."""
         if request.path == "/healthz":
             answer.whole(*of_text(b"ok", "text/plain; charset=utf-8"))
         elif request.path == "/metrics":
@@ -89,8 +87,7 @@ class Proxy:
         elif request.path == "/router/state":
             answer.whole(*of_text(json.dumps(self._state()).encode(), "application/json"))
         else:
-            return self._passed(request, answer)
-        return None
+            await self._passed(request, answer)
 
     def _require_passable(self, request: ClientRequest) -> None:
         path = request.path
@@ -105,8 +102,8 @@ class Proxy:
                 503, "router_full", "too many requests are in flight", retry_after_s=1
             )
 
-    def _passed(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
-        outgoing = Outgoing(
+    async def _passed(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        outgoing = EngineRequest(
             method=request.method,
             target=request.target.removeprefix(BASE),
             headers=self._headers.passed(request.raw_headers),
@@ -117,7 +114,8 @@ class Proxy:
         if request.method == "POST" and path in GENERATION_PATHS:
             document = document_of(outgoing.body)
         if document is None:
-            return self._other(self._arms[Arm.BASELINE].begin(outgoing), answer)
+            await self._pass_through(outgoing, answer)
+            return
         around = Circumstances(
             path=path,
             document=document,
@@ -128,26 +126,35 @@ class Proxy:
             place=TraceContext.continued(request.headers),
         )
         try:
-            rest = self._generations.begin(answer, outgoing, around, self._in_flight)
-        except RefusedRequestError as refused:
-            self.refuse(refused, answer)
-            return None
-        return self._refusing(rest, answer)
-
-    async def _refusing(self, rest: Answering, answer: ClientAnswer) -> None:
-        try:
-            await rest
+            await self._generations.answer(answer, outgoing, around, self._in_flight)
         except RefusedRequestError as refused:
             self.refuse(refused, answer)
 
-    async def _other(self, sending: Sending, client: ClientAnswer) -> None:
-        """Pass a request that no rollout is about to the baseline."""
+    async def _pass_through(self, request: EngineRequest, client: ClientAnswer) -> None:
+        """Let the baseline answer a request that no rollout is about; nobody observes it.
+
+        If the engine breaks off, so does the answer.
+        """
         try:
-            answer = await sending.answer()
+            response = await self._arms[Arm.BASELINE].transport.handle_request(request)
         except GenerationError as exc:
             client.whole(*upstream_failure(exc))
             return
-        await pass_through(answer, client)
+        try:
+            length = response.headers.get("Content-Length", "")
+            client.begin(
+                response.status,
+                of_answer(response.headers),
+                int(length) if length.isdecimal() else None,
+            )
+            while data := await response.read():
+                client.write(data)
+                await client.drained()
+            client.end()
+        except GenerationError:
+            client.cut()
+        finally:
+            response.close()
 
     def _state(self) -> Mapping[str, object]:
         """Return what is so now; `draftgate drill` reads when the candidate was last asked."""
@@ -156,11 +163,11 @@ class Proxy:
             "control": self._control.state(),
             "arms": {
                 arm.value: {
-                    "begun": upstream.begun,
-                    "last_begun_unix_ns": upstream.last_begun_unix_ns,
-                    "breaker_open": upstream.breaker.is_open,
+                    "begun": engine.transport.begun,
+                    "last_begun_unix_ns": engine.transport.last_begun_unix_ns,
+                    "breaker_open": engine.breaker.is_open,
                 }
-                for arm, upstream in self._arms.items()
+                for arm, engine in self._arms.items()
             },
             "in_flight": self._in_flight,
             "mirrors_in_flight": len(self._generations.mirrors),

@@ -8,8 +8,9 @@ import asyncio
 import logging
 import re
 import socket
+import types
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine, Generator
 from typing import Any, Final, NamedTuple, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -17,7 +18,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.headers import Header
+from engine_adapter.router.transport import Header
 
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""
@@ -29,9 +30,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGER_S: Final = 10.0
 """How long a request that was refused may go on, so that its client comes to read why."""
 
-Answering = Coroutine[Any, Any, None]
-"""What of an answer has to wait."""
-
 
 class _Asked(NamedTuple):
     """What is to be answered."""
@@ -42,7 +40,7 @@ class _Asked(NamedTuple):
 
 
 class RequestHandler(Protocol):
-    """Answers requests; none of it waits but what `begin` returns."""
+    """Answers requests; none of it waits but `answer`."""
 
     def admit(self, request: ClientRequest) -> None:
         """Admit a request by its head; raises `RefusedRequestError`."""
@@ -50,8 +48,8 @@ class RequestHandler(Protocol):
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
         """Answer a request that is not admitted, or that cannot be read."""
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
-        """Begin to answer a whole request; return what remains to be awaited, if anything."""
+    def answer(self, request: ClientRequest, answer: ClientAnswer) -> Coroutine[Any, Any, None]:
+        """Answer a whole request; it runs in a task from its first wait on."""
 
     def finish(self, answer: ClientAnswer | None) -> None:
         """Note that an admitted request is over; `None` if it never arrived whole."""
@@ -346,19 +344,21 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _begin(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        """Answer a request as far as that needs no waiting, and the rest in a task."""
+        answering = self._handler.answer(request, answer)
         try:
-            rest = self._handler.begin(request, answer)
+            waits_for = answering.send(None)
+        except StopIteration:
+            self._finish(answer)
         except Exception:
             self._fault(answer)
-            rest = None
-        if rest is None:
             self._finish(answer)
         else:
-            self._task = self._loop.create_task(self._answered(rest, answer))
+            self._task = self._loop.create_task(self._rest(_resumed(answering, waits_for), answer))
 
-    async def _answered(self, rest: Answering, answer: ClientAnswer) -> None:
+    async def _rest(self, answering: Awaitable[None], answer: ClientAnswer) -> None:
         try:
-            await rest
+            await answering
         except ConnectionError:
             self.cut()
         except Exception:
@@ -408,6 +408,13 @@ class ClientConnection(asyncio.Protocol):
                 drain.set_exception(ConnectionResetError("the client went away"))
             else:
                 drain.set_result(None)
+
+
+@types.coroutine
+def _resumed(coroutine: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Go on with a coroutine in a task, from what it waits for."""
+    yield waits_for
+    yield from coroutine
 
 
 _NOTHING: Final = ClientRequest(

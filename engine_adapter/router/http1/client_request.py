@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from engine_adapter.router.http1.headers import Header
+from engine_adapter.router.transport import Header
 
 
 class ClientRequest:

@@ -15,9 +15,8 @@ from multidict import CIMultiDict
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport.failures import CONNECTION_RESET
 
-Take = Callable[[bytes, float], bool]
-"""Takes a piece, with the reading of `time.perf_counter` at which it came; says whether more may
-come now. Raises `GenerationError` where the answer is of no use: it then ends with that."""
+Receive = Callable[[bytes, float], bool]
+"""Takes a piece, as `Receiver.receive` does."""
 
 _HELD_BYTES: Final = 1 << 17
 """Of a body that nobody takes yet; beyond it, the engine has to wait."""
@@ -68,7 +67,9 @@ class EngineConnection(asyncio.Protocol):
         """Whether the engine has to wait."""
         self.heard_s = 0.0
         """When something last came, by `time.perf_counter`."""
-        self.take: Take | None = None
+        self.has_body = False
+        """Whether something of the body has come."""
+        self.receive: Receive | None = None
         """Takes pieces as they come, but those that come with the end."""
 
     def send(self, *parts: bytes, bodyless: bool) -> None:
@@ -161,17 +162,18 @@ class EngineConnection(asyncio.Protocol):
             self._silent_bytes += len(data)
             if self._silent_bytes > _SILENT_BYTES:
                 self._unreadable(ValueError("a head without an end"))
-            if self.take is None or self.ended:
+            if self.receive is None or self.ended:
                 self._wake()
             return
         self._silent_bytes = 0
-        if self.take is None or self.ended:
+        self.has_body = True
+        if self.receive is None or self.ended:
             self._hold(len(data))
             return
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         try:
-            may_go_on = self.take(piece, self.heard_s)
+            may_go_on = self.receive(piece, self.heard_s)
         except GenerationError as exc:
             self.fail(exc)
             may_go_on = False

@@ -8,8 +8,7 @@ those that belong to one connection.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-Header = tuple[bytes, bytes]
-"""A header's name and value, as they stand on the wire."""
+from engine_adapter.router.transport import Header
 
 _PASSED: Final = frozenset(
     (

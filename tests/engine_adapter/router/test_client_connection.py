@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.http1.client_answer import ClientAnswer
-from engine_adapter.router.http1.client_connection import Answering, ClientConnection
+from engine_adapter.router.http1.client_connection import ClientConnection
 from engine_adapter.router.http1.client_request import ClientRequest
 
 BODY = b'{"stream":true}'
@@ -81,16 +81,11 @@ class Counting:
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
         answer.whole(refused.status, (), b"refused")
 
-    def begin(self, request: ClientRequest, answer: ClientAnswer) -> Answering | None:
+    async def answer(self, request: ClientRequest, answer: ClientAnswer) -> None:
         self.begun.append(request.body())
-        if request.path == "/now":
-            answer.whole(200, (), b"now")
-            return None
-        return self._later(answer)
-
-    async def _later(self, answer: ClientAnswer) -> None:
-        await asyncio.sleep(0)
-        answer.whole(200, (), b"later")
+        if request.path != "/now":
+            await asyncio.sleep(0)
+        answer.whole(200, (), b"now")
 
     def finish(self, answer: ClientAnswer | None) -> None:
         del answer
