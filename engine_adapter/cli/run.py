@@ -26,6 +26,7 @@ from engine_adapter.run.journal import Journal
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
 from engine_adapter.run.server_process import both_serving
+from engine_adapter.run.telemetry import require_collector
 
 app = typer.Typer(add_completion=False)
 
@@ -70,6 +71,7 @@ def run(
         if collector is not None:
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
+        require_collector(rollout.collector.url)  # before a server or a model is started
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
         chosen = policy or registration.beside(file, rollout.policy)
         said = registration.register_for_run(rollout.collector.url, rollout.rollout, chosen)

@@ -9,6 +9,9 @@ _OBJECT = (dict, Mapping)
 """What decoded JSON has comes first: to ask an abstract class takes ten times as long."""
 
 
+_LARGEST = (1 << 63) - 1
+
+
 def within(document: object, *path: str | int) -> Any:  # Any: whatever stands there
     """Return what stands at a path of keys and indices; `None` where the path breaks off."""
     for part in path:
@@ -27,17 +30,25 @@ def text(document: object, *path: str | int) -> str | None:
 
 
 def count(document: object, *path: str | int) -> int | None:
-    """Return a whole number that is not negative, also where it is written as 3.0."""
-    value = number(document, *path)
-    return int(value) if value is not None and value == int(value) and value >= 0 else None
+    """Return a whole number of 0 to 2⁶³ − 1, also if it is written as 3.0; spans hold no other."""
+    value = within(document, *path)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+        return None
+    return value
 
 
 def number(document: object, *path: str | int) -> float | None:
     """Return a finite number; a boolean is none."""
     value = within(document, *path)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    try:
+        value = float(value)
+    except OverflowError:  # JSON has integers that no float can hold
+        return None
+    return value if math.isfinite(value) else None
 
 
 def seconds(document: object, *path: str | int) -> float | None:

@@ -5,11 +5,11 @@ does not say in the way that the OpenAI API says it is `None`.
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from engine_adapter.engines.json_fields import number
 from engine_adapter.router.decision import RequestFacts
 
 _MAX_TOKENS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
@@ -55,7 +55,7 @@ def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: i
         stream=get("stream") is True,
         max_tokens=_max_tokens(document),
         input_characters=sum(map(len, texts)) if texts else None,
-        temperature=_number(get("temperature")),
+        temperature=number(document, "temperature"),
         tools=bool(get("tools")) or bool(get("functions")),
         json_mode=_wants_json(document),
         code=_CODE.search(seen) is not None,
@@ -142,13 +142,3 @@ def _text(given: object) -> str | None:
 
 def _count(given: object) -> int | None:
     return given if isinstance(given, int) and not isinstance(given, bool) else None
-
-
-def _number(given: object) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return None
-    try:
-        number = float(given)
-    except OverflowError:  # JSON has integers that no float can hold
-        return None
-    return number if math.isfinite(number) else None

@@ -147,7 +147,7 @@ def export_request(
         trace_id=bytes.fromhex(span.trace_id),
         span_id=bytes.fromhex(span.span_id),
         parent_span_id=bytes.fromhex(place.parent_span_id or ""),
-        name=span.name,
+        name=_encodable(span.name),
         kind=Span.SPAN_KIND_CLIENT,
         start_time_unix_nano=span.start_unix_ns,
         end_time_unix_nano=span.end_unix_ns,
@@ -173,7 +173,7 @@ def _fill(
 
 def _set(wire: AnyValue, value: AttributeValue) -> None:
     if isinstance(value, str):
-        wire.string_value = value
+        wire.string_value = _encodable(value)
     elif isinstance(value, bool):
         wire.bool_value = value
     elif isinstance(value, int):
@@ -186,6 +186,11 @@ def _set(wire: AnyValue, value: AttributeValue) -> None:
             _set(wire.array_value.values.add(), part)
     else:
         raise TypeError(f"a generation's attribute is {type(value).__name__}")
+
+
+def _encodable(value: str) -> str:
+    """Return a text without halves of characters, which JSON can hold and UTF-8 cannot."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, object]:  # Any: the client's JSON

@@ -1,5 +1,6 @@
 """One generation that a client asked for: by which arm it is answered, mirrored, and recorded."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
 from engine_adapter.router.transport import EngineRequest
 
+_LOGGER: Final = logging.getLogger("draftgate.router")
 _BREAKER_OPEN: Final = "breaker_open"
 
 
@@ -128,16 +130,20 @@ class Generations:
         counts.unread += attempt.observer.unread
         if self._queue is None:
             return
-        reader = attempt.observer.reader
+        try:
+            span = self._span(attempt)
+        except Exception as exc:  # no answer depends on its span
+            counts.spans["failed"] += 1
+            _LOGGER.error("a span could not be made and is lost: %r", exc)  # noqa: TRY400
+        else:
+            self._queue.offer(span)
+
+    def _span(self, attempt: Attempt) -> bytes:
+        around, reader = attempt.around, attempt.observer.reader
         answer = reader.answer()
         generation = generation_of(
-            around,
-            attempt.arm.settings,
-            reader.provider,
-            attempt.seen,
-            answer,
-            attempt.retries,
+            around, attempt.arm.settings, reader.provider, attempt.seen, answer, attempt.retries
         )
         if self._settings.record_content:
             generation = with_content(generation, around.document, answer)
-        self._queue.offer(export_request(generation, around.place, around.linked))
+        return export_request(generation, around.place, around.linked)

@@ -21,7 +21,7 @@ from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn, turns
-from engine_adapter.run.telemetry import SpanSender
+from engine_adapter.run.telemetry import SpanSender, require_collector
 
 
 class ArmCounts(NamedTuple):
@@ -128,6 +128,7 @@ class _Replay:
         rollout = self._rollout
         if not self._left:
             return RunCounts(0, 0, self._resumed)
+        require_collector(rollout.collector.url)  # before any model is loaded
         async with AsyncExitStack() as opened:
             sender = SpanSender(rollout.collector.url, stored=self._notes.stored)
             opened.enter_context(closing(sender))
@@ -135,7 +136,6 @@ class _Replay:
             for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
                 engines[arm] = await _opened(route, rollout, opener)
                 opened.push_async_callback(engines[arm].close)
-            sender.check()
             self._progress(RunProgress(None, self._resumed, self._total))
             sampler = EngineSampler(
                 await _sources(rollout, engines),

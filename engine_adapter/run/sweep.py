@@ -12,6 +12,7 @@ from engine_adapter.run import journal
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.server_process import serving
+from engine_adapter.run.telemetry import require_collector
 
 
 class Configuration(NamedTuple):
@@ -54,6 +55,7 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, show: Show, done: Done) -> 
         )
     for k in plan.ks:  # before anything is started
         _candidate(rollout, k, plan.urls)
+    require_collector(rollout.collector.url)
     with _served(rollout.baseline, 0, _log(file, "baseline")) as baseline:
         for k in plan.ks:
             route = baseline if k == 0 else _candidate(rollout, k, plan.urls)

@@ -36,6 +36,33 @@ def _ignore(_span_ids: Iterable[str]) -> None:
     """Note nothing."""
 
 
+def require_collector(collector_url: str) -> None:
+    """Raise `TelemetryError` unless the collector takes an empty export now."""
+    url, access = _traces(collector_url), CollectorAccess.from_environment()
+    try:
+        answer = httpx.post(
+            url,
+            content=b"",
+            headers={**access.headers, "content-type": "application/x-protobuf"},
+            verify=access.tls(),
+        )
+    except httpx.HTTPError as exc:
+        raise TelemetryError(
+            f"{url}: no collector answers ({exc}); start one with `draftgate serve`, "
+            "or name another with --collector"
+        ) from exc
+    if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        raise TelemetryError(
+            f"{url}: refused ({answer.status_code}): {_words(answer)}; "
+            "put a key with the scope ingest into DRAFTGATE_API_KEY"
+        )
+    if not answer.is_success:
+        raise TelemetryError(
+            f"{url}: answered {answer.status_code} to an empty export; "
+            "wanted an OTLP/HTTP endpoint such as `draftgate serve` offers"
+        )
+
+
 class SpanSender:
     """Sends generations as spans, from one thread; `close` waits until all are delivered."""
 
@@ -48,14 +75,14 @@ class SpanSender:
         stored: Stored = _ignore,
     ) -> None:
         """Send to a collector, with what the environment says that it needs by default."""
-        self._url = f"{collector_url.rstrip('/')}/v1/traces"
-        self._access = access or CollectorAccess.from_environment()
+        self._url = _traces(collector_url)
+        access = access or CollectorAccess.from_environment()
         self._delivery = _Delivery(
             exporter
             or OTLPSpanExporter(
                 endpoint=self._url,
-                headers=self._access.headers,
-                certificate_file=self._access.ca_file,
+                headers=access.headers,
+                certificate_file=access.ca_file,
             ),
             stored,
         )
@@ -67,31 +94,6 @@ class SpanSender:
         )
         self._providers: dict[tuple[tuple[str, object], ...], TracerProvider] = {}
         self._ids = _RecordIds()
-
-    def check(self) -> None:
-        """Raise `TelemetryError` unless the collector takes an empty export now."""
-        try:
-            answer = httpx.post(
-                self._url,
-                content=b"",
-                headers={**self._access.headers, "content-type": "application/x-protobuf"},
-                verify=self._access.tls(),
-            )
-        except httpx.HTTPError as exc:
-            raise TelemetryError(
-                f"{self._url}: no collector answers ({exc}); start one with `draftgate serve`, "
-                "or name another with --collector"
-            ) from exc
-        if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise TelemetryError(
-                f"{self._url}: refused ({answer.status_code}): {_words(answer)}; "
-                "put a key with the scope ingest into DRAFTGATE_API_KEY"
-            )
-        if not answer.is_success:
-            raise TelemetryError(
-                f"{self._url}: answered {answer.status_code} to an empty export; "
-                "wanted an OTLP/HTTP endpoint such as `draftgate serve` offers"
-            )
 
     def send(self, generation: Generation) -> None:
         """Queue the generation's span, under the generation's own ids and times."""
@@ -133,6 +135,10 @@ class SpanSender:
             provider.add_span_processor(self._processor)
             self._providers[resource] = provider
         return self._providers[resource]
+
+
+def _traces(collector_url: str) -> str:
+    return f"{collector_url.rstrip('/')}/v1/traces"
 
 
 def _words(answer: httpx.Response) -> str:

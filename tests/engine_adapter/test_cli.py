@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 from collector.client import Client
 from demo.collector_process import running
 from draftgate.commands import app
+from engine_adapter.engines import Engine, EngineOpener
+from engine_adapter.errors import TelemetryError
+from engine_adapter.run import rollout_file
+from engine_adapter.run.replay import replay
 
 PROMPTS = [
     {"id": f"p{i}", "cohort": cohort, "prompt": "the order was shipped on monday"}
@@ -89,6 +93,27 @@ def test_no_collector_is_told_before_the_first_request(
     assert code == 2
     assert "http://127.0.0.1:1/v1/traces: no collector answers" in error
     assert error.endswith("start one with `draftgate serve`, or name another with --collector")
+
+
+def test_no_collector_is_told_before_anything_is_started(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """Neither a server of the routes nor a model, which may take minutes to load."""
+    started = tmp_path / "started"
+    server = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
+    server |= {"start": f"touch {started}-{{port}}"}
+    code, _, error = run(tmp_path, rollout | {"baseline": server, "candidate": server})
+    assert (code, "no collector answers" in error) == (2, True)
+    assert not list(tmp_path.glob("started*"))
+
+    async def opened(_route: object) -> Engine:
+        raise AssertionError("a model was loaded")
+
+    (tmp_path / "rollout.yaml").write_text(yaml.safe_dump(rollout))
+    opener = EngineOpener()
+    opener.open = opened  # type: ignore[method-assign]
+    with pytest.raises(TelemetryError, match="no collector answers"):
+        replay(rollout_file.read(tmp_path / "rollout.yaml"), opener=opener)
 
 
 def test_a_stranger_on_the_collectors_port_is_told(
