@@ -8,7 +8,7 @@ WORKERS ?= logical
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-uncompiled test-slow check lint format bench browser postgres clients engines sandbox clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -49,6 +49,13 @@ bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
 	@for file in benchmarks/[!_]*.py; do \
 		module=benchmarks.$$(basename $$file .py); echo "== $$module"; $(BIN)/python -m $$module || exit 1; \
 	done
+
+wheels: $(READY)  ## Build into dist/: the compiled wheel, the pure one, and the weights' own
+	rm -rf build/wheels dist && mkdir -p build/wheels dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheels
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl
+	DRAFTGATE_PURE=1 $(BIN)/python -m build --wheel --no-isolation --outdir dist
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist packages/groundedness_model
 
 browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)

@@ -13,17 +13,49 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("collector", "dashboard", "demo", "draftgate", "engine_adapter", "evals")
 
 
+def built(folder: Path, source: Path = ROOT, **variables: str) -> Path:
+    """Build the wheel of a source into a folder."""
+    build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+    env = os.environ | variables
+    subprocess.run([sys.executable, *build], check=True, capture_output=True, env=env)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel and install it, without its dependencies, into a folder of its own."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    subprocess.run([sys.executable, *build], check=True, capture_output=True)
-    (wheel,) = folder.glob("draftgate-*.whl")
     target = folder / "site"
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(built(folder)) as archive:
         archive.extractall(target)
     return target
+
+
+@pytest.mark.slow
+def test_what_an_index_takes(tmp_path: Path) -> None:
+    """A compiled wheel for the Linuxes of its glibc, at most 12 MB, and a pure one for the rest."""
+    compiled = built(tmp_path / "compiled")
+    tools = str(Path(sys.executable).parent)
+    repair = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", str(tmp_path / "index")]
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
+    subprocess.run([*repair, str(compiled)], check=True, capture_output=True, env=env)
+    (tagged,) = (tmp_path / "index").glob("*.whl")
+    assert "-manylinux_2_" in tagged.name
+    pure = built(tmp_path / "pure", DRAFTGATE_PURE="1")
+    assert pure.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(pure) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".so")] == []
+    assert max(tagged.stat().st_size, pure.stat().st_size) <= 12_000_000
+
+
+@pytest.mark.slow
+def test_the_weights_have_a_wheel_of_their_own(tmp_path: Path) -> None:
+    """All that the evaluator reads is in it."""
+    source = ROOT / "packages" / "groundedness_model"
+    with zipfile.ZipFile(built(tmp_path, source)) as archive:
+        held = {Path(name).name for name in archive.namelist() if "dist-info" not in name}
+    assert held == {"__init__.py", "blend.json", "lower.onnx", "tokenizer.json", "upper.onnx"}
 
 
 @pytest.mark.slow

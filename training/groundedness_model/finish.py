@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from draftgate_groundedness_model import FOLDER
 from evals.evaluators.groundedness.features import read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import Floats, shipped
@@ -27,7 +28,6 @@ from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness_model.blend import Blend
 from evals.evaluators.groundedness_model.network import (
     BLEND,
-    FOLDER,
     LOWER,
     UPPER,
     VOCABULARY,

@@ -15,7 +15,6 @@ from evals.evaluators.groundedness.features import Rarity, Reading
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness_model.blend import from_json
 
-FOLDER = Path(__file__).parent / "weights"
 LOWER, UPPER, VOCABULARY, BLEND = "lower.onnx", "upper.onnx", "tokenizer.json", "blend.json"
 FILES = (LOWER, UPPER, VOCABULARY, BLEND)
 _MAX_KEPT = 64
@@ -36,20 +35,23 @@ class Context:
 class Network:
     """Says how likely each sentence is unsupported, by reading it against the passages."""
 
-    def __init__(self, rarity: Rarity, folder: Path = FOLDER) -> None:
-        """Load the weights; raises `EvaluatorError` without the extra or the files."""
+    def __init__(self, rarity: Rarity, folder: Path | None = None) -> None:
+        """Load the folder's weights, by default the extra's own.
+
+        Raises `EvaluatorError` without the extra or the files.
+        """
         try:
             # Optional: the other evaluators do without.
             import onnxruntime  # noqa: PLC0415
             from tokenizers import Tokenizer  # noqa: PLC0415
 
+            from draftgate_groundedness_model import FOLDER  # noqa: PLC0415
             from evals.evaluators.groundedness_model import encoding  # noqa: PLC0415
         except ImportError as exc:
             raise EvaluatorError(
-                f"groundedness-model: {exc}; wanted onnxruntime and tokenizers: run "
-                "`pip install 'draftgate[groundedness-model]'`"
+                f"groundedness-model: {exc}; run `pip install 'draftgate[groundedness-model]'`"
             ) from exc
-        files = {name: _read(folder / name) for name in FILES}
+        files = {name: _read((folder or FOLDER) / name) for name in FILES}
         self._encoding: Any = encoding  # Any: a module that is there with the extra alone
         tokenizer = Tokenizer.from_str(files[VOCABULARY].decode())
         self._encoder: Any = encoding.Encoder(tokenizer, rarity)  # Any: as above
