@@ -85,6 +85,8 @@ class Divergences(NamedTuple):
     allowed: FloatColumn
     words: NDArray[np.object_]
     """What stands there, in words; None where there is nothing to say."""
+    unknown: NDArray[np.object_]
+    """Why answers that may be greedy were not compared; None for all others."""
 
     def take(self, rows: BoolColumn) -> "Divergences":
         """Return some pairs alone."""
@@ -94,6 +96,7 @@ class Divergences(NamedTuple):
             self.gap[rows],
             self.allowed[rows],
             self.words[rows],
+            self.unknown[rows],
         )
 
 
@@ -249,16 +252,20 @@ class Evidence:
         return replace(self, applies={metric: self._applicability(metric) for metric in metrics})
 
     def _applicability(self, metric: str) -> Applicability:
+        carries, known = self.carried(metric)
+        judged = self.baseline.judged(metric) | self.candidate.judged(metric)
+        return applicability(judged, carries, known, self.cohort_of)
+
+    def carried(self, metric: str) -> tuple[BoolColumn, BoolColumn]:
+        """Return which pairs carry what a metric needs, and of which that was recorded."""
         need = NEEDS.get(metric)
-        sides = (self.baseline, self.candidate)
         carries, known = np.zeros((2, len(self)), dtype=np.bool_)
-        for side in sides:
+        for side in (self.baseline, self.candidate):
             said = side.told.get("carries")
             if said is not None and need is not None:
                 known |= said != None  # noqa: E711  # elementwise
                 carries |= np.array([need in (names or "").split() for names in said], np.bool_)
-        judged = self.baseline.judged(metric) | self.candidate.judged(metric)
-        return applicability(judged, carries, known, self.cohort_of)
+        return carries, known
 
     def latency(self, metric: str) -> Latency:
         """Return one of `LATENCIES` for both sides."""

@@ -98,6 +98,7 @@ def _divergences(table: pa.Table) -> Divergences | None:
         gap=_floats(table["divergence_gap"]),
         allowed=_floats(table["divergence_allowed"]),
         words=np.array(table["divergence_words"].to_pylist(), dtype=np.object_),
+        unknown=np.array(table["divergence_unknown"].to_pylist(), dtype=np.object_),
     )
 
 

@@ -46,7 +46,7 @@ class ValidityRules:
     client_lag_p99_max_frac: float = 0.01
     aa_control: Control = "optional"
     speculation: Control = "required"
-    """Whether the candidate's answers must say that they were made with speculation."""
+    """Whether the candidate's counts must show that it drafted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

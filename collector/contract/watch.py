@@ -138,6 +138,10 @@ class WatchCohort:
     """Reruns of these that had arrived when they were counted."""
     scored: Mapping[str, int] = field(default_factory=dict)
     """Pairs that count for a score, by metric."""
+    owed: Mapping[str, int] = field(default_factory=dict)
+    """Of these pairs, those that carry what a metric needs, by metric."""
+    unsaid: int = 0
+    """Of these pairs, those of which nobody recorded what they carry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +170,8 @@ class Watch:
     known before the warm-up is over."""
     pairs: int = 0
     """Complete pairs that count; in split traffic requests."""
+    drafted: int = 0
+    """Of these, those whose candidate's counts show a drafted token."""
     repeats: int = 0
     """Complete pairs left out, because an earlier repeat of their prompt counts."""
     outcome: Outcome = Outcome.INCONCLUSIVE
@@ -187,6 +193,8 @@ class Watch:
     switch_event: int = 0
     """Id of the newest event of the switch that the watch has seen."""
     actions: tuple[WatchAction, ...] = ()
+    workload: Mapping[str, int] = field(default_factory=dict)
+    """Pairs that each cohort is to have, as far as a run said."""
     cohorts: tuple[WatchCohort, ...] = ()
     cells: tuple[WatchCell, ...] = ()
 

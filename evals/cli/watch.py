@@ -24,6 +24,7 @@ from evals.cli.options import (
     open_client,
     usable,
 )
+from evals.policy import Policy
 from evals.registration import register_once
 from evals.report import to_json
 from evals.watch.screen import line, screen
@@ -82,14 +83,16 @@ def watch(  # noqa: PLR0913  # one argument an option
                 register()
                 seen: Seen | None = watcher.catch_up()
             else:
-                with _shown(dry_run=dry_run, quiet=as_json) as show:
+                with _shown(chosen, dry_run=dry_run, quiet=as_json) as show:
                     seen = _until_stopped(register, watcher, _Pace(every_s, wait_s), show)
     if seen is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
         typer.echo(to_json(to_verdict(seen.watch, chosen)))
     elif once:
-        Console().print(screen(seen.watch, seen.switch, _note(seen, dry_run), time.time_ns()))
+        Console().print(
+            screen(seen.watch, chosen, seen.switch, _note(seen, dry_run), time.time_ns())
+        )
     raise typer.Exit(EXIT[seen.watch.outcome])
 
 
@@ -137,11 +140,11 @@ def _stopping(stopped: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(*, dry_run: bool, quiet: bool) -> Iterator[Show]:
+def _shown(policy: Policy, *, dry_run: bool, quiet: bool) -> Iterator[Show]:
     """Give a live view on a terminal; elsewhere a line for each change, on standard error."""
     console = Console(stderr=quiet)
     if not console.is_terminal:
-        yield _lines(dry_run=dry_run)
+        yield _lines(policy, dry_run=dry_run)
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
 
@@ -150,18 +153,18 @@ def _shown(*, dry_run: bool, quiet: bool) -> Iterator[Show]:
                 live.update(trouble or "", refresh=True)
                 return
             note = trouble or _note(seen, dry_run)
-            live.update(screen(seen.watch, seen.switch, note, time.time_ns()), refresh=True)
+            live.update(screen(seen.watch, policy, seen.switch, note, time.time_ns()), refresh=True)
 
         yield show
 
 
-def _lines(*, dry_run: bool) -> Show:
+def _lines(policy: Policy, *, dry_run: bool) -> Show:
     last = ""
 
     def show(seen: Seen | None, trouble: str | None) -> None:
         nonlocal last
         note = trouble if seen is None else trouble or _note(seen, dry_run)
-        parts = [] if seen is None else [line(seen.watch, seen.switch)]
+        parts = [] if seen is None else [line(seen.watch, policy, seen.switch)]
         text = " | ".join([*parts, *([] if note is None else [note])])
         if text != last:
             typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)

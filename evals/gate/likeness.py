@@ -23,6 +23,8 @@ _ASKED = {
 """What both sides of a pair must say alike, where they say it."""
 _GIVEN = ("temperature", "max_tokens", "seed")
 """Of these a side that says nothing was asked without, if anybody says it at all."""
+_SERVED = ("response_model", "input_tokens")
+"""What a side says of its own: a candidate that truncates its context counts fewer tokens."""
 _MIXED = ("request_model", "response_model", "temperature", "max_tokens")
 """Of these the arms of split traffic must have one mix."""
 
@@ -33,6 +35,8 @@ class Difference(NamedTuple):
     words: str
     metric: str | None = None
     """The only one that it touches; `None`: all."""
+    served: bool = False
+    """Whether it is what an arm made of equal requests, so that harm by it is the arm's own."""
 
 
 def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
@@ -60,7 +64,8 @@ def _inside_pairs(evidence: Evidence) -> Iterator[Difference]:
             yield Difference(
                 f"{words} differs in {int(unlike.sum()):,} of {len(unlike):,} pairs, such as "
                 f"{_shown(baseline[first])} for the baseline and {_shown(candidate[first])} for "
-                "the candidate"
+                "the candidate",
+                served=name in _SERVED,
             )
 
 

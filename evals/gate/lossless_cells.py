@@ -1,11 +1,13 @@
 """Whether greedy answers are the baseline's: the cell of a policy with a section `lossless`."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
 from collector.contract import Finding, Outcome, Reason, Role
 from evals.evidence import Divergences, Evidence, FloatColumn
+from evals.gate.measured import unaccounted
 from evals.policy import Policy
 from evals.policy_sections import Lossless
 from evals.significant import significant
@@ -28,11 +30,12 @@ class _Judged(NamedTuple):
 def lossless_findings(
     evidence: Evidence, control: Evidence | None, policy: Policy
 ) -> tuple[Finding, ...]:
-    """Return the finding on greedy answers; none where the policy does not ask for it.
+    """Return the finding on greedy answers; none if the policy does not ask for it.
 
-    A divergence that the baseline's own logits do not call a tie is a fail by itself. Where all
-    are ties, or none is there, it passes; where nobody rescored them, their rate a token is held
-    against that of the A/A control, at the policy's level for losslessness.
+    A divergence that the baseline's own logits do not call a tie is a fail by itself. If there is
+    none, or all are ties, it passes. If nobody rescored them, their rate a token is held against
+    that of the A/A control, at the policy's level for losslessness. Answers that could not be
+    compared count as divergences: as no ties, or, of a rate, from the first token on.
     """
     rules = policy.lossless
     if rules is None:
@@ -40,6 +43,10 @@ def lossless_findings(
     found = evidence.divergences
     n = 0 if found is None else int((found.compared >= 0).sum())
     judged = _judge(found, n, None if control is None else control.divergences, rules)
+    lost = int((~(evidence.baseline.answered & evidence.candidate.answered)).sum())
+    barred = unaccounted(lost, policy, "failed or incomplete pairs")
+    if barred is not None and judged.outcome is Outcome.PASS:
+        judged = _Judged(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
     interval = judged.interval
     return (
         Finding(
@@ -69,7 +76,8 @@ def _judge(
     found: Divergences | None, n: int, control: Divergences | None, rules: Lossless
 ) -> _Judged:
     if found is None or n == 0:
-        words = "no pair of greedy answers has a text on both sides: inconclusive"
+        why = "" if found is None or not _unknown(found) else f" ({_unknown_words(found)})"
+        words = f"no pair of greedy answers has a text on both sides{why}: inconclusive"
         return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words, needed=MIN_PAIRS)
     diverged = found.position >= 0
     broken = diverged & (found.gap > _allowed(found, rules))
@@ -81,6 +89,9 @@ def _judge(
         words = f"{_ties(found)}needs {MIN_PAIRS - n} more pairs: inconclusive"
         return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
     if not diverged.any() or not np.isnan(found.gap[diverged]).any():
+        if _unknown(found):
+            words = f"{_ties(found)}{_unknown_words(found)}; at worst they differ: inconclusive"
+            return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
         return _Judged(Outcome.PASS, None, f"{_ties(found)}pass")
     return _against(found, control, rules)
 
@@ -107,22 +118,32 @@ def _against(found: Divergences, control: Divergences | None, rules: Lossless) -
             "arms diverge as often: inconclusive"
         )
         return _Judged(Outcome.INCONCLUSIVE, Reason.AA, words)
-    interval = hazard_ratio(
-        _rate(found),
-        _rate(control),
-        margin=rules.hazard_ratio_max,
-        bound="max",
-        confidence=1 - rules.alpha,
-    )
-    if isinstance(interval, Insufficient):
-        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{interval.reason}: inconclusive")
+    interval = _hazard_ratio(_rate(found), _rate(control), rules)
+    worst = _hazard_ratio(_rate(found, worst=True), _rate(control, worst=False), rules)
+    if isinstance(interval, Insufficient) or isinstance(worst, Insufficient):
+        words = "too few tokens were compared for limits: inconclusive"
+        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
     upper = "no upper limit" if interval.upper is None else f"{interval.upper:.2f}"
     words = f"rate a token over the control's: up to {upper}, margin ≤ {rules.hazard_ratio_max:g}: "
     if interval.p_fail <= rules.alpha:
         return _Judged(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
-    if interval.upper is not None and interval.upper <= rules.hazard_ratio_max:
-        return _Judged(Outcome.PASS, None, f"{words}pass", interval)
-    return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval)
+    if not _within(interval, rules):
+        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval)
+    if not _within(worst, rules):
+        words += f"inconclusive: {_unknown_words(found, control)}; at worst they exceed it"
+        return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words, interval)
+    return _Judged(Outcome.PASS, None, f"{words}pass", interval)
+
+
+def _hazard_ratio(
+    found: tuple[int, float], control: tuple[int, float], rules: Lossless
+) -> Interval | Insufficient:
+    margin, confidence = rules.hazard_ratio_max, 1 - rules.alpha
+    return hazard_ratio(found, control, margin=margin, bound="max", confidence=confidence)
+
+
+def _within(interval: Interval, rules: Lossless) -> bool:
+    return interval.upper is not None and interval.upper <= rules.hazard_ratio_max
 
 
 def _allowed(found: Divergences, rules: Lossless) -> FloatColumn:
@@ -131,9 +152,26 @@ def _allowed(found: Divergences, rules: Lossless) -> FloatColumn:
     return np.full(len(found.gap), rules.max_tie_gap)
 
 
-def _rate(found: Divergences) -> tuple[int, float]:
-    compared = found.compared[found.compared >= 0]
-    return int((found.position >= 0).sum()), float(compared.sum())
+def _rate(found: Divergences, *, worst: bool | None = None) -> tuple[int, float]:
+    """Return divergences and tokens compared; at worst, or best, of answers not compared too."""
+    tokens, unknown = found.compared[found.compared >= 0], _unknown(found)
+    diverged, compared = int((found.position >= 0).sum()), float(tokens.sum())
+    if worst is None:
+        return diverged, compared
+    return (
+        (diverged + unknown, compared) if worst else (diverged, compared + unknown * tokens.mean())
+    )
+
+
+def _unknown(found: Divergences) -> int:
+    return int((found.unknown != None).sum())  # noqa: E711  # elementwise
+
+
+def _unknown_words(*arms: Divergences) -> str:
+    """Say how many answers were not compared, and why."""
+    why = Counter(reason for one in arms for reason in one.unknown if reason is not None)
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common())
+    return f"of the pairs that may be greedy {counts}"
 
 
 def _matches(found: Divergences | None, n: int) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from collector.contract import Finding, Outcome, Reason, Role
 from evals.evidence import Evidence
 from evals.gate.cells import Cell
+from evals.gate.treatment import drafted
 from evals.gate.wording import subject
 
 
@@ -62,10 +63,11 @@ def _why(cell: Cell, finding: Finding) -> str:
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:
-    """Say if no answer of the candidate says anything of speculation."""
+    """Say if no answer of the candidate shows that it drafted."""
     candidate = evidence.candidate
-    if "spec_method" in candidate.told and not (candidate.speculated & candidate.answered).any():
-        yield "whether the candidate speculated at all, which none of its answers says"
+    answered = candidate.answered & ~candidate.fallback
+    if answered.any() and not drafted(candidate).any():
+        yield "whether the candidate speculated at all, which no count shows"
 
 
 def _unrun(evidence: Evidence) -> Iterator[str]:

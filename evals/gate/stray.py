@@ -1,5 +1,7 @@
 """Cohorts of a few stray pairs: named, judged in the pool alone, and holding nothing up."""
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 
 from collector.contract import SetAside
@@ -11,17 +13,23 @@ _MOST = 0.05
 
 
 def stray_cohorts(evidence: Evidence, policy: Policy) -> tuple[SetAside, ...]:
-    """Return the cohorts to set aside: of few pairs, and named by neither policy nor workload.
+    """Return the cohorts to set aside."""
+    counts = np.bincount(evidence.cohort_of + 1, minlength=len(evidence.cohorts) + 1)[1:]
+    pairs = {c: int(n) for c, n in zip(evidence.cohorts, counts, strict=True)}
+    return stray(pairs, len(evidence), evidence.workload, policy)
+
+
+def stray(
+    pairs: Mapping[str, int], in_all: int, workload: Collection[str], policy: Policy
+) -> tuple[SetAside, ...]:
+    """Return the cohorts of few pairs that neither the policy nor the workload names.
 
     If together they have more than a twentieth of the pairs, none is.
     """
     listed = {cohort for rule in policy.rules for cohort in rule.cohorts or ()}
-    counts = np.bincount(evidence.cohort_of + 1, minlength=len(evidence.cohorts) + 1)[1:]
     found = tuple(
-        SetAside(cohort=cohort, pairs=int(count))
-        for cohort, count in zip(evidence.cohorts, counts, strict=True)
-        if 0 < count < policy.set_aside_below
-        and cohort not in listed
-        and cohort not in evidence.workload
+        SetAside(cohort=cohort, pairs=count)
+        for cohort, count in pairs.items()
+        if 0 < count < policy.set_aside_below and cohort not in listed and cohort not in workload
     )
-    return found if sum(one.pairs for one in found) <= _MOST * len(evidence) else ()
+    return found if sum(one.pairs for one in found) <= _MOST * in_all else ()

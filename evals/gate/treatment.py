@@ -37,35 +37,51 @@ def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
 def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
     """Return why the candidate is not known to have speculated.
 
-    All answers are looked at together: one by itself may have had nothing to draft. Who tells the
-    configuration that served an answer, by its fingerprint, tells its speculation too, unless the
-    policy has `validity.speculation: optional`; of others nothing is known.
+    All answers are looked at together: one by itself may have had nothing to draft. A name of a
+    method is what a sender says of its configuration; only counts show that tokens were drafted.
     """
     candidate = evidence.candidate
     answered = candidate.answered & ~candidate.fallback
-    said = answered & candidate.speculated
-    counted = answered & (candidate.draft_tokens >= 0)
-    if "spec_method" not in candidate.told or not answered.any():
+    if not answered.any():
         return None
-    if counted.any() and not candidate.draft_tokens[counted].any():
-        words = f"the candidate drafted no token in {int(counted.sum()):,} answers"
-        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
-    configured = candidate.told.get("fingerprint")
-    tells = configured is not None and any(name is not None for name in configured[answered])
-    if not said.any() and tells and policy.validity.speculation == "required":
-        words = (
-            "nothing says that the candidate speculated; send `spec_decode.method`, or its counts, "
-            "with its answers, or set `validity.speculation: optional`"
-        )
-        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
-    silent = int((answered & ~said).sum())
-    if said.any() and silent > MAX_UNBOUNDED_SHARE * int(answered.sum()):
-        words = (
-            f"{silent:,} of the candidate's {int(answered.sum()):,} answers say nothing of "
-            "speculation, which others do: they may have been made without it"
-        )
-        return Obstacle(Reason.TREATMENT, words, bars_fail=False)
-    return None
+    words = _undrafted(candidate, answered, policy) or _mixed(answered, candidate.speculated)
+    return None if words is None else Obstacle(Reason.TREATMENT, words, bars_fail=False)
+
+
+def drafted(candidate: Side) -> BoolColumn:
+    """Say which answers' counts show a drafted token."""
+    counts = (candidate.draft_tokens, candidate.accepted_tokens, candidate.steps)
+    shown = np.any([one > 0 for one in counts], axis=0)
+    return np.asarray(shown & candidate.answered & ~candidate.fallback)
+
+
+def _undrafted(candidate: Side, answered: BoolColumn, policy: Policy) -> str | None:
+    """Say that no answer shows a drafted token."""
+    if drafted(candidate).any():
+        return None
+    counted = answered & (candidate.draft_tokens >= 0)
+    if counted.any():
+        return f"the candidate drafted no token in {int(counted.sum()):,} answers"
+    if policy.validity.speculation == "optional":
+        return None
+    named = bool((candidate.speculated & answered).any())
+    said = "it names a method and counts nothing" if named else "its answers say nothing of it"
+    return (
+        f"no count shows that the candidate drafted a token ({said}); send "
+        "`spec_decode.num_draft_tokens` and its like, or set `validity.speculation: optional` if "
+        "the change is another one, or the engine gives no counts"
+    )
+
+
+def _mixed(answered: BoolColumn, speculated: BoolColumn) -> str | None:
+    """Say that a part of the answers says nothing of speculation."""
+    silent, all_ = int((answered & ~speculated).sum()), int(answered.sum())
+    if silent == all_ or silent <= MAX_UNBOUNDED_SHARE * all_:
+        return None
+    return (
+        f"{silent:,} of the candidate's {all_:,} answers say nothing of speculation, which others "
+        "do: they may have been made without it"
+    )
 
 
 def _says(side: Side, name: str, *, value: bool) -> BoolColumn:

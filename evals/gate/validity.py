@@ -45,7 +45,12 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
     return (
         *(
             Violation(
-                Obstacle(Reason.MISMATCH, unlike.words, bars_harm=True),
+                Obstacle(
+                    Reason.MISMATCH,
+                    unlike.words,
+                    bars_fail=not unlike.served,
+                    bars_harm=not unlike.served,
+                ),
                 None,
                 unlike.metric,
                 every_scope=True,

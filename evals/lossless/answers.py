@@ -19,6 +19,7 @@ _TYPES = {
     "divergence_gap": pa.float64(),
     "divergence_allowed": pa.float64(),
     "divergence_words": pa.string(),
+    "divergence_unknown": pa.string(),
 }
 
 
@@ -28,6 +29,8 @@ class _Row(NamedTuple):
     gap: float | None = None
     allowed: float | None = None
     words: str | None = None
+    unknown: str | None = None
+    """Why answers that may be greedy were not compared."""
 
 
 def with_divergences(
@@ -41,8 +44,9 @@ def with_divergences(
     """Return the table of pairs with where their greedy answers first differ.
 
     With a rescorer answers are compared token by token and each divergence is rescored under the
-    baseline; without one they are compared character by character. Answers that were sampled,
-    failed, or have no text are not compared. `noise` is a gap of logits that equal arms show.
+    baseline; without one they are compared character by character. Answers that were sampled or
+    failed are not compared; why others were not is said. `noise` is a gap of logits that equal arms
+    show.
     """
     rows = {(p.prompt_id, p.repeat): _row(p, rescorer, noise) for p in _pairs(client, rollout)}
     keys = zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True)
@@ -69,18 +73,17 @@ def _pairs(client: Client, rollout: str) -> Iterator[Pair]:
 
 
 def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
-    texts = [_greedy_text(side) for side in (pair.baseline, pair.candidate)]
-    baseline, candidate = texts
-    if baseline is None or candidate is None or pair.baseline is None:
+    if pair.baseline is None or pair.candidate is None:
         return _Row()
+    sides = (pair.baseline, pair.candidate)
+    if any(side.error_type is not None or (side.temperature or 0) > 0 for side in sides):
+        return _Row()
+    baseline, candidate = (answer_text(side) for side in sides)
+    if (unknown := _incomparable(sides)) or baseline is None or candidate is None:
+        return _Row(unknown=unknown or "have no text that was kept")
     where = f"prompt {pair.prompt_id}"
     if rescorer is None:
-        found = compare(list(map(ord, baseline)), list(map(ord, candidate)))
-        if found.position is None:
-            return _Row(found.tokens)
-        at = found.position
-        words = f"{where} at character {at}: {_near(candidate, at)} for {_near(baseline, at)}"
-        return _Row(found.tokens, at, words=words)
+        return _by_characters(where, baseline, candidate)
     prompt = None if pair.baseline.content is None else pair.baseline.content.input_messages
     tokens = rescorer.tokens(baseline)
     found = compare(tokens, rescorer.tokens(candidate))
@@ -89,6 +92,15 @@ def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     prefix = rescorer.prompt_tokens(prompt)
     given = None if prefix is None else [*prefix, *tokens[: found.position]]
     return _rescored(rescorer, where, given, found, noise)
+
+
+def _by_characters(where: str, baseline: str, candidate: str) -> _Row:
+    found = compare(list(map(ord, baseline)), list(map(ord, candidate)))
+    if found.position is None:
+        return _Row(found.tokens)
+    at = found.position
+    words = f"{where} at character {at}: {_near(candidate, at)} for {_near(baseline, at)}"
+    return _Row(found.tokens, at, words=words)
 
 
 def _rescored(
@@ -105,10 +117,12 @@ def _rescored(
     return _Row(found.tokens, at, said.gap, said.allowed, words)
 
 
-def _greedy_text(side: Generation | None) -> str | None:
-    if side is None or side.error_type is not None or (side.temperature or 0) > 0:
-        return None
-    return answer_text(side)
+def _incomparable(sides: tuple[Generation, Generation]) -> str | None:
+    if any(side.fallback for side in sides):
+        return "were answered by another route"
+    if any(side.temperature is None for side in sides):
+        return "do not say their temperature"
+    return None
 
 
 def _near(text: str, at: int) -> str:

@@ -1,11 +1,14 @@
 """The next state of a watch: a function of the state, a window of new pairs, and the policy."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from collector.contract import Watch, WatchCell, WatchCohort
+from evals.applicability import NEEDS
 from evals.evidence import BoolColumn, Counts
+from evals.gate.treatment import drafted
 from evals.policy import METRICS, Policy
 from evals.watch import bounded
 from evals.watch.early_pairs import EarlyPairs
@@ -33,8 +36,10 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         arrived_up_to=window.end.arrived,
         scored_up_to=window.end.scored,
         pairs=watch.pairs + int(new.sum()),
+        drafted=watch.drafted + int((new & drafted(window.evidence.candidate)).sum()),
         repeats=watch.repeats + int((complete & ~window.first_repeat).sum()),
         cohorts=_cohorts(watch, window, new, at, policy),
+        workload=_workload(watch, window),
         recent_starts=starts,
         stretch=longest(watch, starts, policy),
     )
@@ -96,7 +101,9 @@ def _cohorts(
     arrived = [which & window.since(a) & (a > (after or 0)) for a in window.arrived]
     warming = window.since(at) if after is None else new
     failed = evidence.baseline.failed | evidence.candidate.failed
-    metrics = {cell.metric for cell in watch.cells if is_bounded(cell.metric)}
+    metrics = {rule.metric for rule in policy.rules if METRICS[rule.metric].kind == "score"}
+    carried = [(m, evidence.carried(m)[0]) for m in sorted(metrics)]
+    unsaid = ~np.any([evidence.carried(m)[1] for m in NEEDS], axis=0)
     for index in (-1, *range(len(evidence.cohorts))):
         rows = evidence.cohort_of == index
         if not rows.any():
@@ -106,7 +113,6 @@ def _cohorts(
         scored = {
             m: was.scored.get(m, 0) + int((rows & newly_scored(watch, window, m, policy)).sum())
             for m in metrics
-            if m != EXCEEDANCE and METRICS[m].kind == "score"
         }
         known[name] = WatchCohort(
             cohort=name,
@@ -116,8 +122,23 @@ def _cohorts(
             failed=was.failed + int((rows & new & failed).sum()),
             duplicates=was.duplicates + int(window.duplicates[rows & new].sum()),
             scored=dict(was.scored) | {m: n for m, n in scored.items() if n},
+            owed=_sum(was.owed, {m: int((rows & new & carries).sum()) for m, carries in carried}),
+            unsaid=was.unsaid + int((rows & new & unsaid).sum()),
         )
     return tuple(known[name] for name in sorted(known, key=lambda name: (name or "", name is None)))
+
+
+def _sum(was: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts with more; none stands for 0."""
+    return {m: n for m in {*was, *more} if (n := was.get(m, 0) + more.get(m, 0))}
+
+
+def _workload(watch: Watch, window: Window) -> Mapping[str, int]:
+    """Return the most pairs that any run said of a cohort."""
+    said = dict(watch.workload)
+    for cohort, pairs in window.evidence.workload.items():
+        said[cohort] = max(pairs, said.get(cohort, 0))
+    return said
 
 
 def newly_scored(watch: Watch, window: Window, metric: str, policy: Policy) -> BoolColumn:

@@ -99,6 +99,12 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float, stretch: floa
     )
 
 
+def log_e_at_worst(process: EProcess, lost: int, stretch: float) -> float:
+    """Return log E of a pass after so many more pairs whose candidate lost all there is."""
+    bets = Bets(process.limit, process.log_wealth, process.n)
+    return bets.after(np.full(lost, -1.0)).log_e_in_stretches(stretch)
+
+
 def after_requests(
     cell: WatchCell,
     window: Window,

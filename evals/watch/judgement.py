@@ -3,14 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from collector.contract import Outcome, Reason, Role, Watch, WatchCell, WatchCohort
+from collector.contract import Outcome, Reason, Role, SetAside, Watch, WatchCell, WatchCohort
+from evals.gate.stray import stray
+from evals.gate.summary import left_open
 from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import sample_ratio_p
-from evals.watch.bounded import nothing_at_stake
-from evals.watch.plan import EXCEEDANCE, chain, loss_margin
-from evals.watch.wording import message
+from evals.watch.bounded import log_e_at_worst, nothing_at_stake
+from evals.watch.plan import EXCEEDANCE, chain, cohorts_of, loss_margin
+from evals.watch.wording import message, reason_words, subject
 
 
 def judged(watch: Watch, policy: Policy) -> Watch:
@@ -36,7 +39,7 @@ def judged(watch: Watch, policy: Policy) -> Watch:
             log_e_to_fail=None if cell.failing is None else to_fail,
         )
         cells.append(replace(decided, message=message(decided, watch)))
-    return _released(replace(watch, cells=tuple(cells)))
+    return released(replace(watch, cells=tuple(cells)), policy)
 
 
 def _outcome(
@@ -49,7 +52,11 @@ def _outcome(
     obstacle = _obstacle(cell, watch, policy, mismatch=mismatch)
     if obstacle is not None:
         return Outcome.INCONCLUSIVE, obstacle
-    return (Outcome.PASS, None) if _passes(cell, policy) else (Outcome.INCONCLUSIVE, _why(cell))
+    if not _passes(cell, policy):
+        return Outcome.INCONCLUSIVE, _why(cell, watch)
+    if _survives(cell, watch, policy):
+        return Outcome.PASS, None
+    return Outcome.INCONCLUSIVE, Reason.MISSING
 
 
 def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) -> Reason | None:
@@ -57,20 +64,28 @@ def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) 
         return Reason.AA
     if mismatch:
         return Reason.SRM
+    if watch.pairs and not watch.drafted and policy.validity.speculation == "required":
+        return Reason.TREATMENT
     if cell.cohort is not None and cell.n < policy.min_n:
         return Reason.TOO_FEW
-    missing = _unjudged_decide(cell, watch) or nothing_at_stake(cell)
-    return Reason.MISSING if missing else None
+    return Reason.MISSING if nothing_at_stake(cell) else None
 
 
-def _unjudged_decide(cell: WatchCell, watch: Watch) -> bool:
-    """Say whether the loss is beyond the margin if every pair that waits for scores is lost."""
-    share = waiting(cell, watch)
-    if share == 0:
+def _survives(cell: WatchCell, watch: Watch, policy: Policy) -> bool:
+    """Say whether a cell passes if every pair that waits for scores is lost.
+
+    A pass that did so once stays proved.
+    """
+    pairs, share = waiting(cell, watch)
+    if pairs == 0 or cell.outcome is Outcome.PASS:
+        return True
+    if cell.passing is not None:
+        return log_e_at_worst(cell.passing, pairs, watch.stretch) >= -math.log(policy.alpha_pass)
+    limit = cell.upper if cell.bound == "max" else cell.lower
+    if limit is None:
         return False
-    seen = cell.estimate or 0.0
-    loss = seen if cell.bound == "max" else -seen
-    return (1 - share) * loss + share > loss_margin(cell)
+    loss = limit if cell.bound == "max" else -limit
+    return (1 - share) * loss + share <= loss_margin(cell)
 
 
 def _passes(cell: WatchCell, policy: Policy) -> bool:
@@ -86,18 +101,35 @@ def _passes(cell: WatchCell, policy: Policy) -> bool:
     return bool(taken) and taken[-1].outcome is Outcome.PASS
 
 
-def _why(cell: WatchCell) -> Reason:
+def _why(cell: WatchCell, watch: Watch) -> Reason:
     taken = [one for one in cell.looks if one.outcome is not None]
-    return (taken[-1].reason if taken else None) or Reason.TOO_FEW
+    if taken and taken[-1].reason is not None:
+        return taken[-1].reason
+    pairs, share = waiting(cell, watch)
+    loss = (cell.estimate or 0.0) * (1 if cell.bound == "max" else -1)
+    too_many = pairs and (1 - share) * loss + share > loss_margin(cell)
+    return Reason.MISSING if too_many else Reason.TOO_FEW
 
 
-def waiting(cell: WatchCell, watch: Watch) -> float:
-    """Return the share of complete pairs, in cohorts that have scores, that wait for theirs."""
+class Waiting(NamedTuple):
+    """Complete pairs that wait for their scores."""
+
+    pairs: int
+    share: float
+    """Of those that are owed one."""
+
+
+def waiting(cell: WatchCell, watch: Watch) -> Waiting:
+    """Return the pairs that wait for a score, in cohorts in which one is owed or has been given."""
     if cell.metric == EXCEEDANCE or METRICS[cell.metric].kind != "score":
-        return 0.0
-    used = [c for c in _scope(cell, watch) if c.scored.get(cell.metric)]
-    complete = sum(c.complete for c in used)
-    return 1 - sum(c.scored[cell.metric] for c in used) / complete if complete else 0.0
+        return Waiting(0, 0.0)
+    owed = scored = 0
+    for cohort in _scope(cell, watch):
+        given, carried = cohort.scored.get(cell.metric, 0), cohort.owed.get(cell.metric, 0)
+        # Scores of pairs that carry nothing: by an evaluator that needs nothing, or not recorded.
+        owed += cohort.complete if given > carried else carried
+        scored += given
+    return Waiting(owed - scored, 1 - scored / owed) if owed > scored else Waiting(0, 0.0)
 
 
 def _mismatched(cell: WatchCell, watch: Watch, policy: Policy) -> bool:
@@ -113,22 +145,65 @@ def _scope(cell: WatchCell, watch: Watch) -> Sequence[WatchCohort]:
     return [c for c in watch.cohorts if cell.cohort is None or c.cohort == cell.cohort]
 
 
-def _released(watch: Watch) -> Watch:
+def released(watch: Watch, policy: Policy) -> Watch:
+    """Return the watch with what its cells say of the release."""
     deciding = [c for c in watch.cells if c.role is not Role.REPORT]
-    proofs = [c for c in deciding if c.role is Role.PROVE]
+    aside = {one.cohort for one in set_aside(watch, policy)}
+    proofs = [c for c in deciding if c.role is Role.PROVE and c.cohort not in aside]
     failed = [c for c in deciding if c.outcome is Outcome.FAIL]
     passed = [c for c in proofs if c.outcome is Outcome.PASS]
+    without = rules_without_cells(watch, policy)
+    wanted = len(proofs) + len(without)
     seen = f"{watch.pairs:,} {'requests' if any(c.split for c in watch.cells) else 'pairs'}"
     if failed:
         outcome, shown = Outcome.FAIL, failed
         words = f"fails after {seen}: {len(failed)} of {len(deciding)} cells are beyond the margin."
-    elif proofs and len(passed) == len(proofs):
+    elif proofs and len(passed) == wanted:
         outcome, shown = Outcome.PASS, passed
-        words = f"passes after {seen}: all {len(proofs)} required cells are within margin."
+        words = f"passes after {seen}: all {wanted} required cells are within margin."
     else:
         outcome, shown = Outcome.INCONCLUSIVE, [c for c in proofs if c not in passed]
-        words = (
-            f"is undecided after {seen}: {len(passed)} of {len(proofs)} required cells are proved."
-        )
-    reasons = tuple(cell.message for cell in shown)
+        words = f"is undecided after {seen}: {len(passed)} of {wanted} required cells are proved."
+    words += left_open(
+        outcome,
+        not_judged=not_judged(watch, policy),
+        undecided=(),
+        reported=(),
+        aside=set_aside(watch, policy),
+    )
+    reasons = (*(cell.message for cell in shown), *(() if failed else without))
     return replace(watch, outcome=outcome, summary=f"{watch.rollout} {words}", reasons=reasons)
+
+
+def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
+    """Return the rules that must be proved by cohort and made no cell, with the reason."""
+    cohorts = sorted({c.cohort for c in watch.cohorts if c.cohort is not None} | {*watch.workload})
+    found = []
+    for rule in policy.rules:
+        if rule.role is not Role.PROVE or rule.scope == "pooled":
+            continue
+        if not cohorts_of(rule, cohorts, watch):
+            why = "no pair has a score" if cohorts else "no request names a cohort"
+            name = f"{rule.stat.removesuffix('_ratio')} of {METRICS[rule.metric].words}"
+            found.append(f"{name}, by cohort ({why})")
+    return tuple(found)
+
+
+def not_judged(watch: Watch, policy: Policy) -> tuple[str, ...]:
+    """Return what no cell has judged: rules without cohorts, and cells without the evidence."""
+    return (
+        *rules_without_cells(watch, policy),
+        *(
+            f"{subject(c, watch)} ({reason_words(c)})"
+            for c in watch.cells
+            if c.role is not Role.REPORT
+            and c.outcome is Outcome.INCONCLUSIVE
+            and c.reason not in {None, Reason.TOO_FEW, Reason.TOO_CLOSE}
+        ),
+    )
+
+
+def set_aside(watch: Watch, policy: Policy) -> tuple[SetAside, ...]:
+    """Return the stray cohorts, which hold no release up."""
+    pairs = {c.cohort: c.complete for c in watch.cohorts if c.cohort is not None}
+    return stray(pairs, sum(c.complete for c in watch.cohorts), watch.workload, policy)

@@ -68,7 +68,26 @@ def gate_cell(cell: WatchCell, policy: Policy, alpha: float) -> Cell:
 
 def _cohorts(watch: Watch) -> Sequence[str]:
     seen = {c.cohort for c in watch.cohorts if c.complete or c.baseline or c.candidate}
-    return sorted(cohort for cohort in seen if cohort is not None)
+    return sorted(cohort for cohort in seen | set(watch.workload) if cohort is not None)
+
+
+def cohorts_of(rule: Rule, cohorts: Sequence[str], watch: Watch) -> Sequence[str]:
+    """Return the cohorts of which a rule by cohort makes a cell.
+
+    Of a score those whose pairs carry what it needs or have it, and if any does, those of which
+    that is not recorded or nothing has arrived.
+    """
+    if rule.cohorts is not None:
+        return rule.cohorts
+    if METRICS[rule.metric].kind != "score":
+        return cohorts
+    known = {c.cohort: c for c in watch.cohorts}
+    some = [c for c in watch.cohorts if c.scored.get(rule.metric) or c.owed.get(rule.metric)]
+    return [
+        cohort
+        for cohort in cohorts
+        if some and (cohort not in known or known[cohort] in some or known[cohort].unsaid)
+    ]
 
 
 def _cells(cohorts: Sequence[str], policy: Policy, watch: Watch) -> Iterator[WatchCell]:
@@ -76,10 +95,8 @@ def _cells(cohorts: Sequence[str], policy: Policy, watch: Watch) -> Iterator[Wat
         if rule.scope == "pooled":
             yield _cell(rule, None, policy)
             continue
-        scored = {c.cohort for c in watch.cohorts if c.scored.get(rule.metric)}
-        for cohort in rule.cohorts or cohorts:
-            if rule.cohorts or METRICS[rule.metric].kind != "score" or cohort in scored:
-                yield _cell(rule, cohort, policy)
+        for cohort in cohorts_of(rule, cohorts, watch):
+            yield _cell(rule, cohort, policy)
     if (rollback := live(policy).rollback) is not None:
         yield _bounded(
             WatchCell(

@@ -9,28 +9,36 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
+from evals.policy import Policy
 from evals.report import STYLES
 from evals.watch.judgement import waiting
 from evals.watch.plan import EXCEEDANCE
-from evals.watch.wording import e_value, margin, reason_words, value
+from evals.watch.wording import e_value, margin, reason_words, stretch_words, value
 
 _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+_MANY = 0.05
+"""Share of pairs that wait for scores above which a cell's row says that first."""
 _ROLES = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
 
 
 def screen(
-    watch: Watch, switch: SwitchState | None, note: str | None, now_unix_ns: int
+    watch: Watch, policy: Policy, switch: SwitchState | None, note: str | None, now_unix_ns: int
 ) -> RenderableType:
     """Return the banner and a row a cell; `note` says what keeps it from going on."""
-    return Group(_banner(watch, switch, note, now_unix_ns), _table(watch))
+    return Group(_banner(watch, policy, switch, note, now_unix_ns), _table(watch))
 
 
-def line(watch: Watch, switch: SwitchState | None) -> str:
+def line(watch: Watch, policy: Policy, switch: SwitchState | None) -> str:
     """Return the state in one line, for logs."""
-    return f"{watch.outcome.value}: {watch.summary} {_switch_words(switch)}"
+    return (
+        f"{watch.outcome.value}: {watch.summary} {_switch_words(switch)}; "
+        f"valid if {stretch_words(policy)}"
+    )
 
 
-def _banner(watch: Watch, switch: SwitchState | None, note: str | None, now_unix_ns: int) -> Panel:
+def _banner(
+    watch: Watch, policy: Policy, switch: SwitchState | None, note: str | None, now_unix_ns: int
+) -> Panel:
     style = STYLES[watch.outcome]
     lines = [Text(watch.summary or "nothing has arrived yet", style="bold")]
     lines.append(Text(_switch_words(switch)))
@@ -39,8 +47,7 @@ def _banner(watch: Watch, switch: SwitchState | None, note: str | None, now_unix
         lines.append(Text(f"set off at {_clock(last.time_unix_ns)}: {last.reason}", style="red"))
     if watch.repeats:
         lines.append(Text(f"{watch.repeats:,} repeats of prompts are not counted", style="dim"))
-    guarantee = "valid at every moment, if harm lasts no longer than the policy's stretch"
-    lines.append(Text(guarantee, style="dim"))
+    lines.append(Text(f"valid at every moment, if {stretch_words(policy)}", style="dim"))
     lines.append(Text(f"policy {watch.policy_name} {watch.policy_hash[:12]}", style="dim"))
     if note is not None:
         lines.append(Text(note, style="bold yellow"))
@@ -107,6 +114,6 @@ def _outcome(cell: WatchCell, watch: Watch) -> Text:
         return Text(cell.outcome.value, style=f"bold {style}")
     if cell.metric == EXCEEDANCE and watch.threshold_s is None:
         return Text("no threshold yet", style=style)
-    if waiting(cell, watch) > 0.05:
-        return Text(f"{waiting(cell, watch):.0%} wait for scores", style=style)
+    if (share := waiting(cell, watch).share) > _MANY:
+        return Text(f"{share:.0%} wait for scores", style=style)
     return Text(reason_words(cell), style=style)

@@ -18,7 +18,7 @@ _WHY = {
     Reason.QUALITY: "times broke the contract",
     Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
-    Reason.TREATMENT: "the candidate did not do what it is judged for",
+    Reason.TREATMENT: "no count shows that the candidate drafted, or it accepts with loss",
 }
 
 

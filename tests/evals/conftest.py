@@ -66,17 +66,19 @@ def answered(**fields: Any) -> Side:
         "input_tokens": 10,
         "output_tokens": 20,
         "counts_usable": False,
-        "speculated": False,
         "quality": [],
         "duplicates": 0,
     }
     return plain | fields
 
 
-def _started(row: Row, arm: Arm) -> Side:
+def _completed(row: Row, arm: Arm) -> Side:
     side: Side = row[arm]
+    drafts = {"speculated": True, "spec_draft_tokens": 4} if arm is Arm.CANDIDATE else {}
     key = f"{row['prompt_id']} {row.get('repeat', 0)}".encode()
     return {
+        "speculated": False,
+        **drafts,
         **side,
         "start_unix_ns": side.get("start_unix_ns")
         or int.from_bytes(hashlib.sha256(key).digest()[:4], "big"),
@@ -86,9 +88,10 @@ def _started(row: Row, arm: Arm) -> Side:
 def make_table(rows: Sequence[Row]) -> pa.Table:
     """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`.
 
-    Sides without a start of their own start at times that do not follow the rows' order.
+    Sides without a start of their own start at times that do not follow the rows' order, and a
+    candidate's without a count of drafts drafted 4 tokens.
     """
-    rows = [{**row, **{a: _started(row, a) for a in Arm if row.get(a)}} for row in rows]
+    rows = [{**row, **{a: _completed(row, a) for a in Arm if row.get(a)}} for row in rows]
     columns = {
         "prompt_id": pa.array([row["prompt_id"] for row in rows], pa.string()),
         "repeat": pa.array([row.get("repeat", 0) for row in rows], pa.int64()),

@@ -248,7 +248,15 @@ CASES: dict[str, tuple[Spoil, str]] = {
     ),
     "never speculated": (
         lambda r: r.change(Arm.CANDIDATE, speculation=None),
-        "nothing says that the candidate speculated",
+        "its answers say nothing of it",
+    ),
+    "never speculated, and of no configuration": (
+        lambda r: r.change(Arm.CANDIDATE, speculation=None, fingerprint=None),
+        "its answers say nothing of it",
+    ),
+    "a method without counts": (
+        lambda r: r.change(Arm.CANDIDATE, speculation=Speculation(method="eagle")),
+        "names a method and counts nothing",
     ),
     "30 % without speculation": (
         lambda r: r.change(Arm.CANDIDATE, range(0, PAIRS, 3), speculation=None),

@@ -65,11 +65,12 @@ def test_ties_are_two_steps_of_the_dtype() -> None:
         ulp(1.0, "int8")
 
 
-def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int) -> Any:
+def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int, *,
+             unknown: int = 0) -> Any:  # fmt: skip
     """Return pairs, of which some diverge with a gap, None where not rescored."""
     made = evidence_of([{"prompt_id": f"{i:03}", "baseline": side(), "candidate": side()}
-                        for i in range(equal + len(gaps))])  # fmt: skip
-    n = len(made)
+                        for i in range(equal + len(gaps) + unknown)])  # fmt: skip
+    n, equal = len(made), equal + unknown
     parted = np.arange(n) < len(gaps)
     known = [np.nan if g is None else g for g in gaps]
     from evals.evidence import Divergences
@@ -77,11 +78,12 @@ def evidence(evidence_of: Any, side: Any, gaps: list[float | None], equal: int) 
     return replace(
         made,
         divergences=Divergences(
-            compared=np.full(n, 50),
+            compared=np.where(np.arange(n) < n - unknown, 50, -1),
             position=np.where(parted, 10, -1),
             gap=np.array([*known, *[np.nan] * equal]),
             allowed=np.full(n, 1e-5),
             words=np.array([f"prompt {i}" for i in range(n)], dtype=np.object_),
+            unknown=np.array([None] * (n - unknown) + ["have no text"] * unknown, dtype=np.object_),
         ),
     )
 
@@ -125,6 +127,44 @@ def test_black_boxes_are_held_against_equal_arms(
     (found,) = lossless_findings(given, control, rules)
     assert found.outcome == outcome
     assert found.estimate == pytest.approx(diverged / 40)
+
+
+def test_answers_that_were_not_compared_do_not_pass(evidence_of: Any, side: Any) -> None:
+    """At worst they differ: one is enough beside equal texts, and of a rate what exceeds it."""
+    rules = policy.parse(RULES, "p.yaml")
+    (found,) = lossless_findings(evidence(evidence_of, side, [], 40, unknown=1), None, rules)
+    assert (found.outcome, found.reason) == ("inconclusive", "missing")
+    assert "of the pairs that may be greedy 1 have no text; at worst they differ" in found.message
+    control = evidence(evidence_of, side, [None] * 40, 960)
+    for unknown, outcome in ((2, "pass"), (60, "inconclusive")):
+        given = evidence(evidence_of, side, [None] * 20, 980, unknown=unknown)
+        (found,) = lossless_findings(given, control, rules)
+        assert found.outcome == outcome, found.message
+
+
+def test_the_command_names_answers_without_a_text(
+    client: Client, generation_of: Any, otlp_of: Any, tmp_path: Path
+) -> None:
+    """One answer of forty whose text is not known keeps equal answers from passing."""
+    made = [
+        replace(
+            generation_of(2 * i + number + 1, None if number and i == 7 else "same"),
+            rollout="k4", arm=arm, prompt_id=f"{i:02}", repeat=0, cohort="chat", temperature=0.0,
+            ttft_s=0.1,
+        )
+        for i in range(40)
+        for number, arm in tuple(enumerate(Arm))[:: 1 if i % 2 else -1]
+    ]  # fmt: skip
+    client.post_traces(otlp_of(made), content_type="application/json")
+    client.close()
+    (tmp_path / "p.yaml").write_text(RULES)
+    database = f"sqlite:///{tmp_path / 'draftgate.db'}"
+    arguments = ["k4", "--policy", str(tmp_path / "p.yaml"), "--database", database, "--json"]
+    ran = CliRunner().invoke(app, ["gate", *arguments])
+    (found,) = (f for f in json.loads(ran.output)["findings"] if f["metric"] == "greedy_divergence")
+    assert (found["outcome"], found["reason"]) == ("inconclusive", "missing")
+    assert "39 of 39 are the same" in found["message"]
+    assert "1 have no text that was kept" in found["message"]
 
 
 def test_a_policy_without_the_section_asks_nothing(evidence_of: Any, side: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from otlp_bodies import export_request
 
 from collector.client import Client
-from collector.contract import Arm, Generation, Score, encode
+from collector.contract import Arm, Generation, Score, Speculation, encode
 from evals import policy as policies
 from evals.policy import Policy
 
@@ -46,6 +46,7 @@ class Traffic:
             "output_tokens": None if fields.get("error_type") else 20,
             "cohort": ("chat", "rag")[prompt % 2],
             "repeat": 0,
+            "speculation": Speculation(draft_tokens=24) if arm is Arm.CANDIDATE else None,
         }
         made = Generation(
             trace_id=f"{start + prompt:032x}",
