@@ -33,8 +33,7 @@ from collector.content import ContentPolicy, Redactor
 from collector.contract import to_document
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
-from collector.store import SpanRows, pairs_arrow, prepare, rollouts
-from collector.store.rollups import read
+from collector.store import SpanRows, pairs_arrow, prepare, rollouts, rollup_reads
 from evals import policy as policies
 from evals.gate.release import decide
 from evals.pairs_table import from_table
@@ -132,7 +131,7 @@ def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
     """Ask the store what a gate and a dashboard ask."""
     # Ragged ends, so that minutes are read beside hours.
     start = _FIRST_START_UNIX_NS // 10**9 // 60 * 60 + 25 * 60
-    window = read.Window(start, start + 24 * 3600)
+    window = rollup_reads.Window(start, start + 24 * 3600)
     found: dict[str, Any] = {"pairs": None, "verdict": {"outcome": None}}
     taken: dict[str, list[float]] = {"summary_24h": [], "rollouts": []}
     for _repetition in range(options.repetitions):

@@ -6,7 +6,7 @@ rollups and pairs come of them as of any others.
 """
 
 from collector.store import Store, progress
-from collector.store.clickhouse import analytics_of, marks
+from collector.store.clickhouse import AnalyticsConnection, marks
 
 _CHANGED = {
     "span": ("trace_id",),
@@ -19,10 +19,9 @@ _CHANGED = {
 def repeat(store: Store, times: int) -> None:
     """Have the store hold everything so many times (at most 255), not folded or counted yet."""
     with store.transaction() as connection:
-        analytics = analytics_of(connection)
-        if analytics is None:
-            raise ValueError("the store has no ClickHouse")
-        clickhouse, last = analytics.clickhouse, analytics.marks.committed
+        if not isinstance(connection, AnalyticsConnection):
+            raise TypeError("the store has no ClickHouse")
+        clickhouse, last = connection.clickhouse, connection.marks.committed
         first = clickhouse.query("SELECT min(id) FROM span").column(0)[0].as_py()
         shift = last - first + 1
         for number in range(1, times):

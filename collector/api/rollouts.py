@@ -12,8 +12,8 @@ from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.contract import ArmSummary, Document, RolloutOverview, TimeBucket, to_document
 from collector.errors import RequestError
-from collector.store import rollouts
-from collector.store.rollups import read, state
+from collector.store import rollouts, rollup_reads
+from collector.store.rollups import state
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["rollouts"])
 
@@ -88,9 +88,9 @@ def get_summary(
     all. The window is widened to whole minutes (to whole hours where retention has
     deleted the minutes), and the answer says to which.
     """
-    window = _window(start, end, read.BucketLength.MINUTE)
+    window = _window(start, end, rollup_reads.BucketLength.MINUTE)
     with collector.store.read() as connection:
-        window = read.kept(connection, window)
+        window = rollup_reads.kept(connection, window)
         found = rollouts.summary(connection, rollout, window)
     return JSONResponse({"summary": [to_document(row) for row in found], **_about(window)})
 
@@ -115,24 +115,26 @@ def get_timeseries(
     `counts_only`, what was measured (`metrics`, and the sums of times) is neither read nor given:
     that is most of the work.
     """
-    length = read.BucketLength[step.name]
+    length = rollup_reads.BucketLength[step.name]
     window = _window(start, end, length)
     with collector.store.read() as connection:
-        window = read.kept(connection, window, length)
+        window = rollup_reads.kept(connection, window, length)
         found = rollouts.timeseries(
             connection, rollout, window, length, cohort=cohort, measured=not counts_only
         )
     return JSONResponse({"timeseries": [to_document(row) for row in found], **_about(window)})
 
 
-def _window(start: str | None, end: str | None, step: read.BucketLength) -> read.Window:
+def _window(
+    start: str | None, end: str | None, step: rollup_reads.BucketLength
+) -> rollup_reads.Window:
     start_unix_s, end_unix_s = instants.unix_s("start", start), instants.unix_s("end", end)
     if start_unix_s is not None and end_unix_s is not None and start_unix_s >= end_unix_s:
         raise RequestError(f"start={start!r}: is not before end={end!r}; swap them")
-    return read.window(start_unix_s, end_unix_s, step)
+    return rollup_reads.window(start_unix_s, end_unix_s, step)
 
 
-def _about(window: read.Window) -> Document:
+def _about(window: rollup_reads.Window) -> Document:
     return {
         "window": window._asdict(),
         "percentiles": PercentilesDefinition().model_dump(),

@@ -15,9 +15,8 @@ from rich.table import Table
 from collector.cli.options import Database, fail, one_line_errors, open_store, seconds_of
 from collector.errors import SettingsError
 from collector.settings import MIB, Settings, of_options
-from collector.store import Keep, Store, exists, retention, sizes
-from collector.store.rollups import check as rollup_check
-from collector.store.rollups import fold
+from collector.store import Keep, Store, exists, retention, rollup_check, rollup_reads, sizes
+from collector.store.reader import TableSize
 
 app = typer.Typer(no_args_is_help=True, help="Look after the database.")
 
@@ -57,7 +56,7 @@ def stats(
         with store.read() as connection:
             tables = sizes.of_tables(connection)
             days = [_date(day) for day in sizes.days(connection)]
-            pending = fold.pending(connection)
+            pending = rollup_reads.pending(connection)
         size_bytes = store.size_bytes()
     if as_json:
         document = {
@@ -198,7 +197,7 @@ def _date(day: int) -> str:
     return datetime.fromtimestamp(day * _DAY_S, UTC).date().isoformat()
 
 
-def _print_sizes(tables: dict[str, sizes.TableSize], size_bytes: int) -> None:
+def _print_sizes(tables: dict[str, TableSize], size_bytes: int) -> None:
     shown = Table("table", "rows", "MiB", title=f"{size_bytes / MIB:,.1f} MiB")
     for column in shown.columns[1:]:
         column.justify = "right"

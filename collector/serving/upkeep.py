@@ -16,8 +16,7 @@ from time import perf_counter
 from typing import Final
 
 from collector.errors import StoreUnavailableError
-from collector.store import Keep, Store, engine_spans, pair_counts, regressions
-from collector.store.rollups import fold
+from collector.store import Keep, Store, engine_spans, pair_counts, regressions, rollup_reads
 
 _FOLD_FROM: Final = 2000
 """Deltas that do not wait for some seconds to be over."""
@@ -124,7 +123,7 @@ class Upkeep:
 
     def _fold(self) -> int:
         with self._store.read() as connection:
-            pending = fold.pending(connection)
+            pending = rollup_reads.pending(connection)
         now = self._clock()
         if not pending or (pending < _FOLD_FROM and now < self._folded + _SOON_S):
             return 0

@@ -2,37 +2,35 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, delete, false, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
-    engine_joins,
     engine_spans,
     faults,
     key_rates,
     leases,
     migrate,
     pair_counts,
-    postgres,
     regressions,
     retention,
-    sqlite_file,
     tables,
     upkeep_lease,
 )
 from collector.store.batch import Batch
-from collector.store.clickhouse import AnalyticsConnection, ClickHouse, placement
-from collector.store.clickhouse.writer import ClickHouseWriter
-from collector.store.relational_writer import RelationalWriter
-from collector.store.rollups import fold
+from collector.store.clickhouse import ClickHouse, ClickHouseDatabase, placement
+from collector.store.database import Database, RelationalDatabase
+from collector.store.postgres import PostgresDatabase
+from collector.store.reader import StoreConnection
+from collector.store.sqlite import SqliteDatabase
 from collector.store.turn import InterpreterTurn
-from collector.store.writer import Writer
 
+C = TypeVar("C", bound=Connection)
 SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/database"
 
 
@@ -42,23 +40,11 @@ class Store:
     Reads may run in many threads at once. Writes exclude each other, across processes too.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        where: str,
-        busy_timeout_s: float,
-        clickhouse: ClickHouse | None = None,
-    ) -> None:
-        self._engine = engine
-        self._clickhouse = clickhouse
-        self._writer_of: Callable[[Any], Writer] = (  # Any: a connection of `_connect`
-            RelationalWriter if clickhouse is None else ClickHouseWriter
-        )
+    def __init__(self, database: Database, busy_timeout_s: float) -> None:
+        self._database = database
         self._busy_timeout_s = busy_timeout_s
         # Between threads of one process, for SQLite's own wait sleeps up to 100 ms at a time.
         self._writing = threading.Lock()
-        self._where = where
-        self._identity = sqlite_file.identity(engine.url)
 
     @classmethod
     def open(
@@ -78,49 +64,36 @@ class Store:
         not ours, and for one that cannot be written; such a file is left as it is. A PostgreSQL
         database must exist already.
         """
-        url = _parse(database_url)
-        if url.drivername == "sqlite":
-            where = url.database or database_url
-            engine = sqlite_file.create(url, busy_timeout_s=busy_timeout_s)
-        else:
-            where = url.render_as_string(hide_password=True)
-            # A writer that inserts into ClickHouse says nothing to PostgreSQL meanwhile.
-            beside_clickhouse = analytics_url is not None or relational_only
-            silent_s = None if beside_clickhouse else busy_timeout_s
-            engine = postgres.create(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
+        # A writer that inserts into ClickHouse says nothing to PostgreSQL meanwhile.
+        beside_clickhouse = analytics_url is not None or relational_only
+        beside = _relational(_parse(database_url), busy_timeout_s, may_be_silent=beside_clickhouse)
         try:
-            # Where nothing is to be done, no lock is taken: another process may be writing.
-            with faults.translated(where), engine.connect() as connection, connection.begin():
-                current = migrate.is_current(connection)
-            if not current:
-                with _writing(engine.connect, where) as connection:
-                    migrate.upgrade(connection, where=where)
-                if url.drivername == "sqlite":
-                    sqlite_file.use_write_ahead_log(engine)
-            clickhouse = None
+            _upgrade(beside)
+            database: Database = beside
             if not relational_only:
-                with faults.translated(where), engine.connect() as connection:
-                    placement.check(connection, where, analytics=analytics_url is not None)
-                clickhouse = None if analytics_url is None else ClickHouse.open(analytics_url)
+                with faults.translated(beside.where), beside.engine.connect() as connection:
+                    placement.check(connection, beside.where, analytics=analytics_url is not None)
+                if analytics_url is not None:
+                    database = ClickHouseDatabase(beside, ClickHouse.open(analytics_url))
         except BaseException:
-            engine.dispose()
+            beside.close()
             raise
-        return cls(engine, where, busy_timeout_s, clickhouse)
+        return cls(database, busy_timeout_s)
 
     @property
     def engine(self) -> Engine:
         """The engine underneath, for maintenance and tests."""
-        return self._engine
+        return self._database.engine
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[StoreConnection]:
         """Give a connection that sees one consistent state of the database.
 
         Raises `StoreUnavailableError` where the database cannot be read now.
         """
         with (
-            faults.translated(self._where),
-            self._connect() as connection,
+            faults.translated(self._database.where),
+            closing(self._database.connect()) as connection,
             connection.begin(),
         ):
             yield connection
@@ -145,19 +118,20 @@ class Store:
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
+            writer = self._database.writer(connection)
             with self._turn_of(turn):
-                stored = self._writer_of(connection).write(batch)
-            joined = engine_joins.any_joined(connection)
+                stored = writer.write(batch)
+            joined = writer.any_joined()
         if joined:
             # The batch is stored, whatever happens now; what is left here is the upkeep's.
             with suppress(StoreUnavailableError), self.transaction() as connection:
-                engine_joins.finish_joins(connection)
+                self._database.writer(connection).finish_joins()
         return stored
 
     def fold(self, *, at_most: int) -> int:
         """Fold pending rollup deltas into minutes and hours, and return how many."""
         with self.transaction() as connection:
-            return fold.fold(connection, at_most=at_most)
+            return self._database.writer(connection).fold(at_most=at_most)
 
     def count_pairs(self, *, at_most: int) -> int:
         """Count the pairs of generations that are not counted yet; return how many those were."""
@@ -178,11 +152,12 @@ class Store:
         Those of joins that a writer left unfinished are counted too.
         """
         with self.transaction() as connection:
-            finished = engine_joins.finish_joins(connection)
+            writer = self._database.writer(connection)
+            finished = writer.finish_joins()
             rows = engine_spans.take_overdue(connection, before_unix_s, at_most=at_most)
             if rows:
                 pair_counts.add_late(connection, rows)
-                self._writer_of(connection).write_generations(rows)
+                writer.write_generations(rows)
                 leases.add_late(connection, rows)
             return finished + len(rows)
 
@@ -202,7 +177,7 @@ class Store:
     @property
     def is_shared(self) -> bool:
         """Whether several collectors may serve the database at once."""
-        return self._engine.dialect.name == "postgresql"
+        return self._database.is_shared
 
     def take_token(self, key_id: str, rate_per_s: float) -> int:
         """Take a token of a key from the bucket that all collectors share; 0, or how long to wait.
@@ -210,82 +185,50 @@ class Store:
         Of a database that `is_shared`.
         """
         with (
-            faults.translated(self._where),
-            self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+            faults.translated(self._database.where),
+            self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
         ):
             return key_rates.take(connection, key_id, rate_per_s)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
         """Delete a piece of what is too old, and return how much; 0 where nothing is left."""
         with self.transaction() as connection:
-            return retention.step(connection, keep, now_unix_s)
+            return retention.step(self._database.writer(connection), keep, now_unix_s)
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[StoreConnection]:
         """Give a connection whose writes are durable on leaving; it excludes every other writer.
 
         Raises `StoreUnavailableError` where the database cannot be written now.
         """
-        # SQLite would go on writing into a file that was deleted, and call it durable.
-        if sqlite_file.identity(self._engine.url) != self._identity:
-            raise StoreUnavailableError(
-                f"{self._where}: was deleted or replaced; put it back, or restart to begin anew"
-            )
+        self._database.check_in_place()
         if not self._writing.acquire(timeout=self._busy_timeout_s):
-            raise StoreUnavailableError(f"{self._where}: is being written to; try again")
+            raise StoreUnavailableError(f"{self._database.where}: is being written to; try again")
         try:
             with self._write() as connection:
                 yield connection
         finally:
             self._writing.release()
 
-    def _turn_of(self, turn: InterpreterTurn | None) -> AbstractContextManager[None]:
-        elsewhere = self.is_shared or self._clickhouse is not None
-        return nullcontext() if turn is None or elsewhere else turn.taken()
-
-    def _connect(self) -> Connection:
-        if self._clickhouse is None:
-            return self._engine.connect()
-        return AnalyticsConnection(self._engine, self._clickhouse)
-
-    def _write(self) -> AbstractContextManager[Connection]:
-        return _writing(self._connect, self._where)
-
     def vacuum(self) -> None:
         """Give deleted rows' space back to the system, and renew the planner's statistics."""
-        statement = "VACUUM ANALYZE" if self._engine.dialect.name == "postgresql" else "VACUUM"
-        with faults.translated(self._where):
-            connection = self._engine.raw_connection()
-            try:
-                # Outside of a transaction, which neither database would allow.
-                driver: Any = connection.driver_connection  # Any: of either database
-                if self._engine.dialect.name == "postgresql":
-                    driver.autocommit = True
-                driver.execute(statement)
-                if statement == "VACUUM":
-                    driver.execute("PRAGMA optimize")
-                    driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                connection.invalidate()
+        self._database.vacuum()
 
     def size_bytes(self) -> int:
         """Return the size of the database, the log of recent writes of an SQLite file included."""
-        analytics = 0
-        if self._clickhouse is not None:
-            analytics = sum(size for _, size in self._clickhouse.sizes().values())
-        return analytics + self._own_size_bytes()
-
-    def _own_size_bytes(self) -> int:
-        if self._engine.dialect.name == "postgresql":
-            with self.read() as connection:
-                return postgres.size_bytes(connection)
-        return sqlite_file.size_bytes(self._engine.url)
+        return self._database.size_bytes()
 
     def close(self) -> None:
         """Close every connection; may be called twice."""
-        self._engine.dispose()
-        if self._clickhouse is not None:
-            self._clickhouse.close()
+        self._database.close()
+
+    def _turn_of(self, turn: InterpreterTurn | None) -> AbstractContextManager[None]:
+        if turn is None or not self._database.rows_are_made_here:
+            return nullcontext()
+        return turn.taken()
+
+    def _write(self) -> AbstractContextManager[StoreConnection]:
+        return _writing(self._database.connect, self._database.where)
 
 
 def exists(database_url: str) -> bool:
@@ -293,12 +236,30 @@ def exists(database_url: str) -> bool:
     url = _parse(database_url)
     if url.drivername == "sqlite":
         return Path(str(url.database)).exists()
-    engine = postgres.create(url, busy_timeout_s=5.0)
+    database = _relational(url, 5.0, may_be_silent=True)
     try:
-        with faults.translated(url.render_as_string(hide_password=True)), engine.connect() as one:
+        with faults.translated(database.where), database.engine.connect() as one:
             return inspect(one).has_table("alembic_version")
     finally:
-        engine.dispose()
+        database.close()
+
+
+def _relational(url: URL, busy_timeout_s: float, *, may_be_silent: bool) -> RelationalDatabase:
+    if url.drivername == "sqlite":
+        return SqliteDatabase(url, busy_timeout_s=busy_timeout_s)
+    silent_s = None if may_be_silent else busy_timeout_s
+    return PostgresDatabase(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
+
+
+def _upgrade(database: RelationalDatabase) -> None:
+    """Bring the schema to the newest version; no lock is taken if it is there already."""
+    engine, where = database.engine, database.where
+    with faults.translated(where), engine.connect() as connection, connection.begin():
+        current = migrate.is_current(connection)
+    if not current:
+        with _writing(engine.connect, where) as connection:
+            migrate.upgrade(connection, where=where)
+    database.opened(upgraded=not current)
 
 
 def _parse(database_url: str) -> URL:
@@ -316,10 +277,8 @@ def _parse(database_url: str) -> URL:
 
 
 @contextmanager
-def _writing(connect: Callable[[], Connection], where: str) -> Iterator[Connection]:
-    with (
-        faults.translated(where),
-        connect().execution_options(writes=True) as connection,
-        connection.begin(),
-    ):
-        yield connection
+def _writing(connect: Callable[[], C], where: str) -> Iterator[C]:
+    with faults.translated(where), closing(connect()) as connection:
+        connection.execution_options(writes=True)
+        with connection.begin():
+            yield connection

@@ -8,9 +8,8 @@ from sqlalchemy import ColumnElement, Connection, select
 from collector.contract import Arm, Content, Generation
 from collector.dialects import content as content_of
 from collector.errors import RequestError
-from collector.store import partitions, rollouts, texts
+from collector.store import days, rollouts, rollup_reads, texts
 from collector.store.generation_rows import from_row
-from collector.store.rollups import read
 from collector.store.tables import generation as g
 
 _BEYOND = 2**63 - 1
@@ -107,7 +106,7 @@ def exists(connection: Connection, wanted: Filter) -> bool:
     return any(
         (wanted.arm is None or series.arm == wanted.arm)
         and (wanted.cohort is None or series.cohort == wanted.cohort)
-        for series in read.series_of(connection, wanted.rollout).values()
+        for series in rollup_reads.series_of(connection, wanted.rollout).values()
     )
 
 
@@ -136,4 +135,4 @@ def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Cont
 
 
 def _first_id_of(day: date) -> int:
-    return max(partitions.first_id_of((day - _EPOCH).total_seconds()), 0)
+    return max(days.first_id_of((day - _EPOCH).total_seconds()), 0)

@@ -12,8 +12,7 @@ from collector.contract import (
     RolloutHistory,
     StoredVerdict,
 )
-from collector.store import policies, verdicts
-from collector.store.rollups import read
+from collector.store import policies, rollup_reads, verdicts
 from collector.store.tables import generation as g
 
 
@@ -38,7 +37,9 @@ def of_rollout(connection: Connection, rollout: str) -> RolloutHistory:
 
 def _before(connection: Connection, rollout: str, ours: _Candidate) -> tuple[EarlierRollout, ...]:
     """Return the rollouts of the same candidate that began earlier, oldest first."""
-    names = {s.rollout for s in read.series_of(connection).values() if s.arm == Arm.CANDIDATE}
+    names = {
+        s.rollout for s in rollup_reads.series_of(connection).values() if s.arm == Arm.CANDIDATE
+    }
     found = ((name, _candidate(connection, name)) for name in names - {rollout})
     earlier = sorted(
         (one.first_id, name)

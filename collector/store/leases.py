@@ -17,6 +17,7 @@ from collector.contract import Generation, LeasedEvaluator, LeaseRequest, Pair, 
 from collector.errors import ConflictError
 from collector.store import clock, generations, pairs, rollouts, scores
 from collector.store.generation_rows import Row
+from collector.store.reader import StoreConnection
 from collector.store.tables import evaluation as e
 from collector.store.tables import evaluation_lease as held
 from collector.store.tables import generation as g
@@ -71,7 +72,7 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
 
 
 def read(
-    connection: Connection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
+    connection: StoreConnection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
 ) -> Leased:
     """Return what the piece holds."""
     ids, found = generations.between(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlalchemy import Connection, and_, func, select
 
 from collector.store import pairing, pairs_arrow, rollouts, scores
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 from collector.store.tables import span_key as k
@@ -38,7 +39,7 @@ class Changes(NamedTuple):
     """Whether anything stands after it already."""
 
 
-def since(connection: Connection, rollout: str, place: Place) -> Changes:
+def since(connection: StoreConnection, rollout: str, place: Place) -> Changes:
     """Return the pairs of which a generation arrived or a score was first posted after the place.
 
     Columns as of all pairs, and for each side `arrival`, the id of its first generation, and
@@ -57,7 +58,7 @@ def since(connection: Connection, rollout: str, place: Place) -> Changes:
     return Changes(table, reached, more)
 
 
-def _newest(connection: Connection) -> Place:
+def _newest(connection: StoreConnection) -> Place:
     last = connection.scalar(select(func.max(g.c.id))) or 0
     return Place(last, scores.newest_revision(connection))
 
@@ -94,7 +95,7 @@ def _keys(
     return {(row[0], row[1]) for row in rows if row[0] is not None and row[1] is not None}
 
 
-def _table(connection: Connection, pairs: Sequence[pairing.Sides]) -> pa.Table:
+def _table(connection: StoreConnection, pairs: Sequence[pairing.Sides]) -> pa.Table:
     ids = [id_ for pair in pairs for id_ in (*pair.baseline_ids, *pair.candidate_ids)]
     values = pairs_arrow.scored_of(connection, pairs)
     first = scores.first_posts(connection, ids)

@@ -11,10 +11,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Row, Select, select, tuple_
+from sqlalchemy import Column, Connection, Row, Select, select
 
 from collector.contract import Arm, PairKey
-from collector.store.clickhouse import analytics_of
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
 REQUIRED = (
@@ -31,9 +31,6 @@ _KEY = itemgetter(0, 1)
 _ARM = 2
 _ID = 6
 _ARRIVAL = itemgetter(_ID)
-_ROWS_A_FETCH = 1000
-_MOST_ROWS_A_FETCH = 16_000
-"""Of ClickHouse, unless one pair has more."""
 _PROMPTS_A_QUERY = 1000
 
 
@@ -65,7 +62,7 @@ class Sides(NamedTuple):
 
 
 def read(
-    connection: Connection,
+    connection: StoreConnection,
     wanted: Iterable[Column[Any]],
     rollout: str,
     after: PairKey | None = None,
@@ -80,41 +77,9 @@ def read(
     statement = _rows_of(wanted, rollout).order_by(g.c.prompt_id, g.c.repeat)
     if only is not None:
         statement = statement.where(g.c.prompt_id == only.prompt_id, g.c.repeat == only.repeat)
-    if analytics_of(connection) is not None:
-        here = statement if up_to is None else statement.where(g.c.id <= up_to)
-        yield from _in_pieces(connection, here, after)
-        return
-    if after is not None:
-        statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
-    found = connection.execution_options(yield_per=_ROWS_A_FETCH).execute(statement)
-    with closing(found):
-        # Not in SQL: it would be a reason to take the rows in the order of ids, and sort them all.
-        rows = found if up_to is None else (row for row in found if row[_ID] <= up_to)
-        for key, group in groupby(rows, key=_KEY):
-            yield _sides(PairKey(*key), list(group))
-
-
-def _in_pieces(
-    connection: Connection, statement: Select[Any], after: PairKey | None
-) -> Generator[Sides, None, None]:
-    """Yield pairs from one answer after the other: there an answer comes whole."""
-    size = _ROWS_A_FETCH
-    while True:
-        rest = statement
-        if after is not None:
-            # The first condition lets the index skip; the second is exact.
-            beyond = tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after)
-            rest = rest.where(g.c.prompt_id >= after.prompt_id, beyond)
-        rows = connection.execute(rest.limit(size)).all()
-        pairs = [_sides(PairKey(*key), list(group)) for key, group in groupby(rows, key=_KEY)]
-        if len(rows) < size:
-            yield from pairs
-            return
-        # There may be more of the last one.
-        yield from pairs[:-1]
-        if len(pairs) > 1:
-            after = pairs[-2].key
-        size = min(size * 4, _MOST_ROWS_A_FETCH) if len(pairs) > 1 else size * 4
+    with closing(connection.reader.rows_of_pairs(statement, after, up_to)) as found:
+        for rows in found:
+            yield _sides(PairKey(*_KEY(rows[0])), rows)
 
 
 def of_prompts(
@@ -148,7 +113,7 @@ def columns(wanted: Iterable[Column[Any]]) -> tuple[Column[Any], ...]:
     return tuple(dict.fromkeys((*REQUIRED, *wanted)))
 
 
-def _sides(key: PairKey, rows: list[Row[Any]]) -> Sides:
+def _sides(key: PairKey, rows: Sequence[Row[Any]]) -> Sides:
     baseline = [row for row in rows if row[_ARM] == Arm.BASELINE]
     candidate = [row for row in rows if row[_ARM] == Arm.CANDIDATE]
     return Sides(

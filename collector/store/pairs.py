@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, select
 from collector.contract import Content, Generation, Pair, PairKey, Score
 from collector.store import generations, pairing, rollouts, scores
 from collector.store.generation_rows import from_row
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
 
@@ -29,7 +30,7 @@ class Completed(NamedTuple):
 
 
 def page(
-    connection: Connection,
+    connection: StoreConnection,
     rollout: str,
     *,
     cohort: str | None,

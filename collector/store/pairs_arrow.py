@@ -9,11 +9,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Row, func, select
 
 from collector.contract import PairKey
 from collector.store import pairing, scores
 from collector.store.engine import Store
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
 COLUMNS = (
@@ -76,7 +77,7 @@ class Stream(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-def bounds_now(connection: Connection, arrived_after: int = 0) -> Bounds:
+def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> Bounds:
     """Return the bounds of what is stored now."""
     last = connection.scalar(select(func.max(g.c.id))) or 0
     return Bounds(arrived_after, last, scores.newest_revision(connection))
@@ -133,7 +134,7 @@ def _is_within(pair: pairing.Sides, bounds: Bounds) -> bool:
 
 
 def scored_of(
-    connection: Connection, pairs: Sequence[pairing.Sides], up_to: int | None = None
+    connection: StoreConnection, pairs: Sequence[pairing.Sides], up_to: int | None = None
 ) -> Mapping[str, Mapping[int, scores.Latest]]:
     """Return the latest scores of both sides, by metric and generation.
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from collector.contract import Arm, PolicyRegistration, RegisteredPolicy
-from collector.store.rollups import read
+from collector.store import rollup_reads
 from collector.store.tables import registered_policy as p
 
 
@@ -63,7 +63,7 @@ def counting(known: Iterable[RegisteredPolicy]) -> RegisteredPolicy | None:
 
 def _both_arms(connection: Connection, rollout: str) -> bool:
     """Say whether both arms were received from, without which there is no pair."""
-    arms = {series.arm for series in read.series_of(connection, rollout).values()}
+    arms = {series.arm for series in rollup_reads.series_of(connection, rollout).values()}
     return {Arm.BASELINE, Arm.CANDIDATE} <= arms
 
 

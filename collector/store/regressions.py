@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, se
 
 from collector.contract import PairKey, Regression
 from collector.store import generations, pairing, progress, rollouts, scores
-from collector.store.clickhouse import analytics_of
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 from collector.store.tables import regression as r
 from collector.store.tables import score as s
@@ -56,7 +56,7 @@ class Page(NamedTuple):
 
 
 def page(
-    connection: Connection, wanted: Wanted, *, limit: int, after: RegressionPosition | None
+    connection: StoreConnection, wanted: Wanted, *, limit: int, after: RegressionPosition | None
 ) -> Page:
     """Return the regressions after a position; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
@@ -80,7 +80,7 @@ def page(
     )
 
 
-def any_waiting(connection: Connection) -> bool:
+def any_waiting(connection: StoreConnection) -> bool:
     """Say whether scores, or generations that may have some, are not looked at yet."""
     newest = scores.newest_revision(connection)
     if newest > progress.read(connection, progress.JUDGED):
@@ -89,7 +89,7 @@ def any_waiting(connection: Connection) -> bool:
     return newest > 0 and last > progress.read(connection, progress.JUDGED_GENERATIONS)
 
 
-def advance(connection: Connection, *, at_most: int) -> int:
+def advance(connection: StoreConnection, *, at_most: int) -> int:
     """Look at the pairs of the next scores and generations; return how many of both there were."""
     after = progress.read(connection, progress.JUDGED)
     posts = connection.scalars(
@@ -133,25 +133,20 @@ def _metrics(connection: Connection, rollout: str) -> Iterator[str]:
         last = connection.scalar(next_.where(r.c.metric > last))
 
 
-def _judged(connection: Connection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
+def _judged(connection: StoreConnection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
     """Return the pairs of the generations that were judged in a range of revisions."""
     posted = (s.c.revision > after, s.c.revision <= up_to)
-    near: list[ColumnElement[bool]] = []
-    if analytics_of(connection) is not None:
-        # It joins with whole tables, unless they are narrowed by themselves.
-        traces = select(s.c.trace_id).where(*posted)
-        near = [k.c.trace_id.in_(traces), g.c.trace_id.in_(traces)]
+    traces = select(s.c.trace_id).where(*posted)
+    near = [one for table in (k, g) for one in connection.reader.near(table.c.trace_id, traces)]
     of_span = and_(k.c.trace_id == s.c.trace_id, k.c.span_id == s.c.span_id)
     found = _keys().select_from(s).join(k, of_span).join(g, g.c.id == k.c.id).where(*posted, *near)
     return set(_read_keys(connection, found))
 
 
-def _judged_before(connection: Connection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
+def _judged_before(connection: StoreConnection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
     """Return the pairs of the generations in a range of ids that have a score by now."""
     arrived = (g.c.id > after, g.c.id <= up_to)
-    near: list[ColumnElement[bool]] = []
-    if analytics_of(connection) is not None:
-        near = [s.c.trace_id.in_(select(g.c.trace_id).where(*arrived))]
+    near = connection.reader.near(s.c.trace_id, select(g.c.trace_id).where(*arrived))
     of_generation = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
     found = _keys().select_from(g).join(s, of_generation).where(*arrived, *near)
     return set(_read_keys(connection, found))
@@ -168,7 +163,7 @@ def _read_keys(connection: Connection, wanted: Any) -> Iterator[tuple[str, PairK
         yield rollout, PairKey(prompt_id, repeat)
 
 
-def _renew(connection: Connection, rollout: str, keys: set[PairKey]) -> None:
+def _renew(connection: StoreConnection, rollout: str, keys: set[PairKey]) -> None:
     """Write anew what a rollout's pairs lost in."""
     prompts = sorted({key.prompt_id for key in keys})
     repeats = sorted({key.repeat for key in keys})

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 
 from collector.contract import Arm, ArmSummary, MetricSummary, RolloutOverview, TimeBucket
 from collector.errors import NotFoundError
-from collector.store import pair_counts
-from collector.store.rollups import read
+from collector.store import pair_counts, rollup_reads
+from collector.store.reader import StoreConnection
 from collector.store.rollups.deltas import Series
 from collector.store.rollups.state import State
 from collector.store.tables import generation as g
@@ -22,11 +22,11 @@ class _OfArm(NamedTuple):
     arm: Arm
 
 
-def overviews(connection: Connection) -> tuple[RolloutOverview, ...]:
+def overviews(connection: StoreConnection) -> tuple[RolloutOverview, ...]:
     """Return every rollout that has a generation, by name."""
-    series = read.series_of(connection)
+    series = rollup_reads.series_of(connection)
     by_rollout: dict[str, list[tuple[Series, State]]] = defaultdict(list)
-    for id_, state in read.counts(connection, series).items():
+    for id_, state in rollup_reads.counts(connection, series).items():
         by_rollout[series[id_].rollout].append((series[id_], state))
     pairs = pair_counts.counts(connection)
     return tuple(
@@ -35,7 +35,7 @@ def overviews(connection: Connection) -> tuple[RolloutOverview, ...]:
 
 
 def summary(
-    connection: Connection, rollout: str, window: read.Window = read.ALWAYS
+    connection: StoreConnection, rollout: str, window: rollup_reads.Window = rollup_reads.ALWAYS
 ) -> tuple[ArmSummary, ...]:
     """Return one row for each (cohort, arm), by cohort then arm; no cohort stands first.
 
@@ -43,22 +43,22 @@ def summary(
     usable. `spec_steps` is None where one of those lacks its steps, for a ratio of sums over
     different generations would be false. Raises `NotFoundError` for an unknown rollout.
     """
-    series = read.series_of(connection, rollout)
+    series = rollup_reads.series_of(connection, rollout)
     if not series:
         raise not_found(connection, rollout)
     wanted = _with_arm(series)
     found = [
         _arm_summary(*wanted[id_], state)
-        for id_, state in read.totals(connection, wanted, window).items()
+        for id_, state in rollup_reads.totals(connection, wanted, window).items()
     ]
     return tuple(sorted(found, key=_order))
 
 
 def timeseries(
-    connection: Connection,
+    connection: StoreConnection,
     rollout: str,
-    window: read.Window,
-    step: read.BucketLength,
+    window: rollup_reads.Window,
+    step: rollup_reads.BucketLength,
     *,
     cohort: str | None = None,
     measured: bool = True,
@@ -68,7 +68,7 @@ def timeseries(
     The window is of whole steps. Without what was `measured` there are counts alone. Raises
     `NotFoundError` for an unknown rollout, and `RequestError` where there would be too many.
     """
-    series = read.series_of(connection, rollout)
+    series = rollup_reads.series_of(connection, rollout)
     if not series:
         raise not_found(connection, rollout)
     wanted = {
@@ -82,7 +82,7 @@ def timeseries(
             length_s=int(step),
             summary=_arm_summary(*wanted[id_], state),
         )
-        for start_unix_s, id_, state in read.buckets(
+        for start_unix_s, id_, state in rollup_reads.buckets(
             connection, wanted, window, step, measured=measured
         )
     ]

@@ -5,17 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
-from collector.store.clickhouse import analytics_of
+from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 
-_IDS_A_QUERY = 1000
-_IDS_A_QUERY_ON_CLICKHOUSE = 16_000
-_MORE_GENERATIONS = 8
 _COLUMNS = (
     s.c.trace_id,
     s.c.span_id,
@@ -63,7 +60,7 @@ class ScorePage(NamedTuple):
 
 
 def page(
-    connection: Connection,
+    connection: StoreConnection,
     rollout: str,
     *,
     metric: str | None,
@@ -84,11 +81,9 @@ def page(
     if after is not None:
         # The first condition lets the index skip; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
-    statement = statement.order_by(*order).limit(limit + 1)
-    if analytics_of(connection) is None:
-        rows = connection.execute(statement).all()
-    else:
-        rows = _in_pieces(connection, statement, rollout, 0 if after is None else after.id, limit)
+    statement = statement.order_by(*order)
+    first_id = 0 if after is None else after.id
+    rows = connection.reader.rows_of_scores(statement, rollout, first_id, limit + 1)
     shown = rows[:limit]
     last = shown[-1] if len(rows) > limit else None
     return ScorePage(
@@ -97,30 +92,7 @@ def page(
     )
 
 
-def _in_pieces(
-    connection: Connection, statement: Select[Any], rollout: str, first_id: int, limit: int
-) -> list[Any]:  # Any: rows of the statement
-    """Answer from the scores of some generations after the other.
-
-    For there a join reads both tables whole, whatever its limit, unless each is narrowed by itself.
-    """
-    rows: list[Any] = []
-    size = limit + 2  # with the last one that is shown already, and the first that is not yet
-    while len(rows) <= limit:
-        of_rollout = (g.c.rollout == rollout, g.c.id >= first_id)
-        later = select(g.c.id).where(*of_rollout).order_by(g.c.id).limit(1).offset(size)
-        end_id: int | None = connection.scalar(later)
-        some = of_rollout if end_id is None else (*of_rollout, g.c.id < end_id)
-        near = s.c.trace_id.in_(select(g.c.trace_id).where(*some))
-        rows += connection.execute(statement.where(*some, near)).all()
-        if end_id is None:
-            break
-        # Where few are scored, few questions: what is read grows to all there is.
-        first_id, size = end_id, size * _MORE_GENERATIONS
-    return rows
-
-
-def of_generations(connection: Connection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:
+def of_generations(connection: StoreConnection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:
     """Return the scores of these generations by id, ordered; none, no entry."""
     found: dict[int, list[Score]] = defaultdict(list)
     for some in _of_some(connection, ids):
@@ -148,7 +120,7 @@ def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
 
 
 def latest(
-    connection: Connection, ids: Sequence[int], up_to: int | None = None
+    connection: StoreConnection, ids: Sequence[int], up_to: int | None = None
 ) -> dict[str, dict[int, Latest]]:
     """Return, for each metric, what each generation's latest post says, by id.
 
@@ -171,7 +143,9 @@ def latest(
     }
 
 
-def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, float | None]]:
+def latest_values(
+    connection: StoreConnection, ids: Sequence[int]
+) -> dict[str, dict[int, float | None]]:
     """Return, for each metric, each generation's value in its latest post, by id.
 
     None is one whose latest score is a reason why there is no value.
@@ -182,7 +156,7 @@ def latest_values(connection: Connection, ids: Sequence[int]) -> dict[str, dict[
     }
 
 
-def first_posts(connection: Connection, ids: Sequence[int]) -> dict[str, dict[int, int]]:
+def first_posts(connection: StoreConnection, ids: Sequence[int]) -> dict[str, dict[int, int]]:
     """Return, for each metric, the revision of each generation's first post, by id.
 
     Scores that are posted again, or by another evaluator, do not change it.
@@ -200,24 +174,19 @@ def first_posts(connection: Connection, ids: Sequence[int]) -> dict[str, dict[in
     return found
 
 
-def newest_revision(connection: Connection) -> int:
+def newest_revision(connection: StoreConnection) -> int:
     """Return the revision of the last post; 0 where there is none."""
-    if (analytics := analytics_of(connection)) is not None:
-        # Of every row: to see which ones are replaced takes far longer.
-        newest = analytics.ask("SELECT max(revision) FROM score", final=False)
-        return newest.column(0)[0].as_py() or 0
-    return connection.scalar(select(func.max(s.c.revision))) or 0
+    return connection.reader.newest_revision()
 
 
-def _of_some(connection: Connection, ids: Sequence[int]) -> Iterator[list[ColumnElement[bool]]]:
+def _of_some(
+    connection: StoreConnection, ids: Sequence[int]
+) -> Iterator[list[ColumnElement[bool]]]:
     """Yield conditions on generations joined with scores, for some of these ids at a time."""
-    clickhouse = analytics_of(connection) is not None
-    size = _IDS_A_QUERY_ON_CLICKHOUSE if clickhouse else _IDS_A_QUERY
+    size = connection.reader.ids_a_query
     for at in range(0, len(ids), size):
         some = g.c.id.in_(ids[at : at + size])
-        # It joins with the whole table, unless that is narrowed by itself.
-        near = [s.c.trace_id.in_(select(g.c.trace_id).where(some))] if clickhouse else []
-        yield [some, *near]
+        yield [some, *connection.reader.near(s.c.trace_id, select(g.c.trace_id).where(some))]
 
 
 def _score(row: Any) -> Score:  # Any: a row of _COLUMNS

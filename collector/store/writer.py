@@ -8,44 +8,39 @@ metric, evaluator and version, feedback the earlier one of the same span, kind a
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, insert
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Table, insert, select
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import bulk, engine_joins, engine_spans, samples, span_rows, tables
+from collector.store import engine_spans, samples, span_rows, tables
 from collector.store.batch import Batch
-from collector.store.bulk import Bulk
+from collector.store.bulk import Bulk, RelationalBulk
+from collector.store.engine_spans import Joined
 from collector.store.generation_rows import Row
+from collector.store.reader import StoreConnection
 from collector.store.rollups import deltas
 from collector.store.scores import dump_spans
 from collector.store.span_rows import SpanRows
 
-# Any: the two dialects' inserts have no common type.
-_INSERTS: Mapping[str, Callable[[Table], Any]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 _KEY = ("trace_id", "span_id", "id")
 Key = tuple[bytes, bytes, int]
 """Trace id, span id, and the id that the span is to have."""
 
 
 class Writer(ABC):
-    """Writes batches; the connection's transaction must exclude other writers.
+    """Writes batches, and looks after what they leave; the transaction must exclude other writers.
 
     What is abstract is where databases differ.
     """
 
-    _bulk: Bulk
-    """Takes what grows with traffic."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._relational = bulk.of(connection)
-        self._insert = _INSERTS[connection.dialect.name]
+    def __init__(self, connection: StoreConnection, bulk: Bulk, relational: RelationalBulk) -> None:
+        self.connection = connection
+        self._bulk = bulk
+        """Takes what grows with traffic."""
+        self._relational = relational
+        """Takes the rest."""
 
     def write(self, batch: Batch) -> int:
         """Write the batch inside the connection's transaction; return how many spans were new."""
@@ -98,9 +93,50 @@ class Writer(ABC):
             if rows.enriches and rows.generation is not None
         ]
         if arrived:
-            self._connection.execute(insert(tables.engine_span), arrived)
-        joined = engine_joins.join(self._connection, (rows.key[0] for _, rows in numbered))
-        self._add_to_rollups(deltas.of_joined(joined))
+            self.connection.execute(insert(tables.engine_span), arrived)
+        if self.connection.scalar(select(tables.engine_span.c.id).limit(1)) is None:
+            return  # most collectors never see one
+        trace_ids = list(dict.fromkeys(rows.key[0] for _, rows in numbered))
+        self._add_to_rollups(deltas.of_joined(self._join(trace_ids)))
+
+    @abstractmethod
+    def fold(self, *, at_most: int) -> int:
+        """Fold pending rollup deltas into minutes and hours, and return how many."""
+
+    @abstractmethod
+    def any_joined(self) -> bool:
+        """Return whether there is work for `finish_joins`."""
+
+    @abstractmethod
+    def finish_joins(self) -> int:
+        """Carry out what committed joins left to do, and return how many those were."""
+
+    @abstractmethod
+    def delete_content(self, before: int, at_most: int) -> int:
+        """Delete texts of spans before an id, and return how many rows or days those were."""
+
+    @abstractmethod
+    def drop_days(self, before: int) -> int:
+        """Drop days that end by the id, of which nothing else tells any more; return how many."""
+
+    @abstractmethod
+    def end_of_piece(self, floor: int, before: int, at_most: int) -> int:
+        """Return the end of the next ids from `floor` on to delete; `before` if none are left."""
+
+    @abstractmethod
+    def forget_spans(self, floor: int, end: int) -> int:
+        """Delete the rows that tell of spans in [floor, end), scores and feedback too."""
+
+    @abstractmethod
+    def delete_minutes(self, before_unix_s: int, at_most: int) -> int:
+        """Delete minutes of rollups before a time, and return how many rows."""
+
+    @abstractmethod
+    def _join(self, trace_ids: Sequence[bytes]) -> list[Joined]:
+        """Join engines' spans that wait in these traces to their generations, if those are there.
+
+        The rollups do not have what was added yet.
+        """
 
     @abstractmethod
     def _begin(self, spans: Sequence[SpanRows]) -> int:
@@ -141,9 +177,10 @@ class Writer(ABC):
         self._replace(tables.feedback, [to_document(one) | _ids(one) for one in given])
 
     def _write_verdicts(self, verdicts: Sequence[StoredVerdict]) -> None:
-        self._connection.execute(
-            self._insert(tables.verdict).on_conflict_do_nothing(index_elements=["id"]),
-            [_verdict_row(stored) for stored in verdicts],
+        rows = [_verdict_row(stored) for stored in verdicts]
+        columns = tuple(tables.verdict.c.keys())
+        self._relational.insert_new(
+            tables.verdict, columns, [(*map(r.get, columns),) for r in rows]
         )
 
     def _write_samples(self, taken: Sequence[EngineSample]) -> None:

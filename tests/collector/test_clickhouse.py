@@ -14,10 +14,18 @@ from sqlalchemy import select
 from collector.contract import Arm, Generation, Score, encode
 from collector.errors import StoreError, StoreUnavailableError
 from collector.settings import Settings
-from collector.store import Batch, SpanRows, Store, prepare, rollouts, sizes, tables
-from collector.store.clickhouse import ClickHouse, analytics_of, marks, schema
-from collector.store.clickhouse.writer import ClickHouseWriter
-from collector.store.rollups import check, read
+from collector.store import (
+    Batch,
+    SpanRows,
+    Store,
+    prepare,
+    rollouts,
+    rollup_check,
+    rollup_reads,
+    sizes,
+    tables,
+)
+from collector.store.clickhouse import AnalyticsConnection, ClickHouse, marks, schema
 
 GenerationOf = Callable[..., Generation]
 TABLES = ("span_key", "resource", "span", "generation", "rollup_delta")
@@ -46,7 +54,7 @@ def rows_of(generation_of: GenerationOf, numbers: range) -> tuple[SpanRows, ...]
 def counted(store: Store) -> tuple[int, int]:
     """Return generations and pairs, after checking that rollups equal the rows."""
     with store.read() as connection:
-        assert list(check.differences(connection)) == []
+        assert list(rollup_check.differences(connection)) == []
         found = rollouts.overviews(connection)
     return (
         sum(one.baseline_generations + one.candidate_generations for one in found),
@@ -56,9 +64,8 @@ def counted(store: Store) -> tuple[int, int]:
 
 def write_without_commit(store: Store, batch: Batch) -> None:
     with store.transaction() as connection:
-        analytics = analytics_of(connection)
-        assert analytics is not None
-        assert ClickHouseWriter(analytics).write(batch) == len(batch.spans)
+        assert isinstance(connection, AnalyticsConnection)
+        assert store._database.writer(connection).write(batch) == len(batch.spans)
         raise RuntimeError("before the commit")
 
 
@@ -136,11 +143,11 @@ def test_a_reader_sees_one_state_while_others_write_and_fold(
     """Its first question tells what counts for it, until it ends."""
     store.write(Batch(spans=rows_of(generation_of, range(2, 12))))
     with store.read() as connection:
-        series = read.series_of(connection)
-        before = read.totals(connection, series)
+        series = rollup_reads.series_of(connection)
+        before = rollup_reads.totals(connection, series)
         store.write(Batch(spans=rows_of(generation_of, range(12, 22))))
         store.fold(at_most=100)
-        assert read.totals(connection, series) == before
+        assert rollup_reads.totals(connection, series) == before
     assert counted(store) == (20, 10)
 
 
@@ -159,10 +166,10 @@ def test_minutes_become_hours(
         if part < 5:
             store.fold(at_most=1)
     start = 1_700_000_000 // 60 * 60
-    window = read.Window(start + 1800, start + 4 * 3600 + 600)
+    window = rollup_reads.Window(start + 1800, start + 4 * 3600 + 600)
     with store.read() as connection:
         assert marks.read(connection).hours > 0
-        assert list(check.differences(connection)) == []
+        assert list(rollup_check.differences(connection)) == []
         (summed,) = rollouts.summary(connection, "k4", window)
     inside = [
         n
@@ -217,9 +224,8 @@ def test_a_score_keeps_its_first_revision(store: Store, generation_of: Generatio
     post(0.1, 0.2)
     post(0.3)
     with store.read() as connection:
-        analytics = analytics_of(connection)
-        assert analytics is not None
-        rows = list(analytics.rows("SELECT value, revision, first_revision FROM score"))
+        assert isinstance(connection, AnalyticsConnection)
+        rows = list(connection.rows("SELECT value, revision, first_revision FROM score"))
     assert rows == [(0.3, 3, 2)]
 
 
@@ -316,6 +322,5 @@ def test_a_cluster_is_refused() -> None:
 
 def clickhouse_of(store: Store) -> ClickHouse:
     with store.read() as connection:
-        analytics = analytics_of(connection)
-        assert analytics is not None
-        return analytics.clickhouse
+        assert isinstance(connection, AnalyticsConnection)
+        return connection.clickhouse

@@ -16,9 +16,8 @@ from sqlalchemy import insert
 
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
-from collector.store import Store, progress, rollouts, scores, tables
-from collector.store.clickhouse import analytics_of, marks
-from collector.store.rollups import check, read
+from collector.store import Store, progress, rollouts, rollup_check, rollup_reads, scores, tables
+from collector.store.clickhouse import AnalyticsConnection, marks
 
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
@@ -102,7 +101,7 @@ class Sender:
             ) as store,
             store.read() as connection,
         ):
-            assert list(check.differences(connection)) == []
+            assert list(rollup_check.differences(connection)) == []
 
 
 @pytest.fixture(scope="module")
@@ -258,10 +257,9 @@ def test_a_page_of_scores_reads_little(server: clickhouse_server.Server, databas
     url = server.url("scores")
     with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
         with store.transaction() as connection:
-            analytics = analytics_of(connection)
-            assert analytics is not None
+            assert isinstance(connection, AnalyticsConnection)
             for what in fill:
-                analytics.clickhouse.command(f"INSERT INTO {what} FROM numbers({count})")
+                connection.clickhouse.command(f"INSERT INTO {what} FROM numbers({count})")
             progress.reach(connection, marks.COMMITTED, count)
         server.log()
         shown: list[float | None] = []
@@ -290,10 +288,9 @@ def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: 
     url = server.url("summaries")
     with contextlib.closing(Store.open(database_url, analytics_url=url)) as store:
         with store.transaction() as connection:
-            analytics = analytics_of(connection)
-            assert analytics is not None
+            assert isinstance(connection, AnalyticsConnection)
             for values, table, rows in fill:
-                analytics.clickhouse.command(
+                connection.clickhouse.command(
                     f"INSERT INTO {table} (series_id, start_unix_s, up_to, {state}) "  # noqa: S608  # names are ours
                     f"SELECT {values} FROM numbers({rows})"
                 )
@@ -306,7 +303,7 @@ def test_a_summary_reads_little(server: clickhouse_server.Server, database_url: 
             connection.execute(insert(tables.series), named)
         server.log()
         with store.read() as connection:
-            found = rollouts.summary(connection, "r", read.Window(1500, 1500 + 20 * 3600))
+            found = rollouts.summary(connection, "r", rollup_reads.Window(1500, 1500 + 20 * 3600))
     assert [(one.cohort, one.generations) for one in found] == [
         (one["cohort"], 20 * 60) for one in named
     ]

@@ -12,12 +12,12 @@ from psycopg._copy_base import BinaryFormatter
 from psycopg.adapt import Transformer
 
 from collector.store import tables
-from collector.store.bulk import _PACKED_KINDS, _type_of
+from collector.store.relational.packing import PACKED_KINDS, type_of
 
 compiled = pytest.importorskip("collector.store._rows")
 
-TYPES = tuple(_PACKED_KINDS)
-KINDS = "".join(_PACKED_KINDS.values())
+TYPES = tuple(PACKED_KINDS)
+KINDS = "".join(PACKED_KINDS.values())
 LARGEST = 2**63 - 1
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int8": st.integers(-LARGEST - 1, LARGEST),
@@ -101,7 +101,7 @@ def test_other_rows_are_left_or_refused() -> None:
 def test_every_column_has_a_kind() -> None:
     """No table has a column whose type could not be packed."""
     for table in (tables.span, tables.span_key, tables.content, tables.generation):
-        assert {_type_of(column) for column in table.columns} <= _PACKED_KINDS.keys()
+        assert {type_of(column) for column in table.columns} <= PACKED_KINDS.keys()
 
 
 def test_names_are_found_in_any_order_and_made_anew() -> None:

@@ -142,7 +142,7 @@ from collector.contract import encode
 from collector.settings import Settings
 from collector.store import Batch, Store, prepare, rollouts
 from collector.store.clickhouse import ClickHouse
-from collector.store.rollups import check
+from collector.store import rollup_check
 from chdb_processes import run_steps
 from otlp_bodies import received
 
@@ -170,7 +170,7 @@ if place != "none":
 store.write(Batch(spans=prepare(received([engine_span_of(client)]))))
 store.promote_engine_spans(0, at_most=10)
 with store.read() as connection:
-    differences = list(check.differences(connection))
+    differences = list(rollup_check.differences(connection))
     (arm,) = rollouts.summary(connection, "k4")
 counted = [m.n for m in arm.metrics if m.metric in ("server_ttft_s", "queue_s")]
 (one,) = stored(store)

@@ -19,7 +19,8 @@ from collector.contract import Generation, Span, encode
 from collector.otlp.body import Encoding
 from collector.otlp.traces import decode_traces
 from collector.settings import Settings
-from collector.store import Batch, Store, partitions, payload, prepare
+from collector.store import Batch, Store, payload, prepare
+from collector.store.postgres import partitions
 
 GenerationOf = Callable[..., Generation]
 LONG = secrets.token_hex(5000)  # random, for PostgreSQL compresses what it puts into an index
@@ -255,7 +256,7 @@ def test_a_new_day_waits_for_no_reader(
         with store.read() as reader:
             assert reader.scalar(sa.text("SELECT count(*) FROM generation")) == 1
             monkeypatch.setattr(
-                "collector.store.relational_writer.time.time", lambda: now_s + 86_400
+                "collector.store.relational.writer.time.time", lambda: now_s + 86_400
             )
             assert store.write(batch_of(encode(generation_of(2)))) == 1
         with store.read() as connection:

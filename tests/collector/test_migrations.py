@@ -14,8 +14,7 @@ from otlp_bodies import received
 
 from collector.contract import Generation, encode
 from collector.errors import StoreError
-from collector.store import Batch, Store, migrate, prepare
-from collector.store.rollups import check
+from collector.store import Batch, Store, migrate, prepare, rollup_check
 from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
@@ -63,7 +62,7 @@ def test_a_next_migration_finds_every_row(
         with store.read() as connection:
             found = connection.execute(sa.text("SELECT verify_s FROM generation ORDER BY id"))
             assert found.scalars().all() == [1.0, None]
-            assert list(check.differences(connection)) == []
+            assert list(rollup_check.differences(connection)) == []
 
 
 @pytest.mark.usefixtures("_with_a_next_migration")

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.exc import IntegrityError
 
 from collector.contract import Generation, encode
-from collector.store import Batch, Store, packed_rows, prepare, tables
-from collector.store.bulk import SqliteBulk
+from collector.store import Batch, Store, prepare, tables
+from collector.store.sqlite import packed_rows
+from collector.store.sqlite.bulk import SqliteBulk
 
 compiled = pytest.importorskip("collector.store._rows")
 pytestmark = pytest.mark.skipif(

@@ -18,17 +18,18 @@ from collector.store import (
     Store,
     generations,
     pair_counts,
-    partitions,
     prepare,
     progress,
     retention,
     rollouts,
+    rollup_check,
+    rollup_reads,
     scores,
     sizes,
     tables,
     traces,
 )
-from collector.store.rollups import check, read
+from collector.store.postgres import partitions
 
 GenerationOf = Callable[..., Generation]
 DAY_S = 86_400
@@ -114,7 +115,7 @@ def test_old_days_go_with_all_that_is_theirs(ten_days: Store) -> None:
         assert rows["engine_sample"] == 4
         assert sizes.days(connection) == [FIRST_DAY + day for day in range(6, 10)]
         assert rollouts.summary(connection, "k4") == before
-        assert list(check.differences(connection)) == []
+        assert list(rollup_check.differences(connection)) == []
         with pytest.raises(NotFoundError):
             traces.trace(connection, f"{1:032x}")
         assert len(traces.trace(connection, f"{601:032x}")) == 1
@@ -149,7 +150,7 @@ def test_text_goes_sooner_and_takes_no_number(ten_days: Store) -> None:
         found = generations.page(connection, wanted, content=True, limit=100, after=0).generations
         assert len(found) == 60
         assert sum(one.content is not None for one in found) == 3 * 6
-        assert list(check.differences(connection)) == []
+        assert list(rollup_check.differences(connection)) == []
     assert retain(ten_days, Keep(content_s=3 * DAY_S)) == 0
 
 
@@ -255,9 +256,11 @@ def test_a_window_among_deleted_minutes_is_of_whole_hours(ten_days: Store) -> No
     with ten_days.read() as connection:
         kept_from = progress.read(connection, progress.MINUTES_FROM)
         assert kept_from % 3600 == 0
-        window = read.kept(connection, read.Window(kept_from - 5400, kept_from - 60))
+        window = rollup_reads.kept(
+            connection, rollup_reads.Window(kept_from - 5400, kept_from - 60)
+        )
         assert window == (kept_from - 7200, kept_from)
-        later = read.Window(kept_from + 60, kept_from + 120)
-        assert read.kept(connection, later, read.BucketLength.MINUTE) == later
+        later = rollup_reads.Window(kept_from + 60, kept_from + 120)
+        assert rollup_reads.kept(connection, later, rollup_reads.BucketLength.MINUTE) == later
         with pytest.raises(RequestError, match="were deleted; ask for step=hour"):
-            read.kept(connection, window, read.BucketLength.MINUTE)
+            rollup_reads.kept(connection, window, rollup_reads.BucketLength.MINUTE)

@@ -25,9 +25,18 @@ from collector.contract import Arm, Generation, Switch, encode
 from collector.errors import StoreUnavailableError
 from collector.serving.upkeep import LEASED_S, Upkeep
 from collector.settings import Settings
-from collector.store import Batch, Keep, Store, clock, keys, pair_counts, prepare
-from collector.store.postgres import _WRITER_LOCK
-from collector.store.rollups import check, fold
+from collector.store import (
+    Batch,
+    Keep,
+    Store,
+    clock,
+    keys,
+    pair_counts,
+    prepare,
+    rollup_check,
+    rollup_reads,
+)
+from collector.store.postgres.server import _WRITER_LOCK
 from collector.store.tables import key_bucket, upkeep_lease
 
 GenerationOf = Callable[..., Generation]
@@ -88,13 +97,13 @@ def test_one_collector_does_the_upkeep_until_it_says_nothing_any_more(
     write(store, generation_of, range(8, 14))
     assert second.step() == 0
     with store.read() as connection:
-        assert fold.pending(connection) > 0
+        assert rollup_reads.pending(connection) > 0
     expire(store)
     while second.step():
         pass
     with store.read() as connection:
-        assert fold.pending(connection) == 0
-        assert list(check.differences(connection)) == []
+        assert rollup_reads.pending(connection) == 0
+        assert list(rollup_check.differences(connection)) == []
         assert pair_counts.counts(connection) == {"k4": 6}
     first._ours_until_s = 0.0  # as of one that was paused beyond its lease
     write(store, generation_of, range(14, 16))

@@ -12,8 +12,7 @@ import pytest
 
 from collector.contract import Arm, Generation, Span, encode
 from collector.settings import Settings
-from collector.store import Keep, Store, sizes
-from collector.store.rollups import check
+from collector.store import Keep, Store, rollup_check, sizes
 
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
@@ -198,7 +197,7 @@ def test_folding_and_counting_change_no_answer(
             while store.count_pairs(at_most=5000):
                 pass
             with store.read() as connection:
-                assert list(check.differences(connection)) == []
+                assert list(rollup_check.differences(connection)) == []
         assert_alike(answers(http), before)
 
 
@@ -237,7 +236,7 @@ def test_old_days_go_alike(
             while store.retain(Keep(2 * DAY_S, DAY_S), (FIRST_DAY + 4) * DAY_S):
                 pass
             with store.read() as connection:
-                assert list(check.differences(connection)) == []
+                assert list(rollup_check.differences(connection)) == []
                 held = sizes.row_counts(connection)
                 assert sizes.days(connection) == [FIRST_DAY + 2, FIRST_DAY + 3]
         names = ("span", "span_key", "generation", "score", "content")

@@ -14,8 +14,17 @@ from otlp_bodies import received
 from collector.contract import Arm, Generation, Span, encode
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings
-from collector.store import Batch, Keep, Store, engine_spans, pair_counts, prepare, sizes
-from collector.store.rollups import check, fold
+from collector.store import (
+    Batch,
+    Keep,
+    Store,
+    engine_spans,
+    pair_counts,
+    prepare,
+    rollup_check,
+    rollup_reads,
+    sizes,
+)
 
 GenerationOf = Callable[..., Generation]
 NOW = 1_790_000_000.0
@@ -55,9 +64,9 @@ def test_deltas_are_folded_after_seconds_and_pairs_counted(
         assert upkeep.step() == 10
         assert upkeep.step() == 0
         with store.read() as connection:
-            assert fold.pending(connection) == 0
+            assert rollup_reads.pending(connection) == 0
             assert not pair_counts.any_uncounted(connection)
-            assert list(check.differences(connection)) == []
+            assert list(rollup_check.differences(connection)) == []
             assert pair_counts.counts(connection) == {"k4": 5}
 
 
@@ -82,7 +91,7 @@ def test_an_engines_span_whose_client_sent_none_becomes_a_generation(
         with store.read() as connection:
             rows = sizes.row_counts(connection)
             assert (rows["generation"], rows["engine_span"]) == (2, 0)
-            assert list(check.differences(connection)) == []
+            assert list(rollup_check.differences(connection)) == []
 
 
 def engine_span(number: int) -> Span:
@@ -190,7 +199,7 @@ def test_a_running_collector_folds_by_itself(
 
 def pending(store: Store) -> int:
     with store.read() as connection:
-        return fold.pending(connection)
+        return rollup_reads.pending(connection)
 
 
 def until(reached: Callable[[], Any]) -> None:

@@ -7,7 +7,8 @@ beyond them are in nobody's sight (`clickhouse.marks`). The relational database'
 writers.
 """
 
-from collector.store.clickhouse.connection import AnalyticsConnection, analytics_of
+from collector.store.clickhouse.connection import AnalyticsConnection
+from collector.store.clickhouse.database import ClickHouseDatabase
 from collector.store.clickhouse.server import ClickHouse
 
-__all__ = ["AnalyticsConnection", "ClickHouse", "analytics_of"]
+__all__ = ["AnalyticsConnection", "ClickHouse", "ClickHouseDatabase"]

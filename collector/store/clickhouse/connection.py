@@ -1,12 +1,11 @@
 """A relational connection that has statements on ClickHouse's tables carried out there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
 from sqlalchemy import (
-    Connection,
     Dialect,
     Engine,
     Executable,
@@ -23,6 +22,7 @@ from sqlalchemy.sql import visitors
 from collector.store import tables
 from collector.store.clickhouse import marks
 from collector.store.clickhouse.server import ClickHouse
+from collector.store.reader import Reader, StoreConnection
 
 TABLES: Final = frozenset(
     {
@@ -41,15 +41,17 @@ TABLES: Final = frozenset(
 """What ClickHouse holds, where there is one."""
 
 
-class AnalyticsConnection(Connection):
+class AnalyticsConnection(StoreConnection):
     """Reads of `TABLES` go to ClickHouse, and see what counted when the first of them began.
 
     All else is the relational database's, the transaction and the locks too. No statement may be of
     both.
     """
 
-    def __init__(self, engine: Engine, clickhouse: ClickHouse) -> None:
-        super().__init__(engine)
+    def __init__(
+        self, engine: Engine, reader_of: Callable[[Any], Reader], clickhouse: ClickHouse
+    ) -> None:  # Any: itself
+        super().__init__(engine, reader_of)
         self.clickhouse = clickhouse
         self._marks: marks.Marks | None = None
 
@@ -105,11 +107,6 @@ class AnalyticsConnection(Connection):
         ]
         names = [str(column.key) for column in wanted]
         return IteratorResult(SimpleResultMetaData(names), iter(zip(*values, strict=True)))
-
-
-def analytics_of(connection: Connection) -> AnalyticsConnection | None:
-    """Return the connection where it has a ClickHouse; None where it has none."""
-    return connection if isinstance(connection, AnalyticsConnection) else None
 
 
 def to_sql(statement: Select[Any]) -> str:

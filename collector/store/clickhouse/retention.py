@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from collector.store import partitions
+from collector.store import days as arrival
 from collector.store.clickhouse import rollups
 from collector.store.clickhouse.connection import AnalyticsConnection
 
@@ -13,7 +13,7 @@ def drop_days(connection: AnalyticsConnection, table_name: str, before: int) -> 
     """Drop the table's days that end by the id, and return how many that are."""
     clickhouse = connection.clickhouse
     days = [
-        day for day in clickhouse.days(table_name) if partitions.first_id_of_day(day + 1) <= before
+        day for day in clickhouse.days(table_name) if arrival.first_id_of_day(day + 1) <= before
     ]
     for day in days:
         clickhouse.alter(table_name, f"DROP PARTITION {day}")

@@ -6,44 +6,21 @@ from the commits. So a reader sees each commit once, whatever is folded meanwhil
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 
-from collector.store import partitions, progress
+from collector.store import days, progress
 from collector.store.clickhouse import marks, states
 from collector.store.clickhouse.connection import AnalyticsConnection
+from collector.store.reader import Merged, Range
 from collector.store.rollups.deltas import Delta
-from collector.store.rollups.state import Packed
 
 _HOUR_S: Final = 3600
 _MINUTES_A_SERIES: Final = 120
 """Rows of minutes that no hour holds: about 10 minutes of folds, one every 5 s."""
 _KEPT_DAYS: Final = 1
 """Of commits that are folded: a reader may have begun before the fold."""
-
-
-class Range(NamedTuple):
-    """Starts in [start, end); None is no bound."""
-
-    start_unix_s: int | None
-    end_unix_s: int | None
-
-    @property
-    def sql(self) -> str:
-        """The condition."""
-        start, end = self
-        parts = [f"start_unix_s >= {start}"] if start is not None else []
-        parts += [f"start_unix_s < {end}"] if end is not None else []
-        return " AND ".join(parts) or "1"
-
-
-class Merged(NamedTuple):
-    """What one series comes to, in one step of time where that was asked for."""
-
-    series_id: int
-    start_unix_s: int
-    packed: Packed
 
 
 def add(connection: AnalyticsConnection, id_: int, deltas: Sequence[Delta]) -> None:
@@ -112,7 +89,14 @@ def _sources(
 
 
 def _any(*ranges: Range) -> str:
-    return f"({' OR '.join(f'({one.sql})' for one in ranges)})"
+    return f"({' OR '.join(f'({_within(one)})' for one in ranges)})"
+
+
+def _within(one: Range) -> str:
+    start, end = one
+    parts = [f"start_unix_s >= {start}"] if start is not None else []
+    parts += [f"start_unix_s < {end}"] if end is not None else []
+    return " AND ".join(parts) or "1"
 
 
 def _unfolded(at: marks.Marks) -> str:
@@ -137,7 +121,7 @@ def fold(connection: AnalyticsConnection) -> int:
     connection.forget_marks()
     if _many_minutes(connection):
         fold_hours(connection)
-    _drop_folded_days(connection, partitions.day_of(at.committed) - _KEPT_DAYS)
+    _drop_folded_days(connection, days.day_of(at.committed) - _KEPT_DAYS)
     return waiting
 
 

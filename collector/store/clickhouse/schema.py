@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import BigInteger, Boolean, Column, Double, LargeBinary, Table
 
 from collector.store import tables
-from collector.store.partitions import DAY_BITS
+from collector.store.days import DAY_BITS
 
 VERSION: Final = 1
 """Of the tables as they are here; one more with each change, which `upgrades` then carries out."""

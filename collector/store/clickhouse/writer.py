@@ -11,10 +11,12 @@ from typing import Any, Final
 from sqlalchemy import Table, select
 
 from collector.contract import Score
-from collector.store import partitions, progress, span_rows, tables
-from collector.store.clickhouse import marks, rollups
+from collector.store import days, progress, span_rows, tables
+from collector.store.bulk import RelationalBulk
+from collector.store.clickhouse import engine_joins, marks, retention, rollups
 from collector.store.clickhouse.bulk import ClickHouseBulk, in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
+from collector.store.engine_spans import JOINED, Joined
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.span_rows import SpanRows
@@ -27,26 +29,64 @@ _IDS_A_QUERY: Final = 1000
 class ClickHouseWriter(Writer):
     """Writes batches; the connection's transaction must exclude other writers."""
 
-    _connection: AnalyticsConnection
+    connection: AnalyticsConnection
 
-    def __init__(self, connection: AnalyticsConnection) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: AnalyticsConnection, relational: RelationalBulk) -> None:
+        super().__init__(connection, ClickHouseBulk(connection), relational)
         self._clickhouse = connection.clickhouse
-        self._bulk = ClickHouseBulk(connection)
         self._first = 0
+
+    def fold(self, *, at_most: int) -> int:  # noqa: ARG002  # one statement folds all
+        """Fold all pending rollup deltas into minutes and hours, and return how many."""
+        return rollups.fold(self.connection)
+
+    def any_joined(self) -> bool:
+        """Return whether there is work for `finish_joins`."""
+        e = tables.engine_span.c
+        found = select(e.id).where(e.arrived_unix_s == JOINED).limit(1)
+        return self.connection.scalar(found) is not None
+
+    def finish_joins(self) -> int:
+        """Carry out what committed joins say, and return how many those were."""
+        return engine_joins.finish(self.connection)
+
+    def delete_content(self, before: int, at_most: int) -> int:  # noqa: ARG002  # a day is quick
+        """Drop the days of texts of spans before an id, and return how many those are."""
+        return retention.drop_days(self.connection, tables.content.name, before)
+
+    def drop_days(self, before: int) -> int:
+        """Drop all days that end by the id, and return how many those are."""
+        names = [table.name for table in (tables.span_key, *days.BY_DAY)]
+        return sum(retention.drop_days(self.connection, name, before) for name in names)
+
+    def end_of_piece(self, floor: int, before: int, at_most: int) -> int:  # noqa: ARG002  # one piece
+        """Return `before`: all days are one piece."""
+        return before
+
+    def forget_spans(self, floor: int, end: int) -> int:  # noqa: ARG002  # none is below the floor
+        """Delete scores and feedback of spans before `end`; the days are dropped after that."""
+        retention.forget_judged(self.connection, end)
+        return 0
+
+    def delete_minutes(self, before_unix_s: int, at_most: int) -> int:  # noqa: ARG002  # all at once
+        """Delete minutes of rollups before a time, and return how many rows."""
+        return retention.delete_minutes(self.connection, before_unix_s)
+
+    def _join(self, trace_ids: Sequence[bytes]) -> list[Joined]:
+        return engine_joins.join(self.connection, trace_ids)
 
     def _begin(self, spans: Sequence[SpanRows]) -> int:
         """Take ids above all that were ever tried, and move the mark behind them."""
-        committed = self._connection.marks.committed
+        committed = self.connection.marks.committed
         newest = self._clickhouse.newest_id(committed) or 0
         tried = max(newest, self._clickhouse.last_tried_id)
         if tried > committed:
-            marks.leave_out(self._connection, marks.Hole(committed + 1, tried))
-        self._first = max(committed + 1, tried + 1, partitions.first_id_of(time.time()))
+            marks.leave_out(self.connection, marks.Hole(committed + 1, tried))
+        self._first = max(committed + 1, tried + 1, days.first_id_of(time.time()))
         last = span_rows.last_id(spans, self._first)
         self._clickhouse.last_tried_id = last
-        progress.reach(self._connection, marks.COMMITTED, last)
-        self._connection.forget_marks()
+        progress.reach(self.connection, marks.COMMITTED, last)
+        self.connection.forget_marks()
         return self._first
 
     def _kept(self, keys: Sequence[Key]) -> set[int]:
@@ -54,7 +94,7 @@ class ClickHouseWriter(Writer):
         return {
             row[2]
             for some in in_traces(trace_id for trace_id, _, _ in keys)
-            for row in self._connection.rows(
+            for row in self.connection.rows(
                 f"SELECT trace_id, span_id, id FROM span_key WHERE {some}"  # noqa: S608  # ours
             )
             if row in ours
@@ -69,7 +109,7 @@ class ClickHouseWriter(Writer):
         known = {
             id_
             for at in range(0, len(older), _IDS_A_QUERY)
-            for id_ in self._connection.scalars(
+            for id_ in self.connection.scalars(
                 select(g.id).where(g.id.in_(older[at : at + _IDS_A_QUERY]))
             )
         }
@@ -85,7 +125,7 @@ class ClickHouseWriter(Writer):
     def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
         if added:
             self._insert_series(delta.series for delta in added)
-            rollups.add(self._connection, self._first, added)
+            rollups.add(self.connection, self._first, added)
 
     def _write_scores(self, scores: Sequence[Score]) -> None:
         first = self._newest_revision(tables.score) + 1
@@ -104,7 +144,7 @@ class ClickHouseWriter(Writer):
         return {
             (*key[:2], *(name.decode() for name in key[2:])): first
             for some in in_traces(trace_ids)
-            for *key, first in self._connection.rows(f"SELECT {columns} FROM score WHERE {some}")  # noqa: S608  # names are ours
+            for *key, first in self.connection.rows(f"SELECT {columns} FROM score WHERE {some}")  # noqa: S608  # names are ours
         }
 
     def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

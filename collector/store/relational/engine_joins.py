@@ -1,14 +1,12 @@
-"""The engines' spans that wait, joined to the generations of their traces."""
+"""Engines' spans that wait, joined to the generations of their traces."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from collector.store.clickhouse import analytics_of
-from collector.store.clickhouse import engine_spans as clickhouse_joins
-from collector.store.engine_spans import CLIENT_COLUMNS, JOINED, Client, Joined, Known, client_of
+from collector.store.engine_spans import CLIENT_COLUMNS, Client, Joined, Known, client_of
 from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
 from collector.store.tables import span as s
@@ -17,17 +15,12 @@ from collector.store.tables import span_key as k
 _KEYS_A_QUERY: Final = 500
 
 
-def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
+def join(connection: Connection, trace_ids: Sequence[bytes]) -> list[Joined]:
     """Join the engine's spans that wait in these traces to their generations, where those are."""
-    if connection.scalar(select(e.c.id).limit(1)) is None:
-        return []  # most collectors never see one
-    wanted = list(dict.fromkeys(trace_ids))
-    if (analytics := analytics_of(connection)) is not None:
-        return clickhouse_joins.join(analytics, wanted)
     joined = []
-    for at in range(0, len(wanted), _KEYS_A_QUERY):
+    for at in range(0, len(trace_ids), _KEYS_A_QUERY):
         waiting = connection.execute(
-            select(e).where(e.c.trace_id.in_(wanted[at : at + _KEYS_A_QUERY])).order_by(e.c.id)
+            select(e).where(e.c.trace_id.in_(trace_ids[at : at + _KEYS_A_QUERY])).order_by(e.c.id)
         ).all()
         for row in waiting:
             client_id = _client_of(connection, row.trace_id, row.parent_span_id)
@@ -35,21 +28,6 @@ def join(connection: Connection, trace_ids: Iterable[bytes]) -> list[Joined]:
                 joined.append(_add(connection, client_id, json.loads(row.fields)))
                 connection.execute(delete(e).where(e.c.id == row.id))
     return joined
-
-
-def any_joined(connection: Connection) -> bool:
-    """Say whether there is any for `finish_joins`."""
-    if analytics_of(connection) is None:
-        return False
-    found = select(e.c.id).where(e.c.arrived_unix_s == JOINED).limit(1)
-    return connection.scalar(found) is not None
-
-
-def finish_joins(connection: Connection) -> int:
-    """Carry out on ClickHouse what committed joins say, and return how many; elsewhere none is."""
-    if (analytics := analytics_of(connection)) is None:
-        return 0
-    return clickhouse_joins.finish(analytics)
 
 
 def _client_of(connection: Connection, trace_id: bytes, parent_span_id: bytes) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from collector.errors import StoreError, StoreUnavailableError
-from collector.store import packed_rows
+from collector.store.sqlite import packed_rows
 
 _MAGIC = b"SQLite format 3\0"
 _CACHE_KIB = 64 * 1024

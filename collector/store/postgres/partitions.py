@@ -1,43 +1,22 @@
-"""Days: how ids tell the day of arrival, and the partitions that hold a day on PostgreSQL."""
+"""The partitions that hold a day."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, select, text
 
-from collector.store import tables
+from collector.store.days import BY_DAY, DAY_BITS, day_of, first_id_of_day
 
-_DAY_S: Final = 86_400
-DAY_BITS: Final = 32
-"""Of an id, for the rows of one day."""
-
-BY_DAY: Final = (tables.span, tables.content, tables.generation)
-"""The tables of which a day can be dropped."""
 _FOUND: Final = select(
     *(func.to_regclass(bindparam(table.name)).label(table.name) for table in BY_DAY)
 )
-"""For each table by its name, whether there is the one that is named for it."""
-
-
-def first_id_of(unix_s: float) -> int:
-    """Return the first id of the day, in UTC."""
-    return first_id_of_day(int(unix_s // _DAY_S))
-
-
-def first_id_of_day(day: int) -> int:
-    """Return the first id of the day, counted from 1970-01-01."""
-    return day << DAY_BITS
-
-
-def day_of(id_: int) -> int:
-    """Return the day of an id, counted from 1970-01-01."""
-    return id_ >> DAY_BITS
+"""For each table by its name, the partition that is named for it, if there is one."""
+# Dropping waits for whoever reads the table, and all who come after wait behind it.
+_DROP_WITHIN: Final = "500ms"
 
 
 def ensure(connection: Connection, id_: int) -> None:
-    """Make the partitions that the id's rows go to, where there are none; PostgreSQL alone."""
-    if connection.dialect.name != "postgresql":
-        return
+    """Make the partitions of the id's day, unless they are there."""
     day = day_of(id_)
     names = {table.name: name_of(table.name, day) for table in BY_DAY}
     found = connection.execute(_FOUND, names).mappings().one()
@@ -49,12 +28,12 @@ def ensure(connection: Connection, id_: int) -> None:
             connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")
             connection.exec_driver_sql(
                 f"ALTER TABLE {table.name} ATTACH PARTITION {name} "
-                f"FOR VALUES FROM ({day << DAY_BITS}) TO ({day + 1 << DAY_BITS})"
+                f"FOR VALUES FROM ({first_id_of_day(day)}) TO ({day + 1 << DAY_BITS})"
             )
 
 
 def days(connection: Connection, table_name: str) -> Iterator[int]:
-    """Yield the days that the table has a partition of on PostgreSQL, in order."""
+    """Yield the days that the table has a partition of, in order."""
     names = connection.scalars(
         text(
             "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
@@ -63,6 +42,16 @@ def days(connection: Connection, table_name: str) -> Iterator[int]:
         {"table": table_name},
     )
     yield from (int(name.removeprefix(f"{table_name}_day_")) for name in names)
+
+
+def drop_oldest(connection: Connection, table_name: str, before: int) -> int:
+    """Drop the table's oldest partition that ends by the id, and return how many that are."""
+    oldest = next(days(connection, table_name), None)
+    if oldest is None or first_id_of_day(oldest + 1) > before:
+        return 0
+    connection.execute(text(f"SET LOCAL lock_timeout = '{_DROP_WITHIN}'"))
+    connection.exec_driver_sql(f"DROP TABLE {name_of(table_name, oldest)}")
+    return 1
 
 
 def name_of(table_name: str, day: int) -> str:

@@ -12,13 +12,11 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table, func, select
 
 from collector.store import pair_counts, progress
-from collector.store.clickhouse import analytics_of
-from collector.store.clickhouse import rollups as clickhouse_rollups
+from collector.store.reader import Range, StoreConnection
 from collector.store.rollups import deltas, state
 from collector.store.rollups.deltas import Series
-from collector.store.rollups.fold import packed
 from collector.store.tables import generation as g
-from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
+from collector.store.tables import rollup_hour, rollup_minute
 from collector.store.tables import series as s
 
 _HOUR_S: Final = 3600
@@ -54,7 +52,7 @@ class _Key(NamedTuple):
 _States = dict[_Key, state.State]
 
 
-def differences(connection: Connection) -> Iterator[Difference]:
+def differences(connection: StoreConnection) -> Iterator[Difference]:
     """Yield where rollups and pair counts differ from what the generations' rows come to."""
     for rollout in _rollouts(connection):
         yield from _of_rollout(connection, rollout)
@@ -81,7 +79,7 @@ def _rollouts(connection: Connection) -> Iterator[str]:
         yield last
 
 
-def _of_rollout(connection: Connection, rollout: str) -> Iterator[Difference]:
+def _of_rollout(connection: StoreConnection, rollout: str) -> Iterator[Difference]:
     by_minute, made = _recomputed(connection, rollout)
     known = {
         row.id: Series(row.rollout, row.arm, row.cohort)
@@ -130,22 +128,11 @@ def _recomputed(
             _append(found[_Key(delta.series.id, delta.start_unix_s)], delta.packed)
 
 
-def _stored(connection: Connection, table: Table, series: list[int], length_s: int) -> _States:
-    found: dict[_Key, list[state.Packed]] = defaultdict(list)
-    if (analytics := analytics_of(connection)) is not None:
-        every = [clickhouse_rollups.Range(None, None)]
-        hours, minutes = (every, []) if table is rollup_hour else ([], every)
-        for one in clickhouse_rollups.merged(
-            analytics, series, hours=hours, minutes=minutes, step_s=length_s
-        ):
-            found[_Key(one.series_id, one.start_unix_s)].append(one.packed)
-        return _unpacked(found)
-    for source in (rollup_delta, table):
-        for id_ in series:
-            for row in connection.execute(select(source).where(source.c.series_id == id_)):
-                key = _Key(id_, row.start_unix_s // length_s * length_s)
-                _append(found[key], packed(row))
-    return _unpacked(found)
+def _stored(connection: StoreConnection, table: Table, series: list[int], length_s: int) -> _States:
+    every = [Range(None, None)]
+    hours, minutes = (every, []) if table is rollup_hour else ([], every)
+    found = connection.reader.merged(series, hours=hours, minutes=minutes, step_s=length_s)
+    return {_Key(one.series_id, one.start_unix_s): state.unpack(one.packed) for one in found}
 
 
 def _grouped(

@@ -1,14 +1,15 @@
-"""Deltas folded into minutes and hours, a bounded number at a time."""
+"""Rollups: deltas folded into minutes and hours, a bounded number at a time, and read back."""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Select,
     Table,
     delete,
     func,
@@ -17,13 +18,13 @@ from sqlalchemy import (
     tuple_,
 )
 
-from collector.store.clickhouse import analytics_of
-from collector.store.clickhouse import rollups as clickhouse_rollups
+from collector.store.reader import Merged, Range, TooManyRowsError
 from collector.store.rollups import state
 from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
 
 _HOUR_S = 3600
 _KEYS_A_QUERY = 500
+_NUMBERS = ("series_id", "start_unix_s", "first_start_unix_ns", "last_end_unix_ns", "counts")
 
 _Key = tuple[int, int]
 """Series id and start."""
@@ -34,8 +35,6 @@ def pending(connection: Connection) -> int:
 
     On PostgreSQL commits that failed leave gaps, and it may be too many.
     """
-    if (analytics := analytics_of(connection)) is not None:
-        return clickhouse_rollups.pending(analytics)
     oldest, newest = (
         connection.scalar(select(end(rollup_delta.c.id))) for end in (func.min, func.max)
     )
@@ -43,29 +42,78 @@ def pending(connection: Connection) -> int:
 
 
 def fold(connection: Connection, *, at_most: int) -> int:
-    """Fold the oldest deltas and return how many; the transaction must exclude other writers.
-
-    On ClickHouse all of them, for one statement does it.
-    """
-    if (analytics := analytics_of(connection)) is not None:
-        return clickhouse_rollups.fold(analytics)
+    """Fold the oldest deltas and return how many; the transaction must exclude other writers."""
     rows = connection.execute(select(rollup_delta).order_by(rollup_delta.c.id).limit(at_most)).all()
     if not rows:
         return 0
     for table, length_s in ((rollup_minute, 1), (rollup_hour, _HOUR_S)):
         added: dict[_Key, list[state.Packed]] = defaultdict(list)
         for row in rows:
-            added[row.series_id, row.start_unix_s // length_s * length_s].append(packed(row))
+            added[row.series_id, row.start_unix_s // length_s * length_s].append(_packed(row))
         _add(connection, table, added)
     connection.execute(delete(rollup_delta).where(rollup_delta.c.id <= rows[-1].id))
     return len(rows)
 
 
-def packed(row: Row[Any]) -> state.Packed:
+def merged(  # as `Reader.merged`
+    connection: Connection,
+    series: Iterable[int],
+    *,
+    hours: Sequence[Range],
+    minutes: Sequence[Range],
+    step_s: int | None,
+    at_most: int | None,
+    measured: bool,
+) -> Iterator[Merged]:
+    """Yield the rollups of the series over all these ranges."""
+    wanted = list(series)
+    found: dict[_Key, list[state.Packed]] = defaultdict(list)
+    for table, part in (
+        (rollup_delta, _whole([*hours, *minutes])),
+        *((rollup_hour, part) for part in hours),
+        *((rollup_minute, part) for part in minutes),
+    ):
+        columns = table.c if measured else [table.c[name] for name in _NUMBERS]
+        statement = _in_range(select(*columns), table, part).where(table.c.series_id.in_(wanted))
+        rows = connection.execute(
+            statement if at_most is None else statement.limit(at_most + 1)
+        ).all()
+        if at_most is not None and len(rows) > at_most:
+            raise TooManyRowsError
+        for row in rows:
+            start = 0 if step_s is None else row.start_unix_s // step_s * step_s
+            found[row.series_id, start].append(_packed(row) if measured else _counted(row))
+    for key, one in zip(found, state.merge_each(list(found.values())), strict=True):
+        yield Merged(*key, one)
+
+
+def _whole(parts: Sequence[Range]) -> Range:
+    """Return the range that these parts make, of which no two are apart."""
+    starts, ends = [part.start_unix_s for part in parts], [part.end_unix_s for part in parts]
+    return Range(
+        None if None in starts else min(start for start in starts if start is not None),
+        None if None in ends else max(end for end in ends if end is not None),
+    )
+
+
+def _in_range(statement: Select[Any], table: Table, part: Range) -> Select[Any]:
+    if part.start_unix_s is not None:
+        statement = statement.where(table.c.start_unix_s >= part.start_unix_s)
+    if part.end_unix_s is not None:
+        statement = statement.where(table.c.start_unix_s < part.end_unix_s)
+    return statement
+
+
+def _packed(row: Row[Any]) -> state.Packed:
     """Return the state that a row of a rollup table, or of the deltas, holds."""
     return state.Packed(
         row.first_start_unix_ns, row.last_end_unix_ns, row.counts, row.moments, row.bins
     )
+
+
+def _counted(row: Row[Any]) -> state.Packed:
+    """Return the state of a row of `_NUMBERS`: without what was measured."""
+    return state.Packed(row.first_start_unix_ns, row.last_end_unix_ns, row.counts, b"", b"")
 
 
 def _add(connection: Connection, table: Table, added: dict[_Key, list[state.Packed]]) -> None:
@@ -78,7 +126,7 @@ def _add_some(
     connection: Connection, table: Table, added: dict[_Key, Sequence[state.Packed]]
 ) -> None:
     known = connection.execute(select(table).where(_is_among(connection, table, added))).all()
-    old = {(row.series_id, row.start_unix_s): packed(row) for row in known}
+    old = {(row.series_id, row.start_unix_s): _packed(row) for row in known}
     if old:
         connection.execute(delete(table).where(_is_among(connection, table, old)))
     merged = state.merge_each([[*_known(old, key), *new] for key, new in added.items()])

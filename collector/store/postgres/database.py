@@ -1,0 +1,62 @@
+"""The store in a PostgreSQL database: its connections, reader and writer."""
+
+from typing import Any
+
+from sqlalchemy import URL, Connection
+
+from collector.store import faults
+from collector.store.database import RelationalDatabase
+from collector.store.postgres import server
+from collector.store.postgres.bulk import PostgresBulk
+from collector.store.postgres.reader import PostgresReader
+from collector.store.postgres.writer import PostgresWriter
+from collector.store.reader import StoreConnection
+
+
+class PostgresDatabase(RelationalDatabase):
+    """A PostgreSQL database, which must exist already."""
+
+    is_shared = True
+    rows_are_made_here = False
+
+    def __init__(self, url: URL, *, busy_timeout_s: float, silent_s: float | None) -> None:
+        self.where = url.render_as_string(hide_password=True)
+        self.engine = server.create(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
+
+    def connect(self) -> StoreConnection:
+        """Return a connection that has its reader."""
+        return StoreConnection(self.engine, self.reader)
+
+    def reader(self, connection: Connection) -> PostgresReader:
+        """Return a reader in the connection's transaction."""
+        return PostgresReader(connection)
+
+    def bulk(self, connection: Connection) -> PostgresBulk:
+        """Return what takes many rows on the connection."""
+        return PostgresBulk(connection)
+
+    def writer(self, connection: StoreConnection) -> PostgresWriter:
+        """Return a writer in the connection's transaction."""
+        return PostgresWriter(connection)
+
+    def opened(self, *, upgraded: bool) -> None:
+        """Do nothing: the server's settings are its operator's."""
+
+    def check_in_place(self) -> None:
+        """Do nothing: a database that is gone refuses connections itself."""
+
+    def vacuum(self) -> None:
+        """Give deleted rows' space back to the system, and renew the planner's statistics."""
+        with faults.translated(self.where):
+            connection = self.engine.raw_connection()
+            try:
+                driver: Any = connection.driver_connection  # Any: psycopg's
+                driver.autocommit = True  # PostgreSQL vacuums in no transaction
+                driver.execute("VACUUM ANALYZE")
+            finally:
+                connection.invalidate()
+
+    def size_bytes(self) -> int:
+        """Return the size of the database."""
+        with faults.translated(self.where), self.engine.connect() as connection:
+            return server.size_bytes(connection)

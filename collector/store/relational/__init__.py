@@ -1,0 +1,1 @@
+"""What SQLite and PostgreSQL have in common: one database with transactions, which holds all."""

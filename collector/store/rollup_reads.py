@@ -1,0 +1,163 @@
+"""Reads of rollups over a window: whole hours, the minutes at both ends, and what is not folded."""
+
+import math
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select
+
+from collector.errors import RequestError
+from collector.store import progress
+from collector.store.reader import Range, StoreConnection, TooManyRowsError
+from collector.store.rollups import state
+from collector.store.rollups.deltas import Series
+from collector.store.tables import series as series_table
+
+_HOUR_S: Final = 3600
+MOST_ROWS: Final = 20_000
+"""Rows of rollups that one read of buckets may take: two weeks of minutes of one series."""
+
+
+class Window(NamedTuple):
+    """Generations that began in [start, end), both multiples of a minute; None is no bound."""
+
+    start_unix_s: int | None = None
+    end_unix_s: int | None = None
+
+
+class BucketLength(IntEnum):
+    """The length of a bucket in seconds; a day is one of UTC."""
+
+    MINUTE = 60
+    HOUR = 3600
+    DAY = 86_400
+
+
+class Bucket(NamedTuple):
+    """One series in one step of time."""
+
+    start_unix_s: int
+    series_id: int
+    state: state.State
+
+
+ALWAYS = Window()
+
+
+def series_of(connection: Connection, rollout: str | None = None) -> dict[int, Series]:
+    """Return the series by id, of one rollout or of all."""
+    statement = select(series_table)
+    if rollout is not None:
+        statement = statement.where(series_table.c.rollout == rollout)
+    return {
+        row.id: Series(row.rollout, row.arm, row.cohort) for row in connection.execute(statement)
+    }
+
+
+def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLength) -> Window:
+    """Return the smallest window of whole steps that holds the one that is asked for."""
+    return Window(
+        None if start_unix_s is None else math.floor(start_unix_s / step) * step,
+        None if end_unix_s is None else math.ceil(end_unix_s / step) * step,
+    )
+
+
+def kept(connection: Connection, window: Window, step: BucketLength = BucketLength.HOUR) -> Window:
+    """Return the window with what retention has left: before some time, whole hours alone.
+
+    An end that lies there is moved outward to the hour. Raises `RequestError` where minutes are
+    asked for that are gone.
+    """
+    minutes_from = progress.read(connection, progress.MINUTES_FROM)
+    start, end = window
+    if step is BucketLength.MINUTE and minutes_from and (start is None or start < minutes_from):
+        raise RequestError(
+            f"minutes before {minutes_from} (Unix seconds) were deleted; "
+            "ask for step=hour, or for a later start"
+        )
+    if start is not None and start < minutes_from:
+        start = start // _HOUR_S * _HOUR_S
+    if end is not None and end < minutes_from:
+        end = -(-end // _HOUR_S) * _HOUR_S
+    return Window(start, end)
+
+
+def totals(
+    connection: StoreConnection, series: Iterable[int], window: Window = ALWAYS
+) -> dict[int, state.State]:
+    """Return what the generations of each series in the window come to; none, no entry."""
+    return _totals(connection, series, window, measured=True)
+
+
+def counts(connection: StoreConnection, series: Iterable[int]) -> dict[int, state.State]:
+    """Return all that was ever counted of each series, without what was measured.
+
+    The histograms are most of a rollup, and are left where they are.
+    """
+    return _totals(connection, series, ALWAYS, measured=False)
+
+
+def buckets(
+    connection: StoreConnection,
+    series: Iterable[int],
+    window: Window,
+    step: BucketLength,
+    *,
+    measured: bool = True,
+) -> list[Bucket]:
+    """Return each series in each step of the window that anything began in.
+
+    The window is of whole steps. Without what was `measured` there are counts alone. Raises
+    `RequestError` where they are made of more than `MOST_ROWS` rows.
+    """
+    asked = [Range(*window)]
+    of_minutes = step is BucketLength.MINUTE
+    try:
+        found = connection.reader.merged(
+            series,
+            hours=[] if of_minutes else asked,
+            minutes=asked if of_minutes else [],
+            step_s=int(step),
+            at_most=MOST_ROWS,
+            measured=measured,
+        )
+        return [Bucket(one.start_unix_s, one.series_id, state.unpack(one.packed)) for one in found]
+    except TooManyRowsError as exc:
+        raise _too_many(step) from exc
+
+
+def pending(connection: StoreConnection) -> int:
+    """Return about how many additions of commits wait to be folded."""
+    return connection.reader.pending_deltas()
+
+
+def _totals(
+    connection: StoreConnection, series: Iterable[int], window: Window, *, measured: bool
+) -> dict[int, state.State]:
+    hours, minutes = _ranges(window)
+    found = connection.reader.merged(series, hours=hours, minutes=minutes, measured=measured)
+    return {one.series_id: state.unpack(one.packed) for one in found}
+
+
+def _too_many(step: BucketLength) -> RequestError:
+    longer = "a longer step, " if step < BucketLength.DAY else ""
+    return RequestError(
+        f"step={step.name.lower()}: the window is made of more than {MOST_ROWS} rows; "
+        f"ask for {longer}a shorter window, or one cohort"
+    )
+
+
+def _ranges(window: Window) -> tuple[list[Range], list[Range]]:
+    """Return the window's whole hours, and the minutes at both of its ends."""
+    start, end = window
+    first_hour = None if start is None else -(-start // _HOUR_S) * _HOUR_S
+    last_hour = None if end is None else end // _HOUR_S * _HOUR_S
+    if first_hour is not None and last_hour is not None and first_hour >= last_hour:
+        return [], [Range(start, end)]
+    minutes = []
+    if start != first_hour:
+        minutes.append(Range(start, first_hour))
+    if end != last_hour:
+        minutes.append(Range(last_hour, end))
+    return [Range(first_hour, last_hour)], minutes

@@ -1,0 +1,70 @@
+"""The store in an SQLite file: its connections, reader and writer."""
+
+from sqlalchemy import URL, Connection
+
+from collector.errors import StoreUnavailableError
+from collector.store import faults
+from collector.store.database import RelationalDatabase
+from collector.store.reader import StoreConnection
+from collector.store.sqlite import file
+from collector.store.sqlite.bulk import SqliteBulk
+from collector.store.sqlite.reader import SqliteReader
+from collector.store.sqlite.writer import SqliteWriter
+
+
+class SqliteDatabase(RelationalDatabase):
+    """An SQLite file, of one collector."""
+
+    is_shared = False
+    rows_are_made_here = True
+
+    def __init__(self, url: URL, *, busy_timeout_s: float) -> None:
+        self.where = str(url.database)
+        self.engine = file.create(url, busy_timeout_s=busy_timeout_s)
+        self._identity = file.identity(url)
+
+    def connect(self) -> StoreConnection:
+        """Return a connection that has its reader."""
+        return StoreConnection(self.engine, self.reader)
+
+    def reader(self, connection: Connection) -> SqliteReader:
+        """Return a reader in the connection's transaction."""
+        return SqliteReader(connection)
+
+    def bulk(self, connection: Connection) -> SqliteBulk:
+        """Return what takes many rows on the connection."""
+        return SqliteBulk(connection)
+
+    def writer(self, connection: StoreConnection) -> SqliteWriter:
+        """Return a writer in the connection's transaction."""
+        return SqliteWriter(connection)
+
+    def opened(self, *, upgraded: bool) -> None:
+        """Let readers and the writer work at once, and note which file it is."""
+        if upgraded:
+            file.use_write_ahead_log(self.engine)
+        self._identity = file.identity(self.engine.url)
+
+    def check_in_place(self) -> None:
+        """Raise `StoreUnavailableError` if the file was deleted or replaced.
+
+        SQLite would go on writing into a file that was deleted, and call it durable.
+        """
+        if file.identity(self.engine.url) != self._identity:
+            raise StoreUnavailableError(
+                f"{self.where}: was deleted or replaced; put it back, or restart to begin anew"
+            )
+
+    def vacuum(self) -> None:
+        """Write the file anew without deleted rows, and renew the planner's statistics."""
+        with faults.translated(self.where):
+            connection = self.engine.raw_connection()
+            try:
+                for statement in ("VACUUM", "PRAGMA optimize", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                    connection.driver_connection.execute(statement)  # type: ignore[union-attr]  # untyped
+            finally:
+                connection.invalidate()
+
+    def size_bytes(self) -> int:
+        """Return the size of the file and of its log of recent writes."""
+        return file.size_bytes(self.engine.url)
