@@ -3,20 +3,24 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from collector.contract import attributes as a
 from collector.contract.conservation import broken_laws
 from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
-from collector.contract.forms import READERS, Form, Reader, UnreadableError
+from collector.contract.forms import READERS, Reader, UnreadableError
 from collector.contract.records import (
     Arm,
     AttributeValue,
     Content,
+    DeviceUse,
     Generation,
     Span,
     SpanStatus,
+    Speculation,
+    StepTimes,
 )
+from collector.contract.wire_field import Form, WireField, wire_fields
 
 OPERATIONS = frozenset({"chat", "text_completion", "generate_content"})
 """Values of `gen_ai.operation.name` that make a span a generation."""
@@ -38,84 +42,9 @@ class Decoded(NamedTuple):
         return unflatten(self.fields, Content(**self.content) if self.content else None)
 
 
-_GENERATION: dict[str, tuple[str, Form]] = {
-    "operation": (a.GEN_AI_OPERATION_NAME, Form.STRING),
-    "provider": (a.GEN_AI_PROVIDER_NAME, Form.STRING),
-    "request_model": (a.GEN_AI_REQUEST_MODEL, Form.STRING),
-    "response_model": (a.GEN_AI_RESPONSE_MODEL, Form.STRING),
-    "max_tokens": (a.GEN_AI_REQUEST_MAX_TOKENS, Form.INTEGER),
-    "temperature": (a.GEN_AI_REQUEST_TEMPERATURE, Form.NUMBER),
-    "top_p": (a.GEN_AI_REQUEST_TOP_P, Form.NUMBER),
-    "top_k": (a.GEN_AI_REQUEST_TOP_K, Form.INTEGER),
-    "seed": (a.GEN_AI_REQUEST_SEED, Form.INTEGER),
-    "stop_sequences": (a.GEN_AI_REQUEST_STOP_SEQUENCES, Form.STRINGS),
-    "response_id": (a.GEN_AI_RESPONSE_ID, Form.STRING),
-    "finish_reasons": (a.GEN_AI_RESPONSE_FINISH_REASONS, Form.STRINGS),
-    "error_type": (a.ERROR_TYPE, Form.STRING),
-    "input_tokens": (a.GEN_AI_USAGE_INPUT_TOKENS, Form.INTEGER),
-    "output_tokens": (a.GEN_AI_USAGE_OUTPUT_TOKENS, Form.INTEGER),
-    "cached_input_tokens": (a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Form.INTEGER),
-    "ttft_s": (a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Form.NUMBER),
-    "server_ttft_s": (a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN, Form.NUMBER),
-    "tpot_s": (a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Form.NUMBER),
-    "queue_s": (a.GEN_AI_LATENCY_TIME_IN_QUEUE, Form.NUMBER),
-    "prefill_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_PREFILL, Form.NUMBER),
-    "decode_s": (a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE, Form.NUMBER),
-    "stream_chunks": (a.DRAFTGATE_STREAM_CHUNKS, Form.INTEGER),
-    "stream_max_gap_s": (a.DRAFTGATE_STREAM_MAX_GAP, Form.NUMBER),
-    "stream_p99_gap_s": (a.DRAFTGATE_STREAM_P99_GAP, Form.NUMBER),
-    "rollout": (a.DRAFTGATE_ROLLOUT, Form.NAME),
-    "arm": (a.DRAFTGATE_ARM, Form.ARM),
-    "cohort": (a.DRAFTGATE_COHORT, Form.NAME),
-    "prompt_id": (a.DRAFTGATE_PROMPT_ID, Form.NAME),
-    "repeat": (a.DRAFTGATE_REPEAT, Form.INTEGER),
-    "route": (a.DRAFTGATE_ROUTE, Form.STRING),
-    "retries": (a.DRAFTGATE_RETRIES, Form.INTEGER),
-    "fallback": (a.DRAFTGATE_FALLBACK, Form.BOOLEAN),
-    "mirrored": (a.DRAFTGATE_MIRRORED, Form.BOOLEAN),
-    "concurrency": (a.DRAFTGATE_CONCURRENCY, Form.INTEGER),
-    "client_lag_s": (a.DRAFTGATE_CLIENT_LAG, Form.NUMBER),
-}
-_SPECULATION: dict[str, tuple[str, Form]] = {
-    "method": (a.SPEC_DECODE_METHOD, Form.STRING),
-    "draft_model": (a.SPEC_DECODE_DRAFT_MODEL, Form.STRING),
-    "num_speculative_tokens": (a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, Form.INTEGER),
-    "lossless": (a.SPEC_DECODE_LOSSLESS, Form.BOOLEAN),
-    "source": (a.SPEC_DECODE_SOURCE, Form.STRING),
-    "steps": (a.SPEC_DECODE_NUM_STEPS, Form.INTEGER),
-    "draft_tokens": (a.SPEC_DECODE_NUM_DRAFT_TOKENS, Form.INTEGER),
-    "accepted_tokens": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS, Form.INTEGER),
-    "draft_tokens_per_pos": (a.SPEC_DECODE_NUM_DRAFT_TOKENS_PER_POS, Form.INTEGERS),
-    "accepted_tokens_per_pos": (a.SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS, Form.INTEGERS),
-    "acceptance_histogram": (a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, Form.INTEGERS),
-}
-_STEP_TIMES: dict[str, tuple[str, Form]] = {
-    "draft_s": (a.SPEC_DECODE_TIME_IN_DRAFT, Form.NUMBER),
-    "verify_s": (a.SPEC_DECODE_TIME_IN_VERIFY, Form.NUMBER),
-    "overhead_s": (a.SPEC_DECODE_TIME_IN_OVERHEAD, Form.NUMBER),
-}
-"""Written and not read; so are those of the device."""
-_DEVICE: dict[str, tuple[str, Form]] = {
-    "weight_bytes": (a.DRAFTGATE_MEMORY_WEIGHTS, Form.INTEGER),
-    "draft_weight_bytes": (a.DRAFTGATE_MEMORY_DRAFT_WEIGHTS, Form.INTEGER),
-    "cache_bytes": (a.DRAFTGATE_MEMORY_CACHE, Form.INTEGER),
-    "draft_cache_bytes": (a.DRAFTGATE_MEMORY_DRAFT_CACHE, Form.INTEGER),
-    "gpu_utilization_pct": (a.DRAFTGATE_GPU_UTILIZATION, Form.NUMBER),
-    "gpu_power_w": (a.DRAFTGATE_GPU_POWER, Form.NUMBER),
-    "gpu_clock_mhz": (a.DRAFTGATE_GPU_CLOCK, Form.NUMBER),
-}
-_CONTENT: dict[str, tuple[str, Form]] = {
-    "input_messages": (a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES),
-    "output_messages": (a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES),
-    "context": (a.DRAFTGATE_CONTEXT, Form.PASSAGES),
-    "reference": (a.DRAFTGATE_REFERENCE, Form.STRING),
-    "output_schema": (a.DRAFTGATE_OUTPUT_SCHEMA, Form.STRING),
-}
-_RESOURCE: dict[str, tuple[str, Form]] = {
-    "service_name": (a.SERVICE_NAME, Form.STRING),
-    "service_version": (a.SERVICE_VERSION, Form.STRING),
-    "fingerprint": (a.DRAFTGATE_FINGERPRINT, Form.STRING),
-    "workload": (a.DRAFTGATE_WORKLOAD, Form.STRING),
+_FIELDS: Final = {
+    record: wire_fields(record)
+    for record in (Generation, Speculation, StepTimes, DeviceUse, Content)
 }
 
 
@@ -150,37 +79,42 @@ class Reading(NamedTuple):
 
 
 def _readings(
-    kind: FactKind, table: Mapping[str, tuple[str, Form]], prefix: str = ""
+    kind: FactKind, fields: Mapping[str, WireField], prefix: str = "", *, of_resource: bool = False
 ) -> dict[str, Reading]:
     return {
-        name: Reading(kind, prefix + field, form, READERS[form])
-        for field, (name, form) in table.items()
+        wire.attribute: Reading(kind, prefix + name, wire.form, READERS[wire.form])
+        for name, wire in fields.items()
+        if wire.of_resource is of_resource
     }
 
 
 _ATTRIBUTES: Mapping[str, Reading] = {
-    **_readings(FactKind.FIELD, _GENERATION),
-    **_readings(FactKind.FIELD, _SPECULATION, SPEC_PREFIX),
-    **_readings(FactKind.CONTENT, _CONTENT),
+    **_readings(FactKind.FIELD, _FIELDS[Generation]),
+    **_readings(FactKind.FIELD, _FIELDS[Speculation], SPEC_PREFIX),
+    **_readings(FactKind.CONTENT, _FIELDS[Content]),
 }
-_RESOURCE_ATTRIBUTES: Mapping[str, Reading] = _readings(FactKind.FIELD, _RESOURCE)
+_RESOURCE_ATTRIBUTES: Mapping[str, Reading] = _readings(
+    FactKind.FIELD, _FIELDS[Generation], of_resource=True
+)
 _COUNT_ATTRIBUTES = {
-    name for name, form in _SPECULATION.values() if form in (Form.INTEGER, Form.INTEGERS)
+    wire.attribute
+    for wire in _FIELDS[Speculation].values()
+    if wire.form in (Form.INTEGER, Form.INTEGERS)
 }
 
 
 def encode(generation: Generation) -> Span:
     """Return the span that carries the generation; absent fields set no attribute."""
-    attributes = dict(_attributes_of(generation, _GENERATION))
+    attributes = dict(_attributes_of(generation))
     attributes |= {a.DRAFTGATE_DIM_PREFIX + name: value for name, value in generation.dims.items()}
     if generation.speculation is not None:
-        attributes |= _attributes_of(generation.speculation, _SPECULATION)
+        attributes |= _attributes_of(generation.speculation)
         if generation.speculation.step_times is not None:
-            attributes |= _attributes_of(generation.speculation.step_times, _STEP_TIMES)
+            attributes |= _attributes_of(generation.speculation.step_times)
     if generation.device is not None:
-        attributes |= _attributes_of(generation.device, _DEVICE)
+        attributes |= _attributes_of(generation.device)
     if generation.content is not None:
-        attributes |= _attributes_of(generation.content, _CONTENT)
+        attributes |= _attributes_of(generation.content)
         if generation.content.context is not None:
             attributes[a.DRAFTGATE_CONTEXT] = json.dumps(generation.content.context)
     return Span(
@@ -192,7 +126,7 @@ def encode(generation: Generation) -> Span:
         end_unix_ns=generation.end_unix_ns,
         status=SpanStatus.ERROR if generation.error_type is not None else SpanStatus.UNSET,
         attributes=attributes,
-        resource=dict(_attributes_of(generation, _RESOURCE)),
+        resource=dict(_attributes_of(generation, of_resource=True)),
     )
 
 
@@ -306,9 +240,9 @@ def _flag(problem: str) -> str:
 
 
 def _attributes_of(
-    record: object, table: Mapping[str, tuple[str, Form]]
+    record: Generation | Speculation | StepTimes | DeviceUse | Content, *, of_resource: bool = False
 ) -> Iterator[tuple[str, AttributeValue]]:
-    for field_name, (attribute, _) in table.items():
-        value = getattr(record, field_name)
-        if value is not None:
-            yield attribute, value.value if isinstance(value, Arm) else value
+    for name, wire in _FIELDS[type(record)].items():
+        value = getattr(record, name)
+        if value is not None and wire.of_resource is of_resource:
+            yield wire.attribute, value.value if isinstance(value, Arm) else value

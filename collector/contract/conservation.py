@@ -9,8 +9,9 @@ from enum import StrEnum
 from operator import gt
 from typing import Any, Final, NamedTuple
 
-from collector.contract.fields import flatten
+from collector.contract.fields import WIRE, flatten
 from collector.contract.records import Generation
+from collector.contract.wire_field import NotNegative
 
 try:
     from collector.contract._laws import Laws
@@ -50,39 +51,27 @@ class Law(NamedTuple):
     fields: tuple[str, ...]
 
 
-_TIMES: Final = (
-    "ttft_s",
-    "server_ttft_s",
-    "tpot_s",
-    "queue_s",
-    "prefill_s",
-    "decode_s",
-    "stream_max_gap_s",
-    "stream_p99_gap_s",
-    "client_lag_s",
-)
-_TOKENS: Final = (
-    "input_tokens",
-    "output_tokens",
-    "cached_input_tokens",
-    "retries",
-    "stream_chunks",
-)
 _STEPS: Final = "spec_steps"
 _DRAFTED: Final = "spec_draft_tokens"
 _ACCEPTED: Final = "spec_accepted_tokens"
 _DRAFTED_PER_POS: Final = "spec_draft_tokens_per_pos"
 _ACCEPTED_PER_POS: Final = "spec_accepted_tokens_per_pos"
 _HISTOGRAM: Final = "spec_acceptance_histogram"
-_COUNTS: Final = (_STEPS, _DRAFTED, _ACCEPTED)
-_COUNT_LISTS: Final = (_DRAFTED_PER_POS, _ACCEPTED_PER_POS, _HISTOGRAM)
+
+
+def _never_negative(group: NotNegative) -> tuple[str, ...]:
+    return tuple(name for name, wire in WIRE.items() if wire.not_negative is group)
+
 
 LAWS: Final = (
     Law("times:end_before_start", Form.ASCENDS, ("start_unix_ns", "end_unix_ns")),
     Law("times:ttft_exceeds_duration", Form.WITHIN, ("ttft_s", "start_unix_ns", "end_unix_ns")),
-    *(Law(f"times:negative_{name}", Form.NOT_NEGATIVE, (name,)) for name in _TIMES),
-    *(Law(f"tokens:negative_{name}", Form.NOT_NEGATIVE, (name,)) for name in _TOKENS),
-    Law(f"{COUNTS}:negative", Form.NOT_NEGATIVE, (*_COUNTS, *_COUNT_LISTS)),
+    *(
+        Law(f"{group.value}:negative_{name}", Form.NOT_NEGATIVE, (name,))
+        for group in (NotNegative.TIME, NotNegative.TOKENS)
+        for name in _never_negative(group)
+    ),
+    Law(f"{COUNTS}:negative", Form.NOT_NEGATIVE, _never_negative(NotNegative.COUNTS)),
     Law(f"{COUNTS}:accepted_exceeds_draft", Form.ASCENDS, (_ACCEPTED, _DRAFTED)),
     Law(f"{COUNTS}:histogram_sum", Form.SUMS_TO, (_HISTOGRAM, _STEPS)),
     Law(f"{COUNTS}:histogram_accepted", Form.SUMS_BY_PLACE_TO, (_HISTOGRAM, _ACCEPTED)),

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from collector.contract.records import SPAN_ONLY, Content, Generation, Speculation
+from collector.contract.wire_field import WireField, wire_fields
 
 Fields = dict[str, Any]  # Any: each value has its field's own type
 SPEC_PREFIX: Final = "spec_"
@@ -25,6 +26,12 @@ _GENERATION: Final = tuple(
 NAMES: Final = (*_GENERATION, *(SPEC_PREFIX + name for name in _SPECULATION))
 """Every flat field."""
 _SPEC_NAMES: Final = {SPEC_PREFIX + name: name for name in _SPECULATION}
+
+WIRE: Final[Mapping[str, WireField]] = {
+    **wire_fields(Generation),
+    **{SPEC_PREFIX + name: wire for name, wire in wire_fields(Speculation).items()},
+}
+"""The flat fields that are attributes."""
 
 _generation_of = attrgetter(*_GENERATION)
 _speculation_of = attrgetter(*_SPECULATION)

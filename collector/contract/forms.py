@@ -1,31 +1,13 @@
-"""The forms that the value of an attribute may have, and how each is read."""
+"""How an attribute's value of each form is read."""
 
 import json
 import math
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import Any, Final, cast
 
 from collector.contract.names import is_name
 from collector.contract.records import Arm, AttributeValue
-
-
-class Form(Enum):
-    """What an attribute's value has to be."""
-
-    STRING = "string"
-    NAME = "name"
-    """A string that an index can hold."""
-    INTEGER = "integer"
-    """Of 64 bits."""
-    NUMBER = "number"
-    """Finite."""
-    BOOLEAN = "boolean"
-    STRINGS = "strings"
-    INTEGERS = "integers"
-    ARM = "arm"
-    PASSAGES = "passages"
-    MESSAGES = "messages"
+from collector.contract.wire_field import Form
 
 
 class UnreadableError(Exception):

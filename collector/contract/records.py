@@ -10,6 +10,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from collector.contract import attributes as a
+from collector.contract.wire_field import Form, NotNegative, on_wire
+
 AttributeValue = (
     str
     | bool
@@ -127,24 +130,24 @@ class StepTimes:
     Texts that are answered together share their steps, and each counts a shared step whole.
     """
 
-    draft_s: float | None = None
-    verify_s: float | None = None
+    draft_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_DRAFT, Form.NUMBER)
+    verify_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_VERIFY, Form.NUMBER)
     """The target's passes, and judging by them."""
-    overhead_s: float | None = None
+    overhead_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_OVERHEAD, Form.NUMBER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
     """What an engine in this process held of its device, and a GPU's state as the answer ended."""
 
-    weight_bytes: int | None = None
-    draft_weight_bytes: int | None = None
-    cache_bytes: int | None = None
-    draft_cache_bytes: int | None = None
-    gpu_utilization_pct: float | None = None
+    weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_WEIGHTS, Form.INTEGER)
+    draft_weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_DRAFT_WEIGHTS, Form.INTEGER)
+    cache_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_CACHE, Form.INTEGER)
+    draft_cache_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_DRAFT_CACHE, Form.INTEGER)
+    gpu_utilization_pct: float | None = on_wire(a.DRAFTGATE_GPU_UTILIZATION, Form.NUMBER)
     """Of the driver's last sample period, a second at most."""
-    gpu_power_w: float | None = None
-    gpu_clock_mhz: float | None = None
+    gpu_power_w: float | None = on_wire(a.DRAFTGATE_GPU_POWER, Form.NUMBER)
+    gpu_clock_mhz: float | None = on_wire(a.DRAFTGATE_GPU_CLOCK, Form.NUMBER)
     """Of the multiprocessors."""
 
 
@@ -157,23 +160,35 @@ class Speculation:
     made from summed counts, in one place (`evals.acceptance`).
     """
 
-    method: str | None = None
+    method: str | None = on_wire(a.SPEC_DECODE_METHOD, Form.STRING, few_values=True)
     """draft_model, prompt_lookup, eagle, …"""
-    draft_model: str | None = None
-    num_speculative_tokens: int | None = None
+    draft_model: str | None = on_wire(a.SPEC_DECODE_DRAFT_MODEL, Form.STRING, few_values=True)
+    num_speculative_tokens: int | None = on_wire(a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, Form.INTEGER)
     """k, the draft tokens asked for a step."""
-    lossless: bool | None = None
+    lossless: bool | None = on_wire(a.SPEC_DECODE_LOSSLESS, Form.BOOLEAN)
     """False where a relaxed acceptance or a synthetic mode is on; absent where unknown."""
-    source: str | None = None
+    source: str | None = on_wire(a.SPEC_DECODE_SOURCE, Form.STRING, few_values=True)
     """One of `CountSource`."""
-    steps: int | None = None
-    draft_tokens: int | None = None
-    accepted_tokens: int | None = None
-    draft_tokens_per_pos: tuple[int, ...] | None = None
+    steps: int | None = on_wire(
+        a.SPEC_DECODE_NUM_STEPS, Form.INTEGER, not_negative=NotNegative.COUNTS
+    )
+    draft_tokens: int | None = on_wire(
+        a.SPEC_DECODE_NUM_DRAFT_TOKENS, Form.INTEGER, not_negative=NotNegative.COUNTS
+    )
+    accepted_tokens: int | None = on_wire(
+        a.SPEC_DECODE_NUM_ACCEPTED_TOKENS, Form.INTEGER, not_negative=NotNegative.COUNTS
+    )
+    draft_tokens_per_pos: tuple[int, ...] | None = on_wire(
+        a.SPEC_DECODE_NUM_DRAFT_TOKENS_PER_POS, Form.INTEGERS, not_negative=NotNegative.COUNTS
+    )
     """Entry j counts the steps that proposed at least j + 1 tokens."""
-    accepted_tokens_per_pos: tuple[int, ...] | None = None
+    accepted_tokens_per_pos: tuple[int, ...] | None = on_wire(
+        a.SPEC_DECODE_NUM_ACCEPTED_TOKENS_PER_POS, Form.INTEGERS, not_negative=NotNegative.COUNTS
+    )
     """Entry j counts the steps that accepted at least j + 1 tokens."""
-    acceptance_histogram: tuple[int, ...] | None = None
+    acceptance_histogram: tuple[int, ...] | None = on_wire(
+        a.SPEC_DECODE_ACCEPTANCE_HISTOGRAM, Form.INTEGERS, not_negative=NotNegative.COUNTS
+    )
     """Entry j counts the steps that accepted exactly j tokens."""
     step_times: StepTimes | None = field(default=None, metadata=SPAN_ONLY)
 
@@ -182,15 +197,15 @@ class Speculation:
 class Content:
     """The text of a generation and what it is judged against; each part is opt-in."""
 
-    input_messages: str | None = None
+    input_messages: str | None = on_wire(a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES)
     """JSON, as `gen_ai.input.messages`: a list of `{"role": …, "parts": [{"type": …}]}`."""
-    output_messages: str | None = None
+    output_messages: str | None = on_wire(a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES)
     """JSON, as `gen_ai.output.messages`."""
-    context: tuple[str, ...] | None = None
+    context: tuple[str, ...] | None = on_wire(a.DRAFTGATE_CONTEXT, Form.PASSAGES)
     """Retrieved passages."""
-    reference: str | None = None
+    reference: str | None = on_wire(a.DRAFTGATE_REFERENCE, Form.STRING)
     """What a correct answer is: plain text, or a JSON object with a `kind`."""
-    output_schema: str | None = None
+    output_schema: str | None = on_wire(a.DRAFTGATE_OUTPUT_SCHEMA, Form.STRING)
     """JSON Schema that the answer must satisfy, as JSON."""
 
 
@@ -202,59 +217,106 @@ class Generation:
     span_id: str
     start_unix_ns: int
     end_unix_ns: int
-    operation: str = "chat"
-    provider: str | None = None
-    request_model: str | None = None
-    response_model: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int | None = None
-    stop_sequences: tuple[str, ...] | None = None
-    response_id: str | None = None
-    finish_reasons: tuple[str, ...] | None = None
-    error_type: str | None = None
+    operation: str = on_wire(a.GEN_AI_OPERATION_NAME, Form.STRING, few_values=True, default="chat")
+    provider: str | None = on_wire(a.GEN_AI_PROVIDER_NAME, Form.STRING, few_values=True)
+    request_model: str | None = on_wire(a.GEN_AI_REQUEST_MODEL, Form.STRING, few_values=True)
+    response_model: str | None = on_wire(a.GEN_AI_RESPONSE_MODEL, Form.STRING, few_values=True)
+    max_tokens: int | None = on_wire(a.GEN_AI_REQUEST_MAX_TOKENS, Form.INTEGER)
+    temperature: float | None = on_wire(a.GEN_AI_REQUEST_TEMPERATURE, Form.NUMBER)
+    top_p: float | None = on_wire(a.GEN_AI_REQUEST_TOP_P, Form.NUMBER)
+    top_k: int | None = on_wire(a.GEN_AI_REQUEST_TOP_K, Form.INTEGER)
+    seed: int | None = on_wire(a.GEN_AI_REQUEST_SEED, Form.INTEGER)
+    stop_sequences: tuple[str, ...] | None = on_wire(a.GEN_AI_REQUEST_STOP_SEQUENCES, Form.STRINGS)
+    response_id: str | None = on_wire(a.GEN_AI_RESPONSE_ID, Form.STRING)
+    finish_reasons: tuple[str, ...] | None = on_wire(
+        a.GEN_AI_RESPONSE_FINISH_REASONS, Form.STRINGS, few_values=True
+    )
+    error_type: str | None = on_wire(a.ERROR_TYPE, Form.STRING, few_values=True)
     """Set exactly where the request failed."""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cached_input_tokens: int | None = None
-    ttft_s: float | None = None
+    input_tokens: int | None = on_wire(
+        a.GEN_AI_USAGE_INPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
+    output_tokens: int | None = on_wire(
+        a.GEN_AI_USAGE_OUTPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
+    cached_input_tokens: int | None = on_wire(
+        a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
+    ttft_s: float | None = on_wire(
+        a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Form.NUMBER, not_negative=NotNegative.TIME
+    )
     """Time to first token as the client saw it."""
-    server_ttft_s: float | None = None
+    server_ttft_s: float | None = on_wire(
+        a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN,
+        Form.NUMBER,
+        not_negative=NotNegative.TIME,
+        of_engine=True,
+    )
     """Time to first token as the engine said it."""
-    tpot_s: float | None = None
+    tpot_s: float | None = on_wire(
+        a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Form.NUMBER, not_negative=NotNegative.TIME
+    )
     """(end − first token) / (output tokens − 1)."""
-    queue_s: float | None = None
-    prefill_s: float | None = None
+    queue_s: float | None = on_wire(
+        a.GEN_AI_LATENCY_TIME_IN_QUEUE, Form.NUMBER, not_negative=NotNegative.TIME, of_engine=True
+    )
+    prefill_s: float | None = on_wire(
+        a.GEN_AI_LATENCY_TIME_IN_MODEL_PREFILL,
+        Form.NUMBER,
+        not_negative=NotNegative.TIME,
+        of_engine=True,
+    )
     """From scheduling to the first token, as the engine said it."""
-    decode_s: float | None = None
+    decode_s: float | None = on_wire(
+        a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE,
+        Form.NUMBER,
+        not_negative=NotNegative.TIME,
+        of_engine=True,
+    )
     """From the first token to the last, as the engine said it."""
-    stream_chunks: int | None = None
-    stream_max_gap_s: float | None = None
-    stream_p99_gap_s: float | None = None
-    rollout: str | None = None
-    arm: Arm | None = None
-    cohort: str | None = None
-    prompt_id: str | None = None
-    repeat: int | None = None
-    route: str | None = None
+    stream_chunks: int | None = on_wire(
+        a.DRAFTGATE_STREAM_CHUNKS, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
+    stream_max_gap_s: float | None = on_wire(
+        a.DRAFTGATE_STREAM_MAX_GAP, Form.NUMBER, not_negative=NotNegative.TIME
+    )
+    stream_p99_gap_s: float | None = on_wire(
+        a.DRAFTGATE_STREAM_P99_GAP, Form.NUMBER, not_negative=NotNegative.TIME
+    )
+    rollout: str | None = on_wire(a.DRAFTGATE_ROLLOUT, Form.NAME, few_values=True)
+    arm: Arm | None = on_wire(a.DRAFTGATE_ARM, Form.ARM, few_values=True)
+    cohort: str | None = on_wire(a.DRAFTGATE_COHORT, Form.NAME, few_values=True)
+    prompt_id: str | None = on_wire(a.DRAFTGATE_PROMPT_ID, Form.NAME)
+    repeat: int | None = on_wire(a.DRAFTGATE_REPEAT, Form.INTEGER)
+    route: str | None = on_wire(a.DRAFTGATE_ROUTE, Form.STRING, few_values=True)
     dims: Mapping[str, str] = field(default_factory=dict)
-    retries: int | None = None
-    fallback: bool | None = None
-    mirrored: bool | None = None
-    concurrency: int | None = None
+    retries: int | None = on_wire(
+        a.DRAFTGATE_RETRIES, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
+    fallback: bool | None = on_wire(a.DRAFTGATE_FALLBACK, Form.BOOLEAN)
+    mirrored: bool | None = on_wire(a.DRAFTGATE_MIRRORED, Form.BOOLEAN)
+    concurrency: int | None = on_wire(a.DRAFTGATE_CONCURRENCY, Form.INTEGER)
     """Requests in flight at the start, this one included."""
-    client_lag_s: float | None = None
+    client_lag_s: float | None = on_wire(
+        a.DRAFTGATE_CLIENT_LAG, Form.NUMBER, not_negative=NotNegative.TIME
+    )
     """How late the load generator sent the request; its start is then when it was due."""
     speculation: Speculation | None = None
     device: DeviceUse | None = field(default=None, metadata=SPAN_ONLY)
     content: Content | None = None
-    service_name: str | None = None
-    service_version: str | None = None
-    fingerprint: str | None = None
+    service_name: str | None = on_wire(
+        a.SERVICE_NAME, Form.STRING, few_values=True, of_resource=True
+    )
+    service_version: str | None = on_wire(
+        a.SERVICE_VERSION, Form.STRING, few_values=True, of_resource=True
+    )
+    fingerprint: str | None = on_wire(
+        a.DRAFTGATE_FINGERPRINT, Form.STRING, few_values=True, of_resource=True
+    )
     """Hash of target, draft, tokenizer, engine version and flags."""
-    workload: str | None = None
+    workload: str | None = on_wire(
+        a.DRAFTGATE_WORKLOAD, Form.STRING, few_values=True, of_resource=True
+    )
     """How many pairs each cohort of the whole run is to have, as JSON: `{"chat": 400}`."""
     quality: tuple[str, ...] = ()
     """What the collector found wrong with the span; never on the wire."""

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from collector.contract import AttributeValue, Fact, FactKind, interpret
 from collector.contract.attributes import DRAFTGATE_DIM_PREFIX
 from collector.contract.codec import reading
-from collector.contract.forms import Form
+from collector.contract.wire_field import Form
 from collector.dialects import SYSTEM, is_text
 from collector.otlp.values import read_attribute
 

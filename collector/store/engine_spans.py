@@ -11,13 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, delete, select
 
+from collector.contract.fields import WIRE
 from collector.store.generation_rows import Row
 from collector.store.tables import engine_span as e
 
 PATIENCE_S: Final = 600
 JOINED: Final = -1
 """The arrival of one that is joined, but whose generation has not got its times yet: overdue."""
-ADDED: Final = ("server_ttft_s", "queue_s", "prefill_s", "decode_s")
+ADDED: Final = tuple(name for name, wire in WIRE.items() if wire.of_engine)
 """What an engine's span adds to the client's generation, where that does not say it itself."""
 
 CLIENT_COLUMNS: Final = (

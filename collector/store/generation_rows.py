@@ -8,7 +8,8 @@ from typing import Any, Final, cast
 from sqlalchemy import RowMapping
 
 from collector.contract import Arm, Content, Fields, Generation, unflatten, usable_counts
-from collector.contract.fields import NAMES
+from collector.contract.fields import NAMES, WIRE
+from collector.contract.wire_field import Form
 
 try:
     from collector.store._rows import dump_counts
@@ -20,11 +21,7 @@ except ImportError:  # there was no compiler when this was installed
 
 
 LISTS: Final = (
-    "stop_sequences",
-    "finish_reasons",
-    "spec_draft_tokens_per_pos",
-    "spec_accepted_tokens_per_pos",
-    "spec_acceptance_histogram",
+    *(name for name, wire in WIRE.items() if wire.form in (Form.STRINGS, Form.INTEGERS)),
     "quality",
 )
 """Fields that are JSON lists in the row."""

@@ -9,14 +9,14 @@ import pyarrow as pa
 from sqlalchemy import BigInteger, Boolean, Double, Row, func, select
 
 from collector.contract import Content, Score, to_document
-from collector.contract.fields import NAMES
+from collector.contract.fields import NAMES, WIRE
+from collector.contract.wire_field import Form
 from collector.store import generations, scores
 from collector.store.engine import Store
 from collector.store.generation_rows import LISTS
 from collector.store.tables import generation as g
 
 _ROWS = 4096
-_TEXT_LISTS = ("stop_sequences", "finish_reasons", "quality")
 _Values = tuple[Any, ...]  # Any: each of its column's type
 
 
@@ -108,7 +108,8 @@ def _plain(score: Score, name: str) -> Any:  # Any: of the column's type
 
 def _type(name: str) -> pa.DataType:
     if name in LISTS:
-        return pa.list_(pa.string() if name in _TEXT_LISTS else pa.int64())
+        of_counts = name in WIRE and WIRE[name].form is Form.INTEGERS
+        return pa.list_(pa.int64() if of_counts else pa.string())
     if name == "dims":
         return pa.map_(pa.string(), pa.string())
     kind = g.c[name].type

@@ -22,6 +22,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.types import TypeEngine
+
+from collector.contract.fields import WIRE
+from collector.contract.wire_field import Form
 
 metadata = MetaData(
     naming_convention={
@@ -35,6 +39,15 @@ metadata = MetaData(
 # SQLite makes only a column of the exact type INTEGER an alias of the row id.
 _ID = BigInteger().with_variant(Integer(), "sqlite")
 _BY_DAY = "RANGE (id)"
+_COLUMN_TYPES: dict[Form, type[TypeEngine[Any]]] = {
+    Form.INTEGER: BigInteger,
+    Form.NUMBER: Double,
+    Form.BOOLEAN: Boolean,
+    Form.ARM: String,
+}
+"""The columns' types of attributes; of the others it is `Text`."""
+REQUIRED = frozenset({"operation"})
+"""Attributes that every generation has."""
 
 resource = Table(
     "resource",
@@ -82,6 +95,15 @@ content = Table(
     postgresql_partition_by=_BY_DAY,
 )
 
+
+def _wire_columns() -> tuple[Column[Any], ...]:
+    """Return a column for each field of a generation that is an attribute; lists are JSON."""
+    return tuple(
+        Column(name, _COLUMN_TYPES.get(wire.form, Text), nullable=name not in REQUIRED)
+        for name, wire in WIRE.items()
+    )
+
+
 generation = Table(
     "generation",
     metadata,
@@ -91,60 +113,10 @@ generation = Table(
     Column("start_unix_ns", BigInteger, nullable=False),
     Column("end_unix_ns", BigInteger, nullable=False),
     Column("dialect", String, nullable=False),
-    Column("operation", Text, nullable=False),
-    Column("provider", Text),
-    Column("request_model", Text),
-    Column("response_model", Text),
-    Column("max_tokens", BigInteger),
-    Column("temperature", Double),
-    Column("top_p", Double),
-    Column("top_k", BigInteger),
-    Column("seed", BigInteger),
-    Column("stop_sequences", Text),  # JSON
-    Column("response_id", Text),
-    Column("finish_reasons", Text),  # JSON
-    Column("error_type", Text),
-    Column("input_tokens", BigInteger),
-    Column("output_tokens", BigInteger),
-    Column("cached_input_tokens", BigInteger),
-    Column("ttft_s", Double),
-    Column("server_ttft_s", Double),
-    Column("tpot_s", Double),
-    Column("queue_s", Double),
-    Column("prefill_s", Double),
-    Column("decode_s", Double),
-    Column("stream_chunks", BigInteger),
-    Column("stream_max_gap_s", Double),
-    Column("stream_p99_gap_s", Double),
-    Column("rollout", Text),
-    Column("arm", String),
-    Column("cohort", Text),
-    Column("prompt_id", Text),
-    Column("repeat", BigInteger),
-    Column("route", Text),
+    *_wire_columns(),
     Column("dims", Text),  # JSON
-    Column("retries", BigInteger),
-    Column("fallback", Boolean),
-    Column("mirrored", Boolean),
-    Column("concurrency", BigInteger),
-    Column("spec_method", Text),
-    Column("spec_draft_model", Text),
-    Column("spec_num_speculative_tokens", BigInteger),
-    Column("spec_lossless", Boolean),
-    Column("spec_source", Text),
-    Column("spec_steps", BigInteger),
-    Column("spec_draft_tokens", BigInteger),
-    Column("spec_accepted_tokens", BigInteger),
-    Column("spec_draft_tokens_per_pos", Text),  # JSON
-    Column("spec_accepted_tokens_per_pos", Text),  # JSON
-    Column("spec_acceptance_histogram", Text),  # JSON
-    Column("service_name", Text),
-    Column("service_version", Text),
-    Column("fingerprint", Text),
     Column("quality", Text),  # JSON
     Column("counts_usable", Boolean, nullable=False),
-    Column("client_lag_s", Double),
-    Column("workload", Text),  # JSON
     Column("carries", Text),  # `store.carried`: which of a reference, passages, a schema
     Index(None, "rollout", "prompt_id", "repeat", "arm"),
     Index(None, "rollout", "id"),

@@ -13,9 +13,10 @@ from collector.contract import (
     conservation,
     counts_usable,
     violations,
+    wire_field,
 )
 from collector.contract.conservation import LAWS, Form, Judge, Law
-from collector.contract.fields import flatten
+from collector.contract.fields import WIRE, flatten
 from collector.store import generation_rows
 
 COMPILED = conservation.Laws is not None
@@ -101,9 +102,13 @@ COUNTS = st.lists(COUNT, max_size=5).map(tuple)
 NUMBER = st.floats() | st.integers(-1, 3) | st.just(2**70)
 FIELDS = st.fixed_dictionaries(
     {"start_unix_ns": st.integers(-1, 9), "end_unix_ns": st.integers(0, 10**10) | st.just(2**63)},
-    optional=dict.fromkeys((*conservation._TIMES, *conservation._TOKENS), NUMBER)
-    | dict.fromkeys(conservation._COUNTS, COUNT)
-    | dict.fromkeys(conservation._COUNT_LISTS, COUNTS),
+    optional={
+        name: (COUNTS if wire.form is wire_field.Form.INTEGERS else COUNT)
+        if wire.not_negative is wire_field.NotNegative.COUNTS
+        else NUMBER
+        for name, wire in WIRE.items()
+        if wire.not_negative is not None
+    },
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, LargeBinary, Table
 
+from collector.contract.fields import WIRE
 from collector.store import tables
 from collector.store.days import DAY_BITS
 
@@ -19,30 +20,14 @@ VERSIONS: Final = "schema_version"
 _DAY: Final = f"intDiv(id, {2**DAY_BITS})"
 _FIXED: Final = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _FEW_VALUES: Final = {
+    *(name for name, wire in WIRE.items() if wire.few_values),
     "name",
     "kind",
     "status",
     "scope_name",
     "dialect",
-    "operation",
-    "provider",
-    "request_model",
-    "response_model",
-    "finish_reasons",
-    "error_type",
-    "rollout",
-    "arm",
-    "cohort",
-    "route",
-    "spec_method",
-    "spec_draft_model",
-    "spec_source",
-    "service_name",
-    "service_version",
-    "fingerprint",
     "quality",
     "carries",
-    "workload",
     "metric",
     "evaluator",
     "version",

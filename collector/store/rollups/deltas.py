@@ -37,7 +37,7 @@ _INTEGERS: Final = (
     "retries",
 )
 """Of some it matters only that they are there."""
-_NUMBERS: Final = ("ttft_s", "tpot_s", "server_ttft_s", "queue_s")
+_NUMBERS: Final = tuple(name for name in METRICS if name not in ("e2e_s", "output_tokens"))
 COLUMNS: Final = ("rollout", "arm", "cohort", *_INTEGERS, *_NUMBERS)
 """What `of_rows` looks at."""
 
@@ -148,9 +148,11 @@ def _counts(read: Columns) -> Ints:
 
 def _measured(read: Columns) -> Matrix:
     """Return the generations' rows of `state.METRICS`: no time of one that failed."""
-    value, number = read.integers, read.numbers
-    tokens = np.where(read.present["output_tokens"], value["output_tokens"], math.nan)
-    e2e_s = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS
-    times = (number["ttft_s"], number["tpot_s"], e2e_s, number["server_ttft_s"], number["queue_s"])
+    value = read.integers
     failed = read.present["error_type"]
-    return np.column_stack([*(np.where(failed, math.nan, time) for time in times), tokens])
+    e2e_s = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS
+    times = {**read.numbers, "e2e_s": e2e_s}
+    measured = {name: np.where(failed, math.nan, time) for name, time in times.items()}
+    tokens = np.where(read.present["output_tokens"], value["output_tokens"], math.nan)
+    measured["output_tokens"] = tokens
+    return np.column_stack([measured[name] for name in METRICS])
