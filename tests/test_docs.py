@@ -10,6 +10,7 @@ import pytest
 
 from collector.client import Client
 from collector.contract import attributes
+from collector.contract.fields import WIRE
 from demo.collector_process import running
 from draftgate.commands import COMMANDS, load
 
@@ -55,6 +56,7 @@ def test_every_attribute_is_in_the_contract_page() -> None:
     """The page of the wire contract names every attribute of the code."""
     page = (ROOT / "docs" / "telemetry.md").read_text()
     names = [v for k, v in vars(attributes).items() if k.isupper() and k != "SCHEMA_URL"]
+    names += [wire.attribute for wire in WIRE.values()]
     assert [name for name in names if f"`{name}" not in page] == []
 
 
