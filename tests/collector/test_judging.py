@@ -1,14 +1,11 @@
 """Who may judge: forging a verdict, a score, a registration or a step with every kind of key."""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
-from alembic import command
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
 from otlp_bodies import logs_request
 from stored_keys import add_key
@@ -26,7 +23,7 @@ from collector.contract import (
     Watch,
     WatchUpdate,
 )
-from collector.store import Store, migrate
+from collector.store import Store
 
 Serve = Callable[..., Any]
 ClientOf = Callable[..., Client]
@@ -145,32 +142,6 @@ def test_a_verdict_rests_on_what_is_stored(any_database_url: str, forged: str) -
                       metric="m", evaluator="e", version="1", value=1.0)  # fmt: skip
         client.post_scores([score])
         assert client.post_verdict(true).verdict == true
-
-
-def test_old_keys_keep_what_they_could_do(any_database_url: str) -> None:
-    """Who posted and read, or did all else, may judge; a sender of spans may not."""
-    held = {"sender": ["ingest"], "ci": ["ingest", "read"], "admin": ["admin"], "page": ["read"]}
-    with contextlib.closing(Store.open(any_database_url)) as store:
-        keys = sa.table("api_key", *(sa.column(c) for c in ("id", "name", "digest", "scopes",
-                                                            "created_unix_ns")))  # fmt: skip
-        for revision in ("0013", "head"):
-            migrating = store.engine.connect().execution_options(writes=True)
-            with migrating as connection, connection.begin():
-                turn = command.upgrade if revision == "head" else command.downgrade
-                turn(migrate.configuration(connection), revision)
-                if revision == "0013":
-                    for name, scopes in held.items():
-                        row = {"id": name, "name": name, "digest": b"d", "created_unix_ns": 1}
-                        row |= {"scopes": json.dumps(scopes)}
-                        connection.execute(sa.insert(keys).values(**row))
-        with store.read() as connection:
-            rows = connection.execute(sa.select(keys.c.name, keys.c.scopes)).all()
-    assert {name: json.loads(scopes) for name, scopes in rows} == {
-        "sender": ["ingest"],
-        "ci": ["ingest", "judge", "read"],
-        "admin": ["admin", "judge"],
-        "page": ["read"],
-    }
 
 
 def status_of(attempt: Callable[[Client], object], client: Client) -> int | None:

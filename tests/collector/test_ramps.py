@@ -7,15 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-import sqlalchemy as sa
-from alembic import command
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
 from stored_keys import add_key
 
 from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import Outcome, RampChange, RampStep, StoredVerdict
-from collector.store import Store, migrate, ramps
+from collector.store import Store
 
 
 def test_a_ramp_nobody_began_is_unknown(http: httpx.Client) -> None:
@@ -134,24 +132,6 @@ def test_a_step_needs_the_scope_admin(serve: Callable[..., Any], database_url: s
         assert step(client, 1).who == "release team"
     with Client(server.url, key=reader) as client:
         assert [s.who for s in client.ramp("team/k 4")] == ["release team"]
-
-
-def test_the_table_goes_down_and_up_again(any_database_url: str) -> None:
-    """The migration takes its table away and brings it back, and leaves the switches alone."""
-    with contextlib.closing(Store.open(any_database_url)) as store:
-        for revision, there in (("0008", False), ("head", True)):
-            migrating = store.engine.connect().execution_options(writes=True)
-            with migrating as connection, connection.begin():
-                turn = command.upgrade if there else command.downgrade
-                turn(migrate.configuration(connection), revision)
-                tables = sa.inspect(connection).get_table_names()
-                assert ("ramp_step" in tables, "switch_event" in tables) == (there, True)
-        with store.transaction() as connection:
-            change = RampChange(percent=0.5, reason="begin ☃")
-            stored = ramps.add(connection, "k4", change, who="w", unix_ns=7)
-        with store.read() as connection:
-            assert ramps.newest(connection, "k4", limit=9) == (stored,)
-    assert (stored.percent, stored.reason, stored.time_unix_ns) == (0.5, "begin ☃", 7)
 
 
 def step(
