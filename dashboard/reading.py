@@ -7,7 +7,7 @@ import pyarrow as pa
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import ArmSummary, RolloutOverview
+from collector.contract import ArmSummary, RolloutOverview, StoredVerdict
 from evals import advice as advices
 from evals import distributions
 from evals.advice.records import Advice
@@ -85,7 +85,8 @@ def pairs(client: Client, at: Stamp) -> pa.Table:
 
 def advice(client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
     """Return what `draftgate advise` says of a rollout."""
-    return _advice(client, settled(at), others)
+    newest = next(iter(client.verdicts(at.rollout, limit=1)), None)
+    return _advice(client, settled(at), others, newest, None if newest is None else newest.id)
 
 
 def feedback(client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
@@ -116,9 +117,16 @@ def _pairs(_client: Client, at: Stamp) -> pa.Table:
 
 
 @st.cache_data(ttl=600, show_spinner="Working out the advice …", max_entries=8)
-def _advice(_client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
+def _advice(
+    _client: Client,
+    at: Stamp,
+    others: tuple[str, ...],
+    _newest: StoredVerdict | None,
+    verdict_id: str | None,  # noqa: ARG001  # tells one verdict from another, for the cache
+) -> Advice:
     beside = {name: advices.load(_client, name) for name in others}
-    return advices.advise(at.rollout, advices.load(_client, at.rollout), beside)
+    verdict = None if _newest is None else _newest.verdict
+    return advices.advise(at.rollout, advices.load(_client, at.rollout), beside, verdict=verdict)
 
 
 @st.cache_data(ttl=60, show_spinner="Reading the feedback …", max_entries=8)

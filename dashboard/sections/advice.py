@@ -11,6 +11,7 @@ from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
 from dashboard.source import Source
 from evals.advice.records import Action, Advice, ScopeAdvice
+from evals.advice.report import basis
 
 READ_UNASKED = 5_000
 """Pairs of a rollout that are advised on without being asked."""
@@ -52,6 +53,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
     st.html(
         markup.table("Advice, as of “draftgate advise”", _COLUMNS, map(_row, scopes), fit="cards")
     )
+    st.html(markup.note(basis(found)))
     with_gaps = [scope for scope in scopes if scope.missing]
     if with_gaps:
         st.html(markup.note("What is missing to say more:"))

@@ -11,6 +11,7 @@ from collector.contract import RampStep, Switch, SwitchState
 from dashboard import markup, sign_in, words
 from dashboard.markup import Cell, Column
 from dashboard.source import KEY_VARIABLE, Source
+from evals.verdict_answers import cohort_lines, may_it_ship
 
 _COLUMNS = (
     Column("When"),
@@ -57,6 +58,8 @@ def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) ->
 @st.dialog("Turn the switch", width="medium")
 def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> None:
     st.html(markup.panel(_VERBS[wanted], [_WHAT_HAPPENS[wanted].format(rollout=f"“{rollout}”")]))
+    if wanted is Switch.ON:
+        st.html(markup.bullets(_verdict_lines(client, rollout)))
     reason = st.text_area(
         "Reason, for the audit log", max_chars=_LONGEST, placeholder="What was seen, and where"
     ).strip()
@@ -74,6 +77,14 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
         _refused(source, error)
         return
     st.rerun()
+
+
+def _verdict_lines(client: Client, rollout: str) -> list[str]:
+    """Return what the newest verdict says of letting the candidate answer."""
+    newest = next(iter(client.verdicts(rollout, limit=1)), None)
+    if newest is None:
+        return ["No verdict: nobody judged whether its answers are as good, or come as fast."]
+    return [may_it_ship(newest.verdict), *cohort_lines(newest.verdict)]
 
 
 def _refused(source: Source, error: ClientError) -> None:

@@ -1,11 +1,12 @@
 """What to do with speculation in each cohort, and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from collector.contract import Verdict
 from evals.advice import scope_numbers
 from evals.advice.forecast import DRAWS, SEED
 from evals.advice.observations import Observation
+from evals.advice.permission import Decision, Permission
 from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial
 from evals.advice.router import routes
 from evals.advice.scope_numbers import Numbers, Scope, numbers
@@ -13,31 +14,28 @@ from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
 from evals.policy_sections import Prices
 
 
-class _Decision(NamedTuple):
-    action: Action
-    reason: str
-    missing: tuple[str, ...] = ()
-
-
 def advise(
     rollout: str,
     pairs: Sequence[Observation],
     others: Mapping[str, Sequence[Observation]] | None = None,
     prices: Prices | None = None,
+    verdict: Verdict | None = None,
 ) -> Advice:
-    """Return the advice on a rollout's pairs; depends on the pairs alone.
+    """Return the advice on a rollout's pairs, by their speed and by the newest verdict on them.
 
     `others` holds rollouts of the same routes at another k, which the forecasts use too.
     """
     beside = [p for found in (others or {}).values() for p in found]
-    scopes = tuple(_advice(s, s.of(pairs), s.of(beside), prices) for s in _scopes(pairs))
+    says = Permission(rollout, verdict)
+    scopes = tuple(_advice(s, s.of(pairs), s.of(beside), prices, says) for s in _scopes(pairs))
     return Advice(
         rollout=rollout,
         others=tuple(others or ()),
         bootstrap_seed=SEED,
         bootstrap_draws=DRAWS,
         scopes=scopes,
-        routes=routes(pairs, scopes),
+        default=says.default,
+        routes=routes(pairs, scopes, says.default),
     )
 
 
@@ -58,15 +56,20 @@ def _advice(
     pairs: Sequence[Observation],
     others: Sequence[Observation],
     prices: Prices | None,
+    says: Permission,
 ) -> ScopeAdvice:
     n = numbers(pairs, others, prices)
-    decision, here = _decide(n), next((f for f in n.by_k if f.k == n.now), None)
+    decision, here = (
+        says.limited(_decide(n), scope.cohort),
+        next((f for f in n.by_k if f.k == n.now), None),
+    )
     best = _best(n)
     return ScopeAdvice(
         cohort=scope.cohort,
         load=scope.load,
         action=decision.action,
         reason=decision.reason,
+        judged=says.answer(scope.cohort),
         missing=decision.missing,
         pairs=n.timed,
         left_out=n.pairs - n.timed,
@@ -87,27 +90,27 @@ def _advice(
     )
 
 
-def _decide(n: Numbers) -> _Decision:
+def _decide(n: Numbers) -> Decision:
     missing = _missing(n)
     if n.prompts < MIN_PROMPTS or n.e2e is None or n.e2e.lower is None or n.e2e.upper is None:
-        return _Decision(Action.UNKNOWN, "too little to judge", missing)
+        return Decision(Action.UNKNOWN, "too little to judge", missing)
     faster = f"{n.e2e.estimate:.2f}× end to end ({n.e2e.lower:.2f} to {n.e2e.upper:.2f})"
     best = _best(n)
     if best and best.k and best.k != n.now and best.gain and (best.gain.lower or 0) > MIN_GAIN:
-        return _Decision(
+        return Decision(
             Action.CHANGE_K,
             f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
             f"{best.gain.lower:+.1%} at worst; now {faster}{_longer(n)}",
             missing,
         )
     if 1 / n.e2e.upper - 1 > MIN_GAIN:
-        return _Decision(Action.DISABLE, f"{faster}: slower{_why_slow(n)}", missing)
+        return Decision(Action.DISABLE, f"{faster}: slower{_why_slow(n)}", missing)
     if n.e2e.lower > 1 / (1 + MIN_GAIN):
-        return _Decision(Action.KEEP, _keep(n, faster), missing)
+        return Decision(Action.KEEP, _keep(n, faster), missing)
     words = f"{faster}: the limits hold both a gain and a loss"
     if n.e2e.upper < 1:
         words = f"{faster}: slower, but perhaps by less than {MIN_GAIN:.0%}"
-    return _Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
+    return Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
 
 
 def _keep(n: Numbers, faster: str) -> str:

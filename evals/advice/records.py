@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from collector.contract import Answer, Arm
+
 
 class Action(StrEnum):
     """What to do with speculation in one scope."""
@@ -91,7 +93,10 @@ class ScopeAdvice:
     load: tuple[int, int] | None
     """Requests in flight, first and last; `None`: whatever the load."""
     action: Action
+    """Never more than the verdict allows."""
     reason: str
+    judged: Answer | None
+    """The newest verdict's answer for the scope; `None`: nobody judged the rollout."""
     missing: tuple[str, ...]
     pairs: int
     left_out: int
@@ -118,8 +123,9 @@ class ScopeAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Requests that a router should send to the baseline; an absent bound is none."""
+    """Requests that a router should send to an arm; an absent bound is none."""
 
+    to: Arm = Arm.BASELINE
     cohort: str | None
     concurrency_at_least: int | None = None
     concurrency_at_most: int | None = None
@@ -137,4 +143,7 @@ class Advice:
     bootstrap_seed: int
     bootstrap_draws: int
     scopes: tuple[ScopeAdvice, ...]
+    default: Arm
+    """Where a router should send what no route names: to the candidate if the verdict is a pass."""
     routes: tuple[Route, ...]
+    """The first that matches counts."""

@@ -24,7 +24,8 @@ _WORDS = {
     Action.DISABLE: "disable",
     Action.UNKNOWN: "not enough evidence",
 }
-_SPEED_ALONE = "Judged by speed alone: whether the answers are as good, `draftgate gate` says."
+_UNJUDGED = "Nobody judged whether the answers are as good: without a verdict nothing may serve."
+_JUDGED = "By speed, and no more than the newest verdict allows: {answer} for the release."
 
 
 def to_json(advice: Advice) -> str:
@@ -47,7 +48,13 @@ def print_advice(console: Console, advice: Advice) -> None:
     console.print(_observed(advice))
     console.print(_steps(advice))
     console.print(_by_k(advice))
-    console.print(Text(f"\n{_SPEED_ALONE}", style="dim"))
+    console.print(Text(f"\n{basis(advice)}", style="dim"))
+
+
+def basis(advice: Advice) -> str:
+    """Return what the advice rests on beside speed."""
+    judged = next((scope.judged for scope in advice.scopes if scope.cohort is None), None)
+    return _UNJUDGED if judged is None else _JUDGED.format(answer=judged.value)
 
 
 def name(scope: ScopeAdvice) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from collector.contract import Answer, Arm
 from evals.advice.observations import Observation
 from evals.advice.observed import e2e_ratios, prompts, speedup
 from evals.advice.records import Action, Advice, Route, ScopeAdvice
@@ -13,21 +14,26 @@ from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS
 from evals.errors import AdviceError
 
 _HEADER = """\
-# Judged by speed alone: whether the answers are as good, `draftgate gate` says.
-# Which requests go to the baseline, without speculation. A request matches a rule where every
-# condition of the rule holds; one that matches no rule goes to the candidate.
+# Which requests go where, by speed and by the newest verdict: only cohorts that it allows go to
+# the candidate. A request matches a rule if every condition of the rule holds; the first that
+# matches counts, and without one the default.
 """
 
 
-def routes(pairs: Sequence[Observation], scopes: Sequence[ScopeAdvice]) -> tuple[Route, ...]:
-    """Return a rule for each cohort or load to disable, and for short answers that lose.
+def routes(
+    pairs: Sequence[Observation], scopes: Sequence[ScopeAdvice], default: Arm
+) -> tuple[Route, ...]:
+    """Return rules to the baseline for what loses or may not ship, then those to the candidate.
 
-    The pool makes a rule only where no pair has a cohort.
+    The pool makes a rule only if no pair has a cohort.
     """
     cohorts = [s for s in scopes if s.load is None and s.cohort is not None]
     whole = cohorts or [s for s in scopes if s.load is None]
-    off = {s.cohort for s in whole if s.action is Action.DISABLE}
-    found = [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
+    off = {s.cohort for s in whole if s.action is Action.DISABLE or s.judged is not Answer.YES}
+    if default is Arm.CANDIDATE:
+        found = [Route(cohort=s.cohort, reason=s.reason) for s in whole if s.cohort in off]
+    else:
+        found = []
     found += [
         Route(
             cohort=s.cohort,
@@ -42,6 +48,12 @@ def routes(pairs: Sequence[Observation], scopes: Sequence[ScopeAdvice]) -> tuple
         own = [p for p in pairs if scope.cohort in (None, p.cohort)]
         if scope.cohort not in off and (rule := _short(scope.cohort, own)) is not None:
             found.append(rule)
+    if default is Arm.BASELINE:
+        found += [
+            Route(to=Arm.CANDIDATE, cohort=s.cohort, reason=s.reason)
+            for s in whole
+            if s.cohort not in off
+        ]
     return tuple(found)
 
 
@@ -49,7 +61,7 @@ def write(path: Path, advice: Advice) -> None:
     """Write the rules as YAML; raises `AdviceError` where the file cannot be written."""
     rules = [
         {
-            "to": "baseline",
+            "to": rule.to.value,
             **({} if rule.cohort is None else {"cohort": rule.cohort}),
             **_bounds("concurrency", rule.concurrency_at_least, rule.concurrency_at_most),
             **({} if rule.max_tokens_below is None else _below(rule.max_tokens_below)),
@@ -57,7 +69,12 @@ def write(path: Path, advice: Advice) -> None:
         }
         for rule in advice.routes
     ]
-    document = {"version": 1, "rollout": advice.rollout, "default": "candidate", "rules": rules}
+    document = {
+        "version": 1,
+        "rollout": advice.rollout,
+        "default": advice.default.value,
+        "rules": rules,
+    }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
     try:
         path.write_text(_HEADER + text, encoding="utf-8")

@@ -35,6 +35,8 @@ def advise(
 ) -> None:
     """Say where speculation pays: keep it, change k, or disable it, by cohort and load.
 
+    Never more than the newest verdict on the rollout allows.
+
     Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
     """
     with usable():
@@ -42,7 +44,9 @@ def advise(
         with open_client(collector, database) as client:
             pairs = advices.load(client, rollout)
             beside = {name: advices.load(client, name) for name in others or ()}
-        advice = advices.advise(rollout, pairs, beside, prices)
+            newest = next(iter(client.verdicts(rollout, limit=1)), None)
+        verdict = None if newest is None else newest.verdict
+        advice = advices.advise(rollout, pairs, beside, prices, verdict)
         if routes is not None:
             router.write(routes, advice)
     if as_json:

@@ -162,6 +162,7 @@ def test_the_switch_is_turned_with_a_reason_and_logged(page: Page, site: Site) -
     page.get_by_role("button", name="Let the candidate answer …").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("may send requests of “support-k4” to the candidate")
+    expect(dialog).to_contain_text("May it ship: ")
     confirm = dialog.get_by_role("button", name="Let the candidate answer")
     confirm.click()
     expect(dialog).to_contain_text("both are needed")

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from made_verdicts import made_verdict
 from typer.testing import CliRunner
 
 from collector.client import Client
-from collector.contract import Arm, Speculation
+from collector.contract import Answer, Arm, CohortAnswer, Outcome, Speculation
 from draftgate.commands import app
 from evals import advice
 from evals.advice.records import Action
@@ -21,6 +22,12 @@ version: 1
 name: priced
 prices: {baseline_per_hour: 2.0, candidate_per_hour: 3.6}
 prove: [{metric: e2e, stat: geomean_ratio, max: 1.0, scope: pooled}]
+"""
+ANSWERS_POLICY = """
+version: 1
+name: answers
+cohorts: {min_n: 30}
+prove: [{metric: failures, stat: diff, max: 0.2, scope: cohort}]
 """
 
 
@@ -87,17 +94,31 @@ def without_lists(generation):
     )
 
 
+PASSED = object()
+
+
 @pytest.fixture
 def stored(client, otlp_of):
     """Give a function that stores generations and returns the advice on k4."""
 
-    def store(*groups, others=()):
+    def store(*groups, others=(), verdict=PASSED):
         for group in groups:
             client.post_traces(otlp_of(list(group)), content_type="application/json")
         beside = {name: advice.load(client, name) for name in others}
-        return advice.advise("k4", advice.load(client, "k4"), beside)
+        said = verdict_of() if verdict is PASSED else verdict
+        return advice.advise("k4", advice.load(client, "k4"), beside, verdict=said)
 
     return store
+
+
+def verdict_of(outcome=Outcome.PASS, **answers):
+    """Return a verdict that says so of the release and of each cohort."""
+    answers = answers or dict.fromkeys(("chat", "json"), Answer.YES)
+    cohorts = tuple(
+        CohortAnswer(cohort=cohort, pairs=40, answer=answer, because="answers got worse")
+        for cohort, answer in answers.items()
+    )
+    return made_verdict(outcome, cohorts=cohorts)
 
 
 def scope_of(found, cohort, load=None):
@@ -115,6 +136,47 @@ def test_each_cohort_gets_its_own_advice(stored, rollout) -> None:
     assert lost.break_even_tokens_a_step == pytest.approx(1.5, rel=0.01)
     assert "tokens a step, 1.5" in lost.reason
     assert [(r.cohort, r.max_tokens_below) for r in found.routes] == [("json", None)]
+
+
+def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) -> None:
+    """A failed release: its good cohort alone is routed to the candidate."""
+    said = verdict_of(Outcome.FAIL, chat=Answer.YES, json=Answer.NO)
+    found = stored(rollout("chat"), rollout("json", first=100), verdict=said)
+    assert scope_of(found, "chat").action is Action.KEEP
+    json_scope = scope_of(found, "json")
+    assert json_scope.action is Action.DISABLE
+    assert json_scope.reason.startswith("the verdict says no: answers got worse; its speed: 2.")
+    assert scope_of(found, None).action is Action.DISABLE
+    assert found.default is Arm.BASELINE
+    assert [(r.to, r.cohort) for r in found.routes] == [(Arm.CANDIDATE, "chat")]
+
+
+def test_what_a_verdict_leaves_open_is_not_advised(stored, rollout) -> None:
+    """Nor is a cohort that it does not speak of; what is slow is disabled all the same."""
+    said = verdict_of(Outcome.INCONCLUSIVE, chat=Answer.UNKNOWN, json=Answer.UNKNOWN)
+    found = stored(
+        rollout("chat"), rollout("json", a=0.1, first=100), rollout("rag", first=200), verdict=said
+    )
+    assert scope_of(found, "chat").action is Action.UNKNOWN
+    assert scope_of(found, "json").action is Action.DISABLE
+    assert scope_of(found, "rag").action is Action.UNKNOWN
+    assert (found.default, found.routes) == (Arm.BASELINE, ())
+
+
+def test_a_pass_does_not_speak_of_a_cohort_set_aside(stored, rollout) -> None:
+    """It goes to the baseline, and the rest to the candidate."""
+    found = stored(rollout("chat"), rollout("rag", first=200), verdict=verdict_of(chat=Answer.YES))
+    assert found.default is Arm.CANDIDATE
+    assert [(r.to, r.cohort) for r in found.routes] == [(Arm.BASELINE, "rag")]
+
+
+def test_without_a_verdict_nothing_may_serve(stored, rollout) -> None:
+    """Speed is shown, and the missing verdict is named."""
+    found = stored(rollout("chat"), verdict=None)
+    chat = scope_of(found, "chat")
+    assert (chat.action, chat.judged) == (Action.UNKNOWN, None)
+    assert "a verdict: draftgate gate k4" in chat.missing
+    assert (found.default, found.routes) == (Arm.BASELINE, ())
 
 
 def test_a_second_rollout_at_another_k_changes_k(stored, rollout) -> None:
@@ -224,6 +286,10 @@ def run(tmp_path: Path, rollout, otlp_of):
     with Client.local(database) as opened:
         for group in groups:
             opened.post_traces(otlp_of(list(group)), content_type="application/json")
+    policy = tmp_path / "answers.yaml"
+    policy.write_text(ANSWERS_POLICY)
+    gate = ["gate", "k4", "--policy", str(policy), "--database", database]
+    assert CliRunner().invoke(app, gate).exit_code == 0
     return lambda *args: CliRunner().invoke(app, ["advise", *args, "--database", database])
 
 
@@ -234,6 +300,7 @@ def test_command_prints_and_writes_rules(run, tmp_path) -> None:
     assert result.exit_code == 0, result.output
     assert "• chat: keep k = 4" in result.stdout
     assert "• json: disable" in result.stdout
+    assert "no more than the newest verdict allows: yes for the release." in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     rules = yaml.safe_load(path.read_text())
     assert (rules["version"], rules["rollout"], rules["default"]) == (1, "k4", "candidate")

@@ -156,17 +156,24 @@ def test_an_engines_key_that_is_not_set(tmp_path: Path) -> None:
         opening.settings_of(routes, {})
 
 
-def advised(folder: Path, rollout: str = "k4") -> Path:
+def advised(folder: Path, rollout: str = "k4", default: Arm = Arm.CANDIDATE) -> Path:
     """Write what `draftgate advise --routes` writes."""
     found = (
         AdvisedRoute(cohort="json", reason="0.87× end to end"),
         AdvisedRoute(cohort="chat", max_tokens_below=64, reason="short answers lose"),
         AdvisedRoute(cohort="rag", concurrency_at_least=8, concurrency_at_most=15, reason="0.61×"),
         AdvisedRoute(cohort=None, concurrency_at_least=64, concurrency_at_most=127, reason="load"),
+        AdvisedRoute(to=Arm.CANDIDATE, cohort="chat", reason="1.35×"),
     )
     path = folder / "advised.yaml"
     given = Advice(
-        rollout=rollout, others=(), bootstrap_seed=0, bootstrap_draws=0, scopes=(), routes=found
+        rollout=rollout,
+        others=(),
+        bootstrap_seed=0,
+        bootstrap_draws=0,
+        scopes=(),
+        default=default,
+        routes=found,
     )
     advice_router.write(path, given)
     return path
@@ -182,8 +189,12 @@ def test_the_advisors_rules_are_taken_as_they_are(tmp_path: Path) -> None:
         ("baseline", "cohort chat and max_tokens below 64", "short answers lose"),
         ("baseline", "cohort rag and concurrency at least 8 and at most 15", "0.61×"),
         ("baseline", "concurrency at least 64 and at most 127", "load"),
+        ("candidate", "cohort chat", "1.35×"),
     ]
     assert routes.default is Arm.CANDIDATE
+    advised(tmp_path, default=Arm.BASELINE)
+    assert routes_file.read(write(tmp_path, document)).default is Arm.BASELINE
+    advised(tmp_path)
     inline = document | {"rules": yaml.safe_load((tmp_path / "advised.yaml").read_text())["rules"]}
     read = routes_file.read(write(tmp_path, inline))
     assert read.model_dump() == routes.model_dump()

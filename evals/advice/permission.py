@@ -1,0 +1,65 @@
+"""How far a verdict lets advice go: speed alone never says that a candidate may serve."""
+
+from typing import NamedTuple
+
+from collector.contract import Answer, Arm, Outcome, Verdict
+from evals.advice.records import Action
+
+_ANSWERS = {
+    Outcome.PASS: Answer.YES,
+    Outcome.FAIL: Answer.NO,
+    Outcome.INCONCLUSIVE: Answer.UNKNOWN,
+}
+
+
+class Decision(NamedTuple):
+    """What to do with a scope, and why."""
+
+    action: Action
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+class Permission:
+    """What the newest verdict on a rollout allows, cohort by cohort."""
+
+    def __init__(self, rollout: str, verdict: Verdict | None) -> None:
+        self._rollout = rollout
+        self._verdict = verdict
+
+    @property
+    def default(self) -> Arm:
+        """The arm for requests that no rule names."""
+        return Arm.CANDIDATE if self.answer(None) is Answer.YES else Arm.BASELINE
+
+    def answer(self, cohort: str | None) -> Answer | None:
+        """Return the answer for a cohort, or for the release; `None` if nobody judged it."""
+        return None if self._verdict is None else self._said(self._verdict, cohort)[0]
+
+    def limited(self, by_speed: Decision, cohort: str | None) -> Decision:
+        """Return the decision as far as the verdict allows it."""
+        serves = by_speed.action in (Action.KEEP, Action.CHANGE_K)
+        if self._verdict is None:
+            if not serves:
+                return by_speed
+            unjudged = f"a verdict: draftgate gate {self._rollout}"
+            return Decision(Action.UNKNOWN, by_speed.reason, (*by_speed.missing, unjudged))
+        answer, because = self._said(self._verdict, cohort)
+        if answer is Answer.NO:
+            reason = f"the verdict says no: {because}; its speed: {by_speed.reason}"
+            return Decision(Action.DISABLE, reason, by_speed.missing)
+        if answer is Answer.UNKNOWN and serves:
+            reason = f"the verdict is open: {because}; its speed: {by_speed.reason}"
+            return Decision(Action.UNKNOWN, reason, by_speed.missing)
+        return by_speed
+
+    @staticmethod
+    def _said(verdict: Verdict, cohort: str | None) -> tuple[Answer, str]:
+        if cohort is None:
+            return _ANSWERS[verdict.outcome], verdict.summary.partition(": ")[2] or verdict.summary
+        found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
+        if found is not None:
+            return found.answer, found.because
+        if not verdict.cohorts:  # judged as a whole
+            return Permission._said(verdict, None)
+        return Answer.UNKNOWN, "it does not speak of this cohort"
