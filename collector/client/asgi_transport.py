@@ -34,8 +34,8 @@ class InProcessTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer a request; the answer's body is made as it is read.
 
-        Where the application fails after the answer has begun, reading raises
-        `RemoteProtocolError`, as it does where a server breaks off.
+        If the application fails after the answer has begun, reading raises
+        `RemoteProtocolError`, as it does if a server breaks off.
         """
         sent, received = anyio.create_memory_object_stream[_Message](_PIECES_AHEAD)
         call = _Call(self._app, request, request.read(), sent)
@@ -105,7 +105,7 @@ class _Call:
 
 
 class _Body(httpx.SyncByteStream):
-    """What the application sends, one message at a time."""
+    """The messages that the application sends, one at a time."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class Client(
 ):
     """Reads and writes what a collector stores; a context manager.
 
-    Every method raises `ClientError` where the collector cannot be reached, refuses, or answers
+    Every method raises `ClientError` if the collector cannot be reached, refuses, or answers
     with something else.
     """
 
@@ -64,7 +64,7 @@ class Client(
         """Serve a database in this process, creating it or bringing it to the newest schema.
 
         The same application, without a server and without keys. `capture_content` says whether
-        text that is posted is kept. Raises `ClientError` where the database cannot be opened.
+        text that is posted is kept. Raises `ClientError` if the database cannot be opened.
         """
         # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.client.asgi_transport import InProcessTransport  # noqa: PLC0415
@@ -99,7 +99,7 @@ class Client(
         self.close()
 
     def health(self) -> bool:
-        """Say whether a collector answers."""
+        """Return whether a collector answers."""
         try:
             return bool(self._connection.get("/healthz") == {"status": "ok"})
         except ClientError:

@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Connection:
-    """Asks one collector; every method raises `ClientError` where there is no good answer."""
+    """Asks one collector; every method raises `ClientError` if there is no good answer."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Connection:
 
     @contextmanager
     def arrow(self, path: str, query: Query) -> Iterator[pa.RecordBatchReader]:
-        """Open an Arrow stream; raises `ClientError` where it breaks off, also while it is read."""
+        """Open an Arrow stream; raises `ClientError` if it breaks off, also while it is read."""
         given = {name: value for name, value in query.items() if value is not None}
         with self._answering(path):
             response = self._http.send(

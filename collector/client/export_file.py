@@ -35,7 +35,7 @@ def write(
     """Write the rollout's generations with their scores, and return how many.
 
     Parquet or JSON lines, as the file's name ends. The file appears when it is whole; an earlier
-    one is kept until then. Raises `ExportError` where it cannot be written, or is there and
+    one is kept until then. Raises `ExportError` if it cannot be written, or is there and
     `force` does not allow to replace it, and `ClientError`.
     """
     writer = _WRITERS.get(path.suffix)

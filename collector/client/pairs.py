@@ -1,4 +1,4 @@
-"""Pairs, their regressions, and what is new of them."""
+"""Pairs, their regressions, and their changes."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class PairPage(NamedTuple):
 
     pairs: tuple[Pair, ...]
     next: str | None
-    """What to pass as `after` for the next page; None on the last."""
+    """Pass it as `after` for the next page; None on the last."""
 
 
 class RegressionPage(NamedTuple):
@@ -22,7 +22,7 @@ class RegressionPage(NamedTuple):
 
     regressions: tuple[Regression, ...]
     next: str | None
-    """What to pass as `after` for the next page; None on the last."""
+    """Pass it as `after` for the next page; None on the last."""
     metrics: tuple[str, ...]
     """All that a pair of the rollout lost in."""
     counted: int
@@ -33,7 +33,7 @@ class RegressionPage(NamedTuple):
 
 
 class PairChanges(NamedTuple):
-    """What is new of a rollout's pairs, and where to ask on."""
+    """What is new of a rollout's pairs, and if to ask on."""
 
     table: pa.Table
     arrived_up_to: int
@@ -43,7 +43,7 @@ class PairChanges(NamedTuple):
 
 
 class PairRequests(Resource):
-    """Pairs, their regressions, and what is new of them."""
+    """Pairs, their regressions, and their changes."""
 
     def pairs(
         self,
@@ -68,7 +68,7 @@ class PairRequests(Resource):
     def pair(
         self, rollout: str, prompt_id: str, repeat: int, *, content: bool = False
     ) -> Pair | None:
-        """Return one pair with its scores; None where neither side is stored."""
+        """Return one pair with its scores; None if neither side is stored."""
         query: Query = {
             "rollout": rollout,
             "prompt_id": prompt_id,
@@ -135,7 +135,7 @@ class PairRequests(Resource):
         """Return the pairs of which anything arrived, or was first scored, since a place.
 
         Columns as of `pairs_table`, and for each side `arrival` and `scored_{metric}`: the numbers
-        of its first generation and first score, null where there is none. A window holds at most
+        of its first generation and first score, null if there is none. A window holds at most
         20,000 of either; ask on from where it ends.
         """
         query: Query = {

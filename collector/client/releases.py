@@ -50,7 +50,7 @@ class ReleaseRequests(Resource):
     def take_step(self, rollout: str, change: RampChange) -> RampStep:
         """Take a step of a rollout's ramp, which needs the scope admin, and return it as stored.
 
-        Raises `ClientError` with the status 409 where somebody else took one first, and where a
+        Raises `ClientError` with the status 409 if somebody else took one first, and if a
         larger share does not name the newest verdict under the registered policy, a pass on pairs
         that arrived after the step before.
         """
@@ -80,7 +80,7 @@ class ReleaseRequests(Resource):
     def update_watch(self, update: WatchUpdate) -> StoredWatch | None:
         """Store a watch's next state, which needs the scope judge; setting the switch needs admin.
 
-        None where somebody else went on from the state that this continues: nothing is stored, nor
+        None if somebody else went on from the state that this continues: nothing is stored, nor
         set, and `watches` has the newer one.
         """
         path = f"/api/v1/rollouts/{quote(update.watch.rollout, safe='')}/watches"

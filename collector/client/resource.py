@@ -1,4 +1,4 @@
-"""What the parts of the client share."""
+"""The base of the client's parts."""
 
 from collector.client.connection import Connection
 

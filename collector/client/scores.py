@@ -28,7 +28,7 @@ class ScoreRequests(Resource):
         return self._connection.pages(Score, "/api/v1/scores", query, "scores")
 
     def lease(self, wanted: LeaseRequest, *, content: bool = True) -> Lease | None:
-        """Lease generations that no other worker has, or has had, in hand; None where none are.
+        """Lease generations that no other worker has, or has had, in hand; None if none are.
 
         What it judged is posted with `post_scores`; then `finish_lease`.
         """
@@ -41,13 +41,13 @@ class ScoreRequests(Resource):
         return None if found is None else self._connection.record(Lease, found)
 
     def renew_lease(self, id_: str, *, ttl_s: float) -> bool:
-        """Let a lease last so long from now on, 0 gives it back; False where it is lost."""
+        """Let a lease last so long from now on, 0 gives it back; False if it is lost."""
         return self._unless_lost(
             lambda: self._connection.post(f"{_lease_path(id_)}/renewal", {"ttl_s": ttl_s})
         )
 
     def finish_lease(self, id_: str) -> bool:
-        """Say that all of a lease is scored; False where it is somebody else's by now."""
+        """Say that all of a lease is scored; False if it is somebody else's by now."""
         return self._unless_lost(lambda: self._connection.send("DELETE", _lease_path(id_)))
 
     def post_feedback(self, feedback: Iterable[Feedback]) -> None:

@@ -22,7 +22,7 @@ class TelemetryRequests(Resource):
     ) -> None:
         """Store the spans of an OTLP body; on return they are durable.
 
-        `gzipped` says that the body is. Raises `ClientError` where any span was rejected.
+        `gzipped` says that the body is. Raises `ClientError` if any span was rejected.
         """
         headers = {"Content-Type": content_type}
         if gzipped:

@@ -27,7 +27,7 @@ OPERATIONS = frozenset({"chat", "text_completion", "generate_content"})
 
 
 class Decoded(NamedTuple):
-    """What a span says of a generation, field by field."""
+    """A span's generation, field by field."""
 
     fields: Fields
     """As `flatten` gives them, with the quality flags."""
@@ -49,7 +49,7 @@ _FIELDS: Final = {
 
 
 class FactKind(Enum):
-    """What an attribute turns out to be."""
+    """The kind of a fact."""
 
     FIELD = "field"
     CONTENT = "content"
@@ -62,7 +62,7 @@ _FIELD = FactKind.FIELD  # an enum's members are slow to look up
 
 
 class Fact(NamedTuple):
-    """What one attribute says, whichever span it stands on."""
+    """The meaning of one attribute, on any span."""
 
     kind: FactKind
     name: str
@@ -136,12 +136,12 @@ def span_name(generation: Generation) -> str:
 
 
 def is_generation(span: Span) -> bool:
-    """Say whether the span is one request answered by a model, in our own dialect."""
+    """Return whether the span is one request answered by a model, in our own dialect."""
     return names_operation(span.attributes.get(a.GEN_AI_OPERATION_NAME))
 
 
 def names_operation(value: AttributeValue) -> bool:
-    """Say whether the value is that of an operation that makes a span a generation."""
+    """Return whether the value is that of an operation that makes a span a generation."""
     # Any attribute may be a list or a mapping, which no set can be asked for.
     return isinstance(value, str) and value in OPERATIONS
 
@@ -167,7 +167,7 @@ def decode(span: Span) -> Decoded:
 
 
 def interpret(attribute: str, value: AttributeValue) -> Fact | None:
-    """Return what a span's attribute says; None where the contract does not know it."""
+    """Return the meaning of a span's attribute; None if the contract does not know it."""
     if attribute.startswith(a.DRAFTGATE_DIM_PREFIX):
         if isinstance(value, str):
             return Fact(FactKind.DIM, attribute.removeprefix(a.DRAFTGATE_DIM_PREFIX), value)
@@ -176,7 +176,7 @@ def interpret(attribute: str, value: AttributeValue) -> Fact | None:
 
 
 def interpret_resource(resource: Mapping[str, AttributeValue]) -> tuple[Fact, ...]:
-    """Return what the attributes of a resource say of its generations."""
+    """Return the meaning of a resource's attributes for its generations."""
     facts = (
         _interpret(name, resource.get(name), _RESOURCE_ATTRIBUTES) for name in _RESOURCE_ATTRIBUTES
     )
@@ -215,7 +215,7 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
 
 
 def reading(attribute: str) -> Reading | None:
-    """Return how an attribute of a span is read; None where the contract does not name it.
+    """Return how an attribute of a span is read; None if the contract does not name it.
 
     Dimensions are named by a prefix alone, and read by `interpret`.
     """

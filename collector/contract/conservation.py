@@ -27,7 +27,7 @@ _ROUNDING_S: Final = 1e-6
 
 
 class Form(StrEnum):
-    """What a law says of its fields; one of which a field is absent holds."""
+    """The form of a law; one of which a field is absent holds."""
 
     NOT_NEGATIVE = "not_negative"
     """Each of the fields that are there, and each count of a list."""
@@ -98,24 +98,24 @@ class Judge:
         return tuple(law.flag for law in self._laws if _is_broken(law, fields))
 
     def is_sure(self, fields: Mapping[str, Any]) -> bool:
-        """Say whether the compiled look sees that every law holds; never if nothing is compiled."""
+        """Return whether the compiled look sees that every law holds; false if there is none."""
         compiled = self._compiled
         if compiled is None or not isinstance(fields, dict):
             return False
         return compiled.surely_hold(fields)
 
     def is_compiled(self) -> bool:
-        """Say whether there is a compiled look that knows every law's form."""
+        """Return whether there is a compiled look that knows every law's form."""
         return self._compiled is not None and self._compiled.known
 
 
 def violations(generation: Generation) -> tuple[str, ...]:
-    """Return the broken laws as flags, `group:law`, in a fixed order; empty where all hold."""
+    """Return the broken laws as flags, `group:law`, in a fixed order; empty if all hold."""
     return broken_laws(flatten(generation))
 
 
 def counts_usable(generation: Generation) -> bool:
-    """Say whether the generation's speculation counts may enter a ratio."""
+    """Return whether the generation's speculation counts may enter a ratio."""
     return usable_counts(flatten(generation))
 
 

@@ -7,7 +7,7 @@ from collector.contract.records import Generation, Pair, Score
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedEvaluator:
-    """What scores are stored under, beside the ids of what they judge."""
+    """The key of scores, beside the ids of what they judge."""
 
     metric: str
     evaluator: str
@@ -16,7 +16,7 @@ class LeasedEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRequest:
-    """What a worker asks for.
+    """A worker's request for a lease.
 
     Workers that name the same evaluators share a rollout; one that names others has it to itself.
     """

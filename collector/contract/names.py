@@ -8,5 +8,5 @@ WANTED_NAME: Final = f"wanted up to {MAX_NAME} characters, none of them NUL"
 
 
 def is_name(text: str) -> bool:
-    """Say whether the text can be a key."""
+    """Return whether the text can be a key."""
     return len(text) <= MAX_NAME and "\0" not in text

@@ -51,9 +51,9 @@ class SampleKind(StrEnum):
     GAUGE = "gauge"
     """The state at that time; sums that may fall are such, too."""
     COUNTER = "counter"
-    """All since the engine's start: it grows, and begins anew where the engine does."""
+    """All since the engine's start: it grows, and begins anew with the engine."""
     DELTA = "delta"
-    """What was added since the sample before."""
+    """The addition since the sample before."""
 
 
 class FeedbackKind(StrEnum):
@@ -125,7 +125,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """What a generation's steps took by their parts, summed; its prompt's reading is apart.
+    """The time of a generation's verify steps, by part; reading its prompt is not in it.
 
     Texts that are answered together share their steps, and each counts a shared step whole.
     """
@@ -138,7 +138,7 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
-    """What an engine in this process held of its device, and a GPU's state as the answer ended."""
+    """The memory that an engine in this process held, and a GPU's state as the answer ended."""
 
     weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_WEIGHTS, Form.INTEGER)
     draft_weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_DRAFT_WEIGHTS, Form.INTEGER)
@@ -166,7 +166,7 @@ class Speculation:
     num_speculative_tokens: int | None = on_wire(a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, Form.INTEGER)
     """k, the draft tokens asked for a step."""
     lossless: bool | None = on_wire(a.SPEC_DECODE_LOSSLESS, Form.BOOLEAN)
-    """False where a relaxed acceptance or a synthetic mode is on; absent where unknown."""
+    """False if a relaxed acceptance or a synthetic mode is on; absent if unknown."""
     source: str | None = on_wire(a.SPEC_DECODE_SOURCE, Form.STRING, few_values=True)
     """One of `CountSource`."""
     steps: int | None = on_wire(
@@ -232,7 +232,7 @@ class Generation:
         a.GEN_AI_RESPONSE_FINISH_REASONS, Form.STRINGS, few_values=True
     )
     error_type: str | None = on_wire(a.ERROR_TYPE, Form.STRING, few_values=True)
-    """Set exactly where the request failed."""
+    """Set exactly if the request failed."""
     input_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_INPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
@@ -319,7 +319,7 @@ class Generation:
     )
     """How many pairs each cohort of the whole run is to have, as JSON: `{"chat": 400}`."""
     quality: tuple[str, ...] = ()
-    """What the collector found wrong with the span; never on the wire."""
+    """Flags of what is wrong with the span, by the collector; never on the wire."""
 
     @property
     def e2e_s(self) -> float:
@@ -335,7 +335,7 @@ class ScoredSpan:
     """Characters (code points) before it in the answer's text."""
     end: int
     support: float | None = None
-    """In [0, 1]: how far it is supported, or right; `None` where it was marked without a number."""
+    """In [0, 1]: how far it is supported, or right; `None` if it was marked without a number."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end < 2**31:
@@ -346,7 +346,7 @@ class ScoredSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What one evaluator says of one generation.
+    """One evaluator's judgement of one generation.
 
     `value` is in [0, 1], or `None` together with `unscored_reason`: an answer that could not be
     judged is never a number.
@@ -363,9 +363,9 @@ class Score:
     explanation: str | None = None
     unscored_reason: str | None = None
     latency_s: float | None = None
-    """What the judgement took."""
+    """The time that judging took."""
     cost_usd: float | None = None
-    """What the judgement cost, where it is charged for and the price is known."""
+    """The price of judging, if there is one and it is known."""
     spans: tuple[ScoredSpan, ...] | None = None
     """Parts of the answer that were judged by themselves."""
 
@@ -378,7 +378,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What one source says that somebody did about one generation."""
+    """One source's report of what somebody did about one generation."""
 
     trace_id: str
     span_id: str
@@ -392,7 +392,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchChange:
-    """What a rollout's switch is to be set to."""
+    """A new setting of a rollout's switch."""
 
     state: Switch
     reason: str
@@ -412,7 +412,7 @@ class SwitchState:
     state: Switch
     reason: str
     who: str
-    """Name of the API key that set it; `local` where no key was needed."""
+    """Name of the API key that set it; `local` if no key was needed."""
     time_unix_ns: int
 
 
@@ -445,7 +445,7 @@ class RampStep:
     reason: str
     verdict: str | None
     who: str
-    """Name of the API key that took it; `local` where no key was needed."""
+    """Name of the API key that took it; `local` if no key was needed."""
     time_unix_ns: int
     arrived_up_to: int = 0
     """The newest generation when it was taken: pairs that arrived later are younger than it."""
@@ -468,7 +468,7 @@ class EngineSample:
 
 
 class PairKey(NamedTuple):
-    """What makes two generations a pair, within a rollout."""
+    """The key that two generations of a pair share, within a rollout."""
 
     prompt_id: str
     repeat: int
@@ -505,7 +505,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutOverview:
-    """What the collector holds of one rollout."""
+    """An overview of one rollout."""
 
     rollout: str
     first_start_unix_ns: int
@@ -518,7 +518,7 @@ class RolloutOverview:
     quality_flagged: int
     """Generations whose span violated the contract."""
     spec_draft_tokens: int | None = None
-    """Of all usable counts; None where no generation has any."""
+    """Of all usable counts; None if no generation has any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,7 +535,7 @@ class MetricSummary:
     sum: float
     mean: float
     stdev: float | None
-    """With n − 1; None where n is 1."""
+    """With n − 1; None if n is 1."""
     min: float
     max: float
     p50: float | None

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What a cell, or a whole release, came to."""
+    """The outcome of a cell, or of a release."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -101,7 +101,7 @@ class EarlierVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateIdentity:
-    """What makes two rollouts' candidates the same, as their first answers say it.
+    """The properties by which two rollouts' candidates are the same, as their first answers say it.
 
     Fingerprints are compared if both have one.
     """
@@ -129,7 +129,7 @@ class EarlierRollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutHistory:
-    """What the collector knows of a rollout's policies and of what was tried before."""
+    """A rollout's policies and verdicts, and earlier rollouts of its candidate."""
 
     rollout: str
     registrations: tuple[RegisteredPolicy, ...]
@@ -146,7 +146,7 @@ class RolloutHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictHistory:
-    """What a verdict says of its policy's registration, and of earlier looks and retries."""
+    """The registration of a verdict's policy, and earlier looks and retries."""
 
     standing: Standing
     strict: bool

@@ -1,4 +1,4 @@
-"""What the gate decided of a rollout, and the evidence that it showed for it.
+"""The gate's decision on a rollout, and its evidence.
 
 A verdict is a function of (records, policy): it carries the hashes of both and no clock. Where a
 limit does not exist it is `None`, never an extreme number.
@@ -15,7 +15,7 @@ FORMAT_VERSION = 1
 
 
 class Role(StrEnum):
-    """What a cell's outcome does to the release."""
+    """The effect of a cell's outcome on the release."""
 
     PROVE = "prove"
     """Must pass."""
@@ -64,7 +64,7 @@ class Finding:
     role: Role
     outcome: Outcome
     reason: Reason | None
-    """Set exactly where the outcome is inconclusive."""
+    """Set exactly if the outcome is inconclusive."""
     bound: str
     """`max` or `min`: the side on which the margin stands."""
     margin: float
@@ -74,7 +74,7 @@ class Finding:
     n: int
     """Pairs that the estimate rests on."""
     n_needed: int | None = None
-    """Pairs still needed for this cell to be able to decide; None where unknown or decided."""
+    """Pairs still needed for this cell to be able to decide; None if unknown or decided."""
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
@@ -123,7 +123,7 @@ class Acceptance:
     draft_tokens: int
     accepted_tokens: int
     rate: float | None
-    """accepted_tokens / draft_tokens; None where nothing was drafted."""
+    """accepted_tokens / draft_tokens; None if nothing was drafted."""
     length: float | None
     """1 + accepted_tokens / steps, bonus token included; None without steps."""
     rate_per_pos: tuple[float, ...]
@@ -158,16 +158,16 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortAnswer:
-    """What the verdict says of one cohort: by its own cells, and by what failed in the pool."""
+    """The verdict's answer for one cohort: by its own cells, and by what failed in the pool."""
 
     cohort: str
     pairs: int
     answer: Answer
     because: str
-    """What it rests on, or what is missing, in words."""
+    """The reasons, or what is missing, in words."""
     prompts_needed: int | None = None
     """Further workload prompts, of all cohorts, after which its cells that must pass can decide;
-    None where more prompts would not settle it, or where nobody knows how many."""
+    None if more prompts would not settle it, or if nobody knows how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ class Verdict:
     """Cohorts that no cell was made for, by the policy's `cohorts.set_aside_below`."""
     prompts_needed: int | None = None
     """Further workload prompts, with as many repeats as in this run, after which every cell that
-    must pass can decide: the largest need. None where the release is decided, or where nobody knows
+    must pass can decide: the largest need. None if the release is decided, or if nobody knows
     of any."""
     prompts_needed_for_guards: int | None = None
     """The same for guards that do not decide yet; they do not hold the release up."""

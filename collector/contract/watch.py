@@ -71,7 +71,7 @@ class WatchPath:
     n: tuple[int, ...] = ()
     estimate: tuple[float, ...] = ()
     log_e_pass: tuple[float, ...] = ()
-    """Empty where the cell has no e-process, as in split traffic."""
+    """Empty if the cell has no e-process, as in split traffic."""
     log_e_fail: tuple[float, ...] = ()
 
 
@@ -90,7 +90,7 @@ class WatchCell:
     pass_at: float
     method: str
     outcome: Outcome = Outcome.INCONCLUSIVE
-    """Kept once it is pass or fail, but a pass becomes a fail where harm shows later."""
+    """Kept once it is pass or fail, but a pass becomes a fail if harm shows later."""
     reason: Reason | None = Reason.TOO_FEW
     message: str = ""
     n: int = 0
@@ -100,23 +100,23 @@ class WatchCell:
     squares: float = 0.0
     """Σ(difference − mean)²."""
     baseline_sum: float | None = None
-    """Of the baseline's values, over the pairs counted; None where there are none."""
+    """Of the baseline's values, over the pairs counted; None if there are none."""
     estimate: float | None = None
     lower: float | None = None
     """One-sided limits that hold at every moment, if harm lasts no longer than the policy's
-    stretch; asymptotic, from 150 pairs on. The e-values decide where there are any."""
+    stretch; asymptotic, from 150 pairs on. The e-values decide if there are any."""
     upper: float | None = None
     p_fail: float | None = None
     """P value against "no worse than the margin", valid at every moment; Holm's family takes it."""
     log_e_to_pass: float | None = None
-    """Where `passing` must get to."""
+    """The e-value that `passing` must reach."""
     log_e_to_fail: float | None = None
-    """Where `failing` must get to, after Holm's correction."""
+    """The e-value that `failing` must reach, after Holm's correction."""
     passing: EProcess | None = None
     failing: EProcess | None = None
     split: EffectSums | None = None
     looks: tuple[WatchLook, ...] = ()
-    """Empty where an e-process or a confidence sequence judges."""
+    """Empty if an e-process or a confidence sequence judges."""
     next_look: int | None = None
     """Pairs at which the next look is taken."""
     path: WatchPath = WatchPath()
@@ -146,7 +146,7 @@ class WatchCohort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAction:
-    """What the watch did to the switch, and why."""
+    """An action of the watch on the switch, with its reason."""
 
     time_unix_ns: int
     pairs: int

@@ -1,4 +1,4 @@
-"""What is written together."""
+"""Rows that are written together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""What a generation carries for evaluators: names alone, so that they outlive its text.
+"""The parts that a generation carries for evaluators: by name, so that they outlive its text.
 
-They are noted before the content policy drops any text, and stay where no text is kept.
+They are noted before the content policy drops any text, and stay if no text is kept.
 """
 
 from collections.abc import Container
@@ -18,7 +18,7 @@ _NAMES: Final = {
 def of(text: Container[str]) -> str | None:
     """Return the names, separated by spaces, from those of a span's text attributes.
 
-    None where the sender sent no text at all: what the prompt has is unknown then.
+    None if the sender sent no text at all: what the prompt has is unknown then.
     """
     if not text:
         return None

@@ -89,7 +89,7 @@ class Store:
     def read(self) -> Iterator[StoreConnection]:
         """Give a connection that sees one consistent state of the database.
 
-        Raises `StoreUnavailableError` where the database cannot be read now.
+        Raises `StoreUnavailableError` if the database cannot be read now.
         """
         with (
             faults.translated(self._database.where),
@@ -114,7 +114,7 @@ class Store:
         Returns how many of its spans were new. A turn is taken only where the rows are written in
         this process, and neither for the lock of writers nor for the commit, which wait for others.
 
-        Idempotent. Raises `StoreUnavailableError` where the database cannot be written now;
+        Idempotent. Raises `StoreUnavailableError` if the database cannot be written now;
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
@@ -162,7 +162,7 @@ class Store:
             return finished + len(rows)
 
     def take_upkeep(self, holder: str, for_s: float) -> bool:
-        """Say whether the holder is the one that does the upkeep from now on, for so long."""
+        """Return whether the holder is the one that does the upkeep from now on, for so long."""
         with self.read() as connection:
             if upkeep_lease.is_anothers(connection, holder):
                 return False
@@ -191,7 +191,7 @@ class Store:
             return key_rates.take(connection, key_id, rate_per_s)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
-        """Delete a piece of what is too old, and return how much; 0 where nothing is left."""
+        """Delete a piece of what is too old, and return how much; 0 if nothing is left."""
         with self.transaction() as connection:
             return retention.step(self._database.writer(connection), keep, now_unix_s)
 
@@ -199,7 +199,7 @@ class Store:
     def transaction(self) -> Iterator[StoreConnection]:
         """Give a connection whose writes are durable on leaving; it excludes every other writer.
 
-        Raises `StoreUnavailableError` where the database cannot be written now.
+        Raises `StoreUnavailableError` if the database cannot be written now.
         """
         self._database.check_in_place()
         if not self._writing.acquire(timeout=self._busy_timeout_s):
@@ -232,7 +232,7 @@ class Store:
 
 
 def exists(database_url: str) -> bool:
-    """Say whether the URL names a database of ours, whatever its schema; raises `StoreError`."""
+    """Return whether the URL names a database of ours, whatever its schema; raises `StoreError`."""
     url = _parse(database_url)
     if url.drivername == "sqlite":
         return Path(str(url.database)).exists()

@@ -19,7 +19,7 @@ PATIENCE_S: Final = 600
 JOINED: Final = -1
 """The arrival of one that is joined, but whose generation has not got its times yet: overdue."""
 ADDED: Final = tuple(name for name, wire in WIRE.items() if wire.of_engine)
-"""What an engine's span adds to the client's generation, where that does not say it itself."""
+"""Fields that an engine's span adds to its client's generation, unless that has them."""
 
 CLIENT_COLUMNS: Final = (
     "rollout",
@@ -30,13 +30,13 @@ CLIENT_COLUMNS: Final = (
     "error_type",
     *ADDED,
 )
-"""What is read of the client's generation."""
+"""Columns that are read of the client's generation."""
 
 _MOST_ANCESTORS: Final = 32
 
 
 class Joined(NamedTuple):
-    """What a generation was given."""
+    """A generation, and the fields that were added to it."""
 
     generation: Row
     """Its rollout, arm, cohort and times."""
@@ -49,7 +49,7 @@ class Known(NamedTuple):
     span_id: bytes
     parent_span_id: bytes | None
     generation_id: int | None
-    """Where it is a generation."""
+    """Set if it is a generation."""
 
 
 class Client(NamedTuple):
@@ -64,7 +64,7 @@ class Client(NamedTuple):
         return cls({name: row[name] for name in CLIENT_COLUMNS if row[name] is not None})
 
     def add(self, fields: Mapping[str, Any]) -> dict[str, float]:
-        """Take what the generation does not say itself, and return it."""
+        """Take the fields that the generation lacks, and return them."""
         added = {n: fields[n] for n in ADDED if n in fields and n not in self.generation}
         self.generation.update(added)
         return added
@@ -85,7 +85,7 @@ def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> d
 
 
 def any_overdue(connection: Connection, before_unix_s: int) -> bool:
-    """Say whether there is any for `finish_joins` or `take_overdue`."""
+    """Return whether there is any for `finish_joins` or `take_overdue`."""
     found = select(e.c.id).where(e.c.arrived_unix_s < before_unix_s).limit(1)
     return connection.scalar(found) is not None
 
@@ -109,7 +109,7 @@ def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) ->
 def client_of(spans: Sequence[Known], parent_span_id: bytes) -> int | None:
     """Return the id of the nearest generation above the engine's span.
 
-    Where the spans between were not sent, the trace's only generation will do.
+    If the spans between were not sent, the trace's only generation will do.
     """
     by_id = {known.span_id: known for known in spans}
     above: bytes | None = parent_span_id

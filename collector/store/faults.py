@@ -1,4 +1,4 @@
-"""What the database says when it cannot be used now, in the store's own errors."""
+"""Errors of databases that cannot be used now, as the store's own errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -22,7 +22,7 @@ class GenerationPage(NamedTuple):
 
     generations: tuple[Generation, ...]
     next: int | None
-    """Where the next page begins; None on the last."""
+    """If the next page begins; None on the last."""
 
 
 class Filter(NamedTuple):
@@ -97,7 +97,7 @@ def check(connection: Connection, wanted: Filter) -> None:
 
 
 def exists(connection: Connection, wanted: Filter) -> bool:
-    """Say whether the rollout has the arm and the cohort.
+    """Return whether the rollout has the arm and the cohort.
 
     Where it has not, whoever looked for one would look through all of the rollout.
     """

@@ -1,4 +1,4 @@
-"""What was registered for a rollout, judged on it, and tried before on the same candidate."""
+"""Histories: a rollout's policies and verdicts, and earlier rollouts of its candidate."""
 
 from typing import NamedTuple
 

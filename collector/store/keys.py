@@ -33,7 +33,7 @@ def newest_first(connection: Connection) -> tuple[ApiKey, ...]:
 
 
 def by_id(connection: Connection, id_: str) -> ApiKey | None:
-    """Return the key with this id; None where there is none."""
+    """Return the key with this id; None if there is none."""
     row = connection.execute(select(api_key).where(api_key.c.id == id_)).one_or_none()
     return _key(row) if row is not None else None
 

@@ -1,4 +1,4 @@
-"""Leases on what is not scored yet: in the order of arrival, and taken over once they expire.
+"""Leases on generations without scores: in the order of arrival, and taken over once they expire.
 
 For each rollout and set of evaluators there is a place up to which generations were handed out, and
 a row for each piece that is not done yet. A piece is a range of ids, so that neither grows with the
@@ -35,7 +35,7 @@ class LeasedRange(NamedTuple):
 
 
 class Leased(NamedTuple):
-    """What is to be scored."""
+    """Generations and pairs to score, and the scores that they have."""
 
     generations: tuple[Generation, ...]
     pairs: tuple[Pair, ...]
@@ -43,7 +43,7 @@ class Leased(NamedTuple):
 
 
 def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
-    """Lease the oldest piece that has expired, else the next generations; None where none are left.
+    """Lease the oldest piece that has expired, else the next generations; None if none are left.
 
     The transaction must exclude other writers. Raises `NotFoundError` for an unknown rollout.
     """
@@ -74,7 +74,7 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
 def read(
     connection: StoreConnection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
 ) -> Leased:
-    """Return what the piece holds."""
+    """Return the generations, pairs and scores of the piece."""
     ids, found = generations.between(
         connection, wanted.rollout, piece.after, piece.up_to, content=content
     )
@@ -95,7 +95,7 @@ def read(
 def renew(connection: Connection, id_: str, ttl_s: float) -> None:
     """Let a lease last so long from now on; 0 gives it back.
 
-    Raises `ConflictError` where it is done, or is somebody else's by now.
+    Raises `ConflictError` if it is done, or is somebody else's by now.
     """
     now = clock.now_unix_ns(connection)
     changed = connection.execute(

@@ -31,7 +31,7 @@ def configuration(connection: Connection) -> Config:
 
 
 def is_current(connection: Connection) -> bool:
-    """Say whether the database is at the newest revision."""
+    """Return whether the database is at the newest revision."""
     newest = ScriptDirectory.from_config(configuration(connection)).get_current_head()
     return MigrationContext.configure(connection).get_current_revision() == newest
 

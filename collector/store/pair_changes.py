@@ -1,4 +1,4 @@
-"""What is new of a rollout's pairs since somebody last looked, each pair as it is now.
+"""Pairs of a rollout that changed since somebody last looked, each as it is now.
 
 A place in time is two numbers: the id of the last generation, and the revision of the last score.
 Both grow with every commit. A window between two places names its pairs by what arrived in it; when
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """The pairs of a window, and where it ends."""
+    """The pairs of a window, and if it ends."""
 
     table: pa.Table
     place: Place
@@ -43,7 +43,7 @@ def since(connection: StoreConnection, rollout: str, place: Place) -> Changes:
     """Return the pairs of which a generation arrived or a score was first posted after the place.
 
     Columns as of all pairs, and for each side `arrival`, the id of its first generation, and
-    `scored_{metric}`, the revision of its first score; null where there is none. Raises
+    `scored_{metric}`, the revision of its first score; null if there is none. Raises
     `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)

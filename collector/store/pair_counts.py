@@ -34,7 +34,7 @@ def recount(connection: StoreConnection) -> dict[str, int]:
 
 
 def any_uncounted(connection: StoreConnection) -> bool:
-    """Say whether generations have arrived since the last count."""
+    """Return whether generations have arrived since the last count."""
     newest = connection.scalar(select(func.max(g.c.id))) or 0
     return newest > _last(connection)
 
@@ -106,7 +106,7 @@ def _add(connection: Connection, added: Mapping[str, int]) -> None:
 
 
 def _counted(connection: Connection, key: tuple[object, ...], last: int) -> bool:
-    """Say whether a generation with this key is among those that are counted."""
+    """Return whether a generation with this key is among those that are counted."""
     floor = progress.read(connection, progress.RETAINED_FROM)
     found = select(g.c.id).where(
         *(g.c[name] == value for name, value in zip(_KEY, key, strict=True)),

@@ -71,14 +71,14 @@ class Bounds(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """What is sent: a schema, and batches of it."""
+    """An Arrow stream: a schema, and batches of it."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
 
 def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> Bounds:
-    """Return the bounds of what is stored now."""
+    """Return the bounds that hold all that is stored now."""
     last = connection.scalar(select(func.max(g.c.id))) or 0
     return Bounds(arrived_after, last, scores.newest_revision(connection))
 
@@ -128,7 +128,7 @@ def _batches(
 
 
 def _is_within(pair: pairing.Sides, bounds: Bounds) -> bool:
-    """Say whether all of the pair's generations are younger than the bound."""
+    """Return whether all of the pair's generations are younger than the bound."""
     first = min(*pair.baseline_ids[:1], *pair.candidate_ids[:1], math.inf)
     return first > bounds.arrived_after
 

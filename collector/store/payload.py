@@ -1,4 +1,4 @@
-"""Span payloads: what a span row keeps as bytes, and the text that is kept apart.
+"""Span payloads: the bytes of a span row, and the text that is kept apart.
 
 A payload is an OTLP `Span` message without the fields that have columns and without text; the text
 is another one, of attributes alone: `store.texts`. Both are the sender's own bytes, compressed with
@@ -43,7 +43,7 @@ _WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME
 
 
 class Payload(NamedTuple):
-    """What a payload holds."""
+    """The attributes, events and links of a span."""
 
     attributes: dict[str, AttributeValue]
     events: tuple[SpanEvent, ...]
@@ -53,7 +53,7 @@ class Payload(NamedTuple):
 def pack(spans: Iterable[tuple[bytes, bytes]], content: ContentPolicy) -> list[bytes]:
     """Return the payload of each span from two `Span` messages: of attributes, and of all else.
 
-    Raises `OtlpError` where an event or a link is garbled or nested too deeply.
+    Raises `OtlpError` if an event or a link is garbled or nested too deeply.
     """
     # One message after the other is both in one.
     return _codecs().pack_payloads(
@@ -73,7 +73,7 @@ def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
 
 
 def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
-    """Return the event or link with what the policy keeps of its text; Any: its message's class."""
+    """Return the event or link with the text that the policy keeps; Any: its message's class."""
     text = {name: value for name, value in part.attributes.items() if is_text(name)}
     if not text:
         return raw

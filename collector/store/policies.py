@@ -62,7 +62,7 @@ def counting(known: Iterable[RegisteredPolicy]) -> RegisteredPolicy | None:
 
 
 def _both_arms(connection: Connection, rollout: str) -> bool:
-    """Say whether both arms were received from, without which there is no pair."""
+    """Return whether both arms were received from, without which there is no pair."""
     arms = {series.arm for series in rollup_reads.series_of(connection, rollout).values()}
     return {Arm.BASELINE, Arm.CANDIDATE} <= arms
 

@@ -13,7 +13,7 @@ JUDGED: Final = "regression_score"
 JUDGED_GENERATIONS: Final = "regression_generation"
 """The last id of a generation that is looked at for scores that were there before it."""
 RETAINED_FROM: Final = "retained_from"
-"""The first id that retention has not deleted; 0 where it never ran."""
+"""The first id that retention has not deleted; 0 if it never ran."""
 DELETED_START: Final = "deleted_start_unix_ns"
 """The latest start of a generation that retention has deleted."""
 MINUTES_FROM: Final = "minutes_from_unix_s"
@@ -21,7 +21,7 @@ MINUTES_FROM: Final = "minutes_from_unix_s"
 
 
 def read(connection: Connection, name: str) -> int:
-    """Return how far the work has got; 0 where it never ran."""
+    """Return how far the work has got; 0 if it never ran."""
     return connection.scalar(select(p.c.id).where(p.c.name == name)) or 0
 
 

@@ -17,7 +17,7 @@ def add(
 ) -> RampStep:
     """Store a step and return it; the transaction must exclude other writers.
 
-    Raises `ConflictError` where somebody else took a step first, and where a larger share does not
+    Raises `ConflictError` if somebody else took a step first, and if a larger share does not
     rest on the newest verdict under the registered policy, a pass on pairs younger than the step
     before.
     """

@@ -81,7 +81,7 @@ def page(
 
 
 def any_waiting(connection: StoreConnection) -> bool:
-    """Say whether scores, or generations that may have some, are not looked at yet."""
+    """Return whether scores, or generations that may have some, are not looked at yet."""
     newest = scores.newest_revision(connection)
     if newest > progress.read(connection, progress.JUDGED):
         return True

@@ -45,7 +45,7 @@ class Keep(NamedTuple):
 
 
 def step(writer: Writer, keep: Keep, now_unix_s: float) -> int:
-    """Delete a piece of what is too old, and return how much; 0 where nothing is left to do.
+    """Delete a piece of what is too old, and return how much; 0 if nothing is left to do.
 
     The transaction must exclude other writers.
     """

@@ -1,4 +1,4 @@
-"""Reads of rollouts: what is held of each, and what each arm of each cohort comes to."""
+"""Reads of rollouts: an overview of each, and sums of each arm and cohort."""
 
 import math
 from collections import defaultdict
@@ -40,7 +40,7 @@ def summary(
     """Return one row for each (cohort, arm), by cohort then arm; no cohort stands first.
 
     Latency is of generations that succeeded; speculation sums are over those whose counts are
-    usable. `spec_steps` is None where one of those lacks its steps, for a ratio of sums over
+    usable. `spec_steps` is None if one of those lacks its steps, for a ratio of sums over
     different generations would be false. Raises `NotFoundError` for an unknown rollout.
     """
     series = rollup_reads.series_of(connection, rollout)
@@ -66,7 +66,7 @@ def timeseries(
     """Return one row for each step that anything began in, cohort and arm, in that order.
 
     The window is of whole steps. Without what was `measured` there are counts alone. Raises
-    `NotFoundError` for an unknown rollout, and `RequestError` where there would be too many.
+    `NotFoundError` for an unknown rollout, and `RequestError` if there would be too many.
     """
     series = rollup_reads.series_of(connection, rollout)
     if not series:

@@ -1,6 +1,6 @@
 """Rollups against the rows that they count: all made anew, and compared.
 
-Where retention has deleted generations, what is left of them is counted by hours alone: there the
+If retention has deleted generations, what is left of them is counted by hours alone: there the
 hours must say no less than the rows do.
 """
 
@@ -155,7 +155,7 @@ def _unpacked(found: dict[_Key, list[state.Packed]]) -> _States:
 
 
 def _differs(stored: state.State | None, rows: state.State | None) -> str | None:
-    """Return the first thing in which the two differ; None where they are one."""
+    """Return the first thing in which the two differ; None if they are one."""
     if stored is None or rows is None:
         return "only the rows have it" if stored is None else "only the rollups have it"
     for name, here in _exact(stored).items():
@@ -184,7 +184,7 @@ def _exact(of: state.State) -> dict[str, Any]:  # Any: compared, and shown
 
 
 def _lacks(stored: state.State | None, rows: state.State | None) -> str | None:
-    """Return the first count of which the rollups have less than the rows; None where none."""
+    """Return the first count of which the rollups have less than the rows; None if none."""
     if rows is None:
         return None
     if stored is None:

@@ -66,7 +66,7 @@ def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLen
 def kept(connection: Connection, window: Window, step: BucketLength = BucketLength.HOUR) -> Window:
     """Return the window with what retention has left: before some time, whole hours alone.
 
-    An end that lies there is moved outward to the hour. Raises `RequestError` where minutes are
+    An end that lies there is moved outward to the hour. Raises `RequestError` if minutes are
     asked for that are gone.
     """
     minutes_from = progress.read(connection, progress.MINUTES_FROM)

@@ -31,7 +31,7 @@ _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
 
 
 class Latest(NamedTuple):
-    """What the latest post says of a generation in one metric."""
+    """The latest post on a generation in one metric."""
 
     value: float | None
     unscored_reason: str | None
@@ -175,7 +175,7 @@ def first_posts(connection: StoreConnection, ids: Sequence[int]) -> dict[str, di
 
 
 def newest_revision(connection: StoreConnection) -> int:
-    """Return the revision of the last post; 0 where there is none."""
+    """Return the revision of the last post; 0 if there is none."""
     return connection.reader.newest_revision()
 
 

@@ -40,7 +40,7 @@ _FAILED: Final = frozenset(code for code, status in STATUSES.items() if status i
 
 
 class ResourceRow(NamedTuple):
-    """What the spans of one sender share."""
+    """The resource that the spans of one sender share."""
 
     id: int
     attributes: bytes
@@ -52,7 +52,7 @@ class SpanRows(NamedTuple):
     span: tuple[Any, ...]  # Any: one value for each of COLUMNS but the id
     resource: ResourceRow
     texts: Texts | None
-    """Text attributes, with those of its neighbours; None where none of them has any."""
+    """Text attributes, with those of its neighbours; None if none of them has any."""
     place: int
     """The span's among its neighbours."""
     generation: generation_rows.Row | None
@@ -84,7 +84,7 @@ def number(spans: Iterable[SpanRows], first_id: int) -> Iterator[tuple[int, Span
 
 
 def last_id(spans: Iterable[SpanRows], first_id: int) -> int:
-    """Return the last of the ids that `number` gives; the first where there are no spans."""
+    """Return the last of the ids that `number` gives; the first if there are no spans."""
     return max((id_ for id_, _ in number(spans, first_id)), default=first_id)
 
 
@@ -104,10 +104,10 @@ def to_rows(numbered: Iterable[tuple[int, SpanRows]]) -> list[tuple[int, bytes]]
 def prepare(
     received: Sequence[ReceivedSpan], content: ContentPolicy = DROP
 ) -> tuple[SpanRows, ...]:
-    """Return the rows of the spans, with what the policy keeps of their text.
+    """Return the rows of the spans, with the text that the policy keeps.
 
-    Takes what was received: the fields of generations become their rows.
-    Raises `OtlpError` where an attribute, event or link is garbled or nested too deeply.
+    Changes its argument: the fields of generations become their rows.
+    Raises `OtlpError` if an attribute, event or link is garbled or nested too deeply.
     """
     # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
     # on, and taking turns they would evict each other's.
@@ -132,16 +132,16 @@ def prepare(
 
 
 class _Sender(NamedTuple):
-    """What is made of a resource once."""
+    """One sender: its resource, interpreted once for all its spans."""
 
     row: ResourceRow
     facts: tuple[Fact, ...]
     fields: Mapping[str, Any] | None
-    """What the facts come to, where they are fields alone; Any: each of its field's own type."""
+    """The facts as fields, if they are nothing else; Any: each of its field's own type."""
 
 
 class _Meaning(NamedTuple):
-    """What the span says, by whichever dialect."""
+    """The generation and scores that a span carries, in any dialect."""
 
     generation: generation_rows.Row | None = None
     enriches: bool = False
@@ -225,7 +225,7 @@ def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
 
 
 def _shared_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[Texts | None]:
-    """Return what is stored of the spans' text attributes, `SHARED` spans together."""
+    """Return the stored form of the spans' text attributes, `SHARED` spans together."""
     pieces = (spans[at : at + SHARED] for at in range(0, len(spans), SHARED))
     if not content.captures:
         return [None for _ in pieces]
@@ -233,9 +233,9 @@ def _shared_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[T
 
 
 def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[list[bytes]]:
-    """Return what is stored of each span's text attributes.
+    """Return the stored form of each span's text attributes.
 
-    Looked at together, for most hold nothing to replace; where one does, each is looked at again.
+    Most hold nothing to replace, so all are searched together; if one does, each is searched.
     """
     if content.keeps_as_sent([value for span in spans for value in span.text.values()]):
         return [list(span.text_sent.values()) for span in spans]
@@ -243,7 +243,7 @@ def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[lis
 
 
 def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:
-    """Return what is stored of text attributes: their own bytes where nothing was redacted."""
+    """Return the stored form of text attributes: their own bytes if nothing was redacted."""
     text, sent = attributes.text, attributes.text_sent
     if not text:
         return []

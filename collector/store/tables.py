@@ -1,4 +1,4 @@
-"""The tables: what is stored, and under which keys.
+"""The tables and their keys.
 
 One span is one row of `span`; `generation` shares its `id`, and a few spans' text the `id` of the
 first of them. Ids are given out in the order of arrival and begin with the day of it, so that these

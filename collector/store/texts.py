@@ -30,7 +30,7 @@ class Texts:
     packed: bytes
 
     def of(self, places: Sequence[int]) -> bytes | None:
-        """Return a row's value with the texts at these places alone, None where there are none."""
+        """Return a row's value with the texts at these places alone, None if there are none."""
         if len(places) == self.spans:
             return self.packed
         texts = split(self.packed)
@@ -44,7 +44,7 @@ def pack(spans: Sequence[Sequence[bytes]]) -> Texts | None:
 
 
 def split(packed: bytes) -> list[bytes]:
-    """Return the `SHARED` messages that a row's value holds, empty where there is none."""
+    """Return the `SHARED` messages that a row's value holds, empty if there is none."""
     whole = payload.unpack_text(packed)
     texts: list[bytes] = []
     at = _LENGTHS.size

@@ -12,7 +12,7 @@ from collector.store.tables import resource, span, span_key
 
 
 def trace(connection: Connection, trace_id: str) -> tuple[Span, ...]:
-    """Return a trace's spans by start, then span id; raises `NotFoundError` where none is stored.
+    """Return a trace's spans by start, then span id; raises `NotFoundError` if none is stored.
 
     An attribute whose text was deleted is absent.
     """

@@ -1,4 +1,4 @@
-"""A turn that threads take with work for the interpreter, where they would take it bit by bit.
+"""A turn that threads take with work for the interpreter, instead of taking it bit by bit.
 
 The interpreter runs one thread at a time. Decoding and writing let go of its lock around every call
 of zstd, RE2 and SQLite, which is once a span and more: two threads that have work then hand the

@@ -12,7 +12,7 @@ _NS: Final = 1_000_000_000
 
 
 def is_anothers(connection: Connection, holder: str) -> bool:
-    """Say whether somebody else holds it now."""
+    """Return whether somebody else holds it now."""
     row = connection.execute(select(u).where(u.c.name == _UPKEEP)).one_or_none()
     if row is None or row.holder == holder:
         return False
@@ -22,7 +22,7 @@ def is_anothers(connection: Connection, holder: str) -> bool:
 
 
 def take(connection: Connection, holder: str, for_s: float) -> bool:
-    """Take or renew it; False where somebody else holds it.
+    """Take or renew it; False if somebody else holds it.
 
     The transaction must exclude other writers.
     """

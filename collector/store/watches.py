@@ -21,7 +21,7 @@ def replace(
 ) -> StoredWatch:
     """Store the next state; the transaction must exclude other writers.
 
-    Raises `ConflictError` where somebody else went on from the version that this continues.
+    Raises `ConflictError` if somebody else went on from the version that this continues.
     """
     watch = given.watch
     is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)

@@ -38,7 +38,7 @@ TABLES: Final = frozenset(
         tables.rollup_hour,
     }
 )
-"""What ClickHouse holds, where there is one."""
+"""What ClickHouse holds, if there is one."""
 
 
 class AnalyticsConnection(StoreConnection):
@@ -87,7 +87,7 @@ class AnalyticsConnection(StoreConnection):
         return super().execute(statement, *args, **kwargs)
 
     def scalar(self, statement: Executable, *args: Any, **kwargs: Any) -> Any:
-        """Return the first column of the first row; None where there is none."""
+        """Return the first column of the first row; None if there is none."""
         if isinstance(statement, Select) and _is_analytic(statement):
             return self._ask(statement).scalar()
         return super().scalar(statement, *args, **kwargs)

@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 
 
 def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[Joined]:
-    """Join the engine's spans that wait in these traces to their generations, where those are.
+    """Join the engine's spans that wait in these traces to their generations, if those are there.
 
     `finish` is for after the commit.
     """
@@ -87,7 +87,7 @@ def finish(connection: AnalyticsConnection) -> int:
 
 
 def _is_half_promoted(waiting: Row[Any], of_trace: Iterable[Known]) -> bool:
-    """Say whether it is a generation already, though it waits: whoever promoted it then failed."""
+    """Return whether it is a generation though it waits: a writer failed after promoting it."""
     return any(
         known.span_id == waiting.span_id and known.generation_id is not None for known in of_trace
     )

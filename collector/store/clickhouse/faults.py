@@ -1,4 +1,4 @@
-"""What ClickHouse, or what stands before it, says when it cannot be used now."""
+"""Errors of a ClickHouse, or a proxy before it, that cannot be used now."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What of ClickHouse counts: the relational database says it, in the transaction that ends a write.
+"""Marks: which rows of ClickHouse count, as the relational database says when a write commits.
 
 A batch is written to ClickHouse under ids beyond the mark, where nobody sees it; then the mark is
 moved, together with all that the relational database holds of the batch. A writer that fails or
@@ -34,7 +34,7 @@ class Hole(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What counts at one moment."""
+    """The rows that count at one moment."""
 
     committed: int = 0
     folded: int = 0

@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 def parse(analytics_url: str) -> Target:
-    """Return what the URL names; raises `StoreError` where it is none of ClickHouse's."""
+    """Return what the URL names; raises `StoreError` if it is none of ClickHouse's."""
     try:
         url = make_url(analytics_url)
     except ArgumentError as exc:
@@ -194,7 +194,7 @@ class ClickHouse:
         return found.column(0).to_pylist()  # type: ignore[no-any-return]
 
     def newest_id(self, after: int) -> int | None:
-        """Return the last id beyond one that any row has, counted or not; None where none has."""
+        """Return the last id beyond one that any row has, counted or not; None if none has."""
         # Beyond an id no part is read that ends before it: without, every row would be.
         each = " UNION ALL ".join(
             f"SELECT max(id) AS last FROM {name} WHERE id > {after}"  # noqa: S608  # names are ours

@@ -85,7 +85,7 @@ def from_columns(columns: Sequence[pa.ChunkedArray]) -> Iterator[Packed]:
 
 
 def _joined(packed: Sequence[bytes], kind: np.dtype[Any]) -> tuple[Records, list[int]]:
-    """Return all records, and where each state's begin and the last one's end."""
+    """Return all records, and if each state's begin and the last one's end."""
     ends = np.cumsum([0, *(len(one) // kind.itemsize for one in packed)])
     return np.frombuffer(b"".join(packed), kind), ends.tolist()
 

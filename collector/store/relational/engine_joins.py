@@ -16,7 +16,7 @@ _KEYS_A_QUERY: Final = 500
 
 
 def join(connection: Connection, trace_ids: Sequence[bytes]) -> list[Joined]:
-    """Join the engine's spans that wait in these traces to their generations, where those are."""
+    """Join engines' spans that wait in these traces to their generations, if those are there."""
     joined = []
     for at in range(0, len(trace_ids), _KEYS_A_QUERY):
         waiting = connection.execute(

@@ -19,11 +19,11 @@ class Columns(NamedTuple):
     """Arrays by name, each with a place for every row."""
 
     integers: Mapping[str, npt.NDArray[np.int64]]
-    """0 where there is none, or a value of another type."""
+    """0 if there is none, or a value of another type."""
     present: Mapping[str, npt.NDArray[np.bool_]]
     """Whether a row has a value of any type under the name of an integer."""
     numbers: Mapping[str, npt.NDArray[np.float64]]
-    """NaN where there is none."""
+    """NaN if there is none."""
 
 
 def read(rows: list[Row], integers: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:

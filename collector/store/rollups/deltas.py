@@ -1,4 +1,4 @@
-"""Single source of truth for what a generation adds to its rollups.
+"""Single source of truth for the additions of a generation to its rollups.
 
 A commit adds one delta for each series and minute that it touches, in the same transaction as the
 rows that it counts. A generation's minute is that of its start.
@@ -43,7 +43,7 @@ COLUMNS: Final = ("rollout", "arm", "cohort", *_INTEGERS, *_NUMBERS)
 
 
 class Series(NamedTuple):
-    """What a rollup is of."""
+    """The generations that a rollup counts."""
 
     rollout: str
     arm: str | None
@@ -61,7 +61,7 @@ def _id_of(series: Series) -> int:
 
 
 class Delta(NamedTuple):
-    """What one commit adds to one minute of one series."""
+    """The addition of one commit to one minute of one series."""
 
     series: Series
     start_unix_s: int
@@ -97,7 +97,7 @@ def of_joined(joined: Iterable[Joined]) -> list[Delta]:
 def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list[Delta]:
     """Return what rows add, of which each has its `state.COUNTS` and `state.METRICS`.
 
-    A metric is NaN where nothing was measured.
+    A metric is NaN if nothing was measured.
     """
     start, end = read.integers["start_unix_ns"], read.integers["end_unix_ns"]
     numbers: dict[tuple[str, str | None, str | None, int], int] = {}

@@ -101,7 +101,7 @@ class State(NamedTuple):
     bins: dict[str, dict[int, int]]
 
     def quantile(self, metric: str, q: float) -> float | None:
-        """Return the sketch's q-quantile, at most 1 % from the exact one; None where n is 0.
+        """Return the sketch's q-quantile, at most 1 % from the exact one; None if n is 0.
 
         The exact one is the lower sample quantile: the value of rank ⌊q(n − 1)⌋ from 0.
         """

@@ -1,4 +1,4 @@
-"""SQLite files: what is checked before one is opened, and how a connection is set up."""
+"""SQLite files: the checks before one is opened, and the settings of its connections."""
 
 import sqlite3
 from pathlib import Path
@@ -18,7 +18,7 @@ _CHECKPOINT_PAGES = 4000  # 32 MiB
 def create(url: URL, *, busy_timeout_s: float) -> Engine:
     """Return an engine on an SQLite file; nothing is opened or written yet.
 
-    Raises `StoreError` where the file is no SQLite database or cannot be one.
+    Raises `StoreError` if the file is no SQLite database or cannot be one.
     """
     check(url)
     _tell_the_driver_what_it_can_bind()
@@ -85,7 +85,7 @@ def size_bytes(url: URL) -> int:
 
 
 def identity(url: URL) -> tuple[int, int] | None:
-    """Return what tells the file from another of the same name; None where there is none."""
+    """Return the identity of the file, whatever its name; None if there is none."""
     if url.drivername != "sqlite":
         return None
     try:

@@ -1,7 +1,7 @@
 """Rows in one value, as SQLite reads them: the table-valued function `packed_rows`.
 
-It is compiled, and offered to the SQLite that Python's driver uses. Where either is not there
-(no compiler, a driver that has SQLite inside of itself) rows are bound one by one, and writing
+It is compiled, and offered to the SQLite that Python's driver uses. If either is missing
+(no compiler, a driver that has SQLite inside of itself), rows are bound one by one, and writing
 takes twice as long.
 """
 
@@ -17,7 +17,7 @@ except ImportError:  # there was no compiler when this was installed
 
 @cache
 def are_readable() -> bool:
-    """Say whether connections that are opened from now on know `packed_rows`."""
+    """Return whether connections that are opened from now on know `packed_rows`."""
     driver: str | None = getattr(_sqlite3, "__file__", None)
     return offer is not None and offer(driver)
 
