@@ -74,11 +74,12 @@ class Attempt:
             concurrency=concurrency, due_s=None, started_s=around.since_s or time.perf_counter()
         )
         settings = arm.settings
-        self._asked = ask(request.body, around.document, settings.engine, model=settings.model)
+        body = b"".join(request.body)
+        self._asked = ask(body, around.document, settings.engine, model=settings.model)
         named = [header for header in request.headers if header[0].lower() != b"traceparent"]
         named.append((b"traceparent", around.place.traceparent.encode()))
         self._request = EngineRequest(
-            method=request.method, target=request.target, headers=named, body=self._asked.body
+            method=request.method, target=request.target, headers=named, body=(self._asked.body,)
         )
         self._observed_bytes = observed_bytes
         self._record = record

@@ -30,6 +30,8 @@ class Counts:
         """Spans, by what became of them."""
         self.unread = 0
         """Answers, or events of them, that were too large to be read for telemetry."""
+        self.unread_requests = 0
+        """Requests that were too large to be read, and therefore the baseline's."""
 
 
 class Gauges(dict[str, float]):
@@ -60,6 +62,8 @@ class _Families:
         yield _family("mirrors", "Mirrored requests", ("outcome",), _single(counts.mirrors))
         yield _family("spans", "Spans", ("outcome",), _single(counts.spans))
         yield _family("unread", "Answers too large to be read", (), [((), counts.unread)])
+        unread = [((), counts.unread_requests)]
+        yield _family("unread_requests", "Requests too large to be read", (), unread)
         for name, value in self._gauges.items():
             gauge = GaugeMetricFamily(f"draftgate_router_{name}", name.replace("_", " "))
             gauge.add_metric([], value)

@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
@@ -20,7 +20,7 @@ from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
 from engine_adapter.router.http1.headers import RequestHeaders, of_answer
 from engine_adapter.router.replies import of_text, refusal, upstream_failure
-from engine_adapter.router.request_edit import document_of
+from engine_adapter.router.request_edit import document_of, is_quickly_parsed
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
 from engine_adapter.router.transport import EngineRequest
@@ -103,16 +103,15 @@ class Proxy:
             )
 
     async def _passed(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        path = request.path.removeprefix(BASE)
+        is_generation = request.method == "POST" and path in GENERATION_PATHS
+        document = self._document(request) if is_generation else None
         outgoing = EngineRequest(
             method=request.method,
             target=request.target.removeprefix(BASE),
             headers=self._headers.passed(request.raw_headers),
-            body=request.body(),
+            body=request.pieces(),
         )
-        path = request.path.removeprefix(BASE)
-        document = None
-        if request.method == "POST" and path in GENERATION_PATHS:
-            document = document_of(outgoing.body)
         if document is None:
             await self._pass_through(outgoing, answer)
             return
@@ -129,6 +128,15 @@ class Proxy:
             await self._generations.answer(answer, outgoing, around, self._in_flight)
         except RefusedRequestError as refused:
             self.refuse(refused, answer)
+
+    def _document(self, request: ClientRequest) -> Mapping[str, Any] | None:  # Any: their JSON
+        """Return a request's JSON object; `None` if it has none, or none that is read."""
+        if request.body_bytes <= self._settings.limits.read_bytes:
+            body = request.body()
+            if is_quickly_parsed(body):
+                return document_of(body)
+        self._counts.unread_requests += 1
+        return None
 
     async def _pass_through(self, request: EngineRequest, client: ClientAnswer) -> None:
         """Let the baseline answer a request that no rollout is about; nobody observes it.

@@ -91,6 +91,9 @@ class LimitSection(Section):
     """What the router refuses, or drops and counts, rather than grow."""
 
     body_bytes: Count = 64 << 20
+    read_bytes: Count = 2 << 20
+    connections: Count = 8192
+    connections_per_address: Count = 4096
     in_flight: Count = 4096
     mirrors: Count = 64
     spans: Count = 8192

@@ -71,6 +71,8 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
             settings.host,
             settings.port,
             body_bytes=settings.limits.body_bytes,
+            connections=settings.limits.connections,
+            connections_per_address=settings.limits.connections_per_address,
             logger=logging.getLogger("draftgate.router"),
         )
         try:

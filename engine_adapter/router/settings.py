@@ -52,6 +52,13 @@ class Limits:
 
     body_bytes: int = 64 << 20
     """Of a request; beyond it, 413."""
+    read_bytes: int = 2 << 20
+    """Of a request that rules and spans read; larger ones, and those of very many JSON values, go
+    to the baseline unread: to parse them would make streams wait."""
+    connections: int = 8192
+    """Of clients at once; beyond it, that is closed whose client was waited for longest."""
+    connections_per_address: int = 4096
+    """The same, of one address: a proxy in front has one for all its clients."""
     in_flight: int = 4096
     """Users' requests at once; beyond it, 503."""
     mirrors: int = 64

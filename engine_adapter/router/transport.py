@@ -17,7 +17,8 @@ class EngineRequest:
     """Path below the base, and query, as the client wrote them."""
     headers: Sequence[Header]
     """Without `Host`, `Content-Length` and the engine's key."""
-    body: bytes
+    body: Sequence[bytes]
+    """In pieces."""
 
 
 class Receiver(Protocol):

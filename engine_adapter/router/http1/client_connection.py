@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 import socket
+import time
 import types
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Generator
@@ -16,12 +17,19 @@ from typing import Any, Final, NamedTuple, Protocol
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from engine_adapter.errors import RefusedRequestError
+from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
+from engine_adapter.router.http1.open_connections import OpenConnections
 from engine_adapter.router.transport import Header
 
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""
+_MOST_HEADERS: Final = 100
+_SLICE_BYTES: Final = 1 << 15
+"""As much is parsed at once: in chunks of two bytes, that takes some milliseconds."""
+_READ_S: Final = 0.005
+"""For longer than this, no connection is read from before others are looked after."""
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
 """Headers that two servers could take different ones of."""
 _ORIGIN: Final = re.compile(r"^https?://[^/?#]*", re.IGNORECASE)
@@ -66,14 +74,17 @@ class ClientConnection(asyncio.Protocol):
         self,
         handler: RequestHandler,
         body_bytes: int,
-        connections: "set[ClientConnection]",
+        connections: OpenConnections["ClientConnection"],
+        deferred: DeferredWork,
         logger: logging.Logger,
     ) -> None:
-        """Be among the `connections` until `closed`."""
+        """Be among the `connections` until `closed`; what takes long to read is `deferred`."""
         self._handler = handler
         self._most_bytes = body_bytes
         self._connections = connections
+        self._deferred = deferred
         self._logger = logger
+        self.address = ""
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         """Done once the client has gone and nothing is done for it any more."""
@@ -86,8 +97,11 @@ class ClientConnection(asyncio.Protocol):
         self._refused: RefusedRequestError | None = None
         """Why it is not let in."""
         self._in_message = False
-        self._body_bytes = 0
+        self._head_bytes = 0
         self._silent_bytes = 0
+        """Of the head, or since the last piece of a body."""
+        self._unparsed = b""
+        """Has come, and is to be parsed."""
         self._whole: deque[_Asked] = deque()
         """To be answered, one behind the other."""
         self._is_deaf = False
@@ -99,6 +113,7 @@ class ClientConnection(asyncio.Protocol):
         self._drain: asyncio.Future[None] | None = None
         self._is_full = False
         self._stopping = False
+        self._was_asked = False
         self.since_s = 0.0
         """When it last fell idle, or a request last began to come, by the loop's clock."""
 
@@ -108,6 +123,16 @@ class ClientConnection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether no request is on its way, in or out."""
         return self._answer is None and not self._in_message and not self._whole
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether no request ever began to come."""
+        return not self._was_asked
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether nothing happens before the client sends more."""
+        return self.is_open and self._answer is None and not self._whole
 
     @property
     def is_leaving(self) -> bool:
@@ -179,6 +204,8 @@ class ClientConnection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.since_s = self._loop.time()
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's
@@ -206,41 +233,76 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read requests, and begin to answer the first."""
-        if self._is_deaf:
-            return
-        self._silent_bytes += len(data)
+        if self._unparsed:
+            self._unparsed += data
+        else:
+            self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        until_s, at = time.perf_counter() + _READ_S, 0
+        while at < len(data) and not self._is_deaf:
+            if at and time.perf_counter() > until_s:
+                self._unparsed = data[at:]
+                self._deferred.add(self._read_unparsed)
+                break
+            at = self._read_slice(data, at)
+        if self._answer is None:
+            self._next()
+        else:
+            self._pause_or_resume()
+
+    def _read_unparsed(self) -> None:
+        data, self._unparsed = self._unparsed, b""
+        self._read(data)
+
+    def _read_slice(self, data: bytes, at: int) -> int:
+        """Parse some of what came from a place on; return where that ends."""
+        end = at + min(_SLICE_BYTES, _HEAD_BYTES - self._silent_bytes)
+        if end == at:
+            self._refuse_rest(_HEAD_TOO_LARGE if self._reading is None else _FRAMES_TOO_LARGE)
+            return end
+        piece = data[at:end]
+        self._silent_bytes += len(piece)
         try:
-            self._feed(data)
+            self._feed(piece)
         except HttpParserError:
             self._refuse_rest(_unreadable("the request cannot be read"))
         if self._refused is not None and self._in_message:
             self._refuse_rest(self._refused)
-        elif self._silent_bytes > _HEAD_BYTES and self._in_message:
-            self._refuse_rest(_unreadable(f"the head has more than {_HEAD_BYTES} bytes"))
-        if self._answer is None:
-            self._next()
-        elif self._whole and not self._paused and self._transport is not None:
-            self._paused = True
+        return end
+
+    def _pause_or_resume(self) -> None:
+        """Read no more while requests, or what is to be parsed, are waiting."""
+        is_behind = bool(self._unparsed) or (self._answer is not None and bool(self._whole))
+        if is_behind == self._paused or not self.is_open or self._transport is None:
+            return
+        self._paused = is_behind
+        if is_behind:
             self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     # httptools' callbacks
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         self._in_message = not self._is_deaf
+        self._was_asked = True
         self._target = b""
         self._headers = []
-        self._body_bytes = 0
+        self._head_bytes = 0
         self.since_s = self._loop.time()
 
     def on_url(self, part: bytes) -> None:
         """Take the target, or a part of it."""
         self._target += part
+        self._head_bytes += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head; a trailer's is left."""
         if self._reading is None:
             self._headers.append((name, value.rstrip(b" \t")))
+            self._head_bytes += len(name) + len(value) + len(b": \r\n")
 
     def on_headers_complete(self) -> None:
         """Let the request in, or not."""
@@ -255,7 +317,13 @@ class ClientConnection(asyncio.Protocol):
             keeps_alive=self._parser.should_keep_alive(),
             raw_headers=self._headers,
         )
-        self._refused = _unclear(request, version, offers_upgrade=self._parser.should_upgrade())
+        self._silent_bytes = 0
+        self._head_bytes += len(request.method) + len("  HTTP/1.1\r\n\r\n")
+        if self._head_bytes > _HEAD_BYTES or len(self._headers) > _MOST_HEADERS:
+            self._refused = _HEAD_TOO_LARGE
+        else:
+            upgrade = self._parser.should_upgrade()
+            self._refused = _unclear(request, version, offers_upgrade=upgrade)
         if self._refused is not None:
             request.keeps_alive = False
             return
@@ -271,12 +339,12 @@ class ClientConnection(asyncio.Protocol):
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
         self._silent_bytes = 0
-        self._body_bytes += len(data)
-        if self._refused is not None or self._reading is None:
+        request = self._reading
+        if self._refused is not None or request is None:
             return
-        self._reading.pieces.append(data)
-        if self._body_bytes > self._most_bytes:
-            self._reading.pieces.clear()
+        request.add(data)
+        if request.body_bytes > self._most_bytes:
+            request.drop_body()
             self._handler.finish(None)
             self._refused = RefusedRequestError(
                 413,
@@ -339,9 +407,7 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._answer = answer
                 self._begin(request, answer)
-        if self._paused and not self._whole and self.is_open and self._transport is not None:
-            self._paused = False
-            self._transport.resume_reading()
+        self._pause_or_resume()
 
     def _begin(self, request: ClientRequest, answer: ClientAnswer) -> None:
         """Answer a request as far as that needs no waiting, and the rest in a task."""
@@ -421,6 +487,14 @@ _NOTHING: Final = ClientRequest(
     method="", target="", is_http_1_1=True, keeps_alive=False, raw_headers=()
 )
 """What is refused where no head could be read."""
+_HEAD_TOO_LARGE: Final = RefusedRequestError(
+    431,
+    "head_too_large",
+    f"the request's head has more than {_HEAD_BYTES} bytes or {_MOST_HEADERS} headers",
+)
+_FRAMES_TOO_LARGE: Final = RefusedRequestError(
+    400, "bad_request", f"the body's frames have more than {_HEAD_BYTES} bytes in a row"
+)
 _FAULT: Final = RefusedRequestError(500, "internal_error", "the router failed")
 
 

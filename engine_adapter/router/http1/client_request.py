@@ -1,8 +1,12 @@
 """One request of a client, as it was read from its connection."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from engine_adapter.router.transport import Header
+
+_SMALL_BYTES: Final = 1 << 12
+_JOINED_BYTES: Final = 1 << 16
 
 
 class ClientRequest:
@@ -31,9 +35,38 @@ class ClientRequest:
             self.headers.setdefault(
                 name.decode("ascii").lower(), value.decode("utf-8", "surrogateescape")
             )
-        self.pieces: list[bytes] = []
-        """Of the body."""
+        self.body_bytes = 0
+        self._pieces: list[bytes] = []
+        self._small = bytearray()
+
+    def add(self, data: bytes) -> None:
+        """Take a piece of the body; small ones are joined, for each alone takes 35 bytes more."""
+        self.body_bytes += len(data)
+        if self._pieces and len(data) < _SMALL_BYTES:
+            self._small += data
+            if len(self._small) >= _JOINED_BYTES:
+                self._join_small()
+        else:
+            self._join_small()
+            self._pieces.append(data)
+
+    def drop_body(self) -> None:
+        """Hold nothing of the body."""
+        self._pieces.clear()
+        self._small.clear()
+
+    def pieces(self) -> Sequence[bytes]:
+        """Return what has come of the body."""
+        self._join_small()
+        return self._pieces
 
     def body(self) -> bytes:
-        """Return what has come of the body, as one."""
-        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+        """Return what has come of the body, as one piece from now on."""
+        self._join_small()
+        self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0]
+
+    def _join_small(self) -> None:
+        if self._small:
+            self._pieces.append(bytes(self._small))
+            self._small.clear()

@@ -6,6 +6,7 @@ is woken for each piece, and a reader's buffer between the two, would cost more 
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -44,6 +45,9 @@ class EngineConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._unsent: deque[bytes] = deque()
+        """Of the request, that the socket is not yet given: it takes little at once."""
+        self._is_full = False
         self._reset(bodyless=False)
         self.ended = True
         self._keeps_alive = True  # nothing was asked of it yet
@@ -54,11 +58,13 @@ class EngineConnection(asyncio.Protocol):
         self._ends_by_close = False
         self._keeps_alive = False
         self._silent_bytes = 0
+        self._head_bytes = 0
         self._held_bytes = 0
         self.headers: CIMultiDict[str] = CIMultiDict()
         self.status: int | None = None
         """Of the answer, once its head is whole."""
         self.pieces.clear()
+        self._unsent.clear()
         self.ended = False
         """Whether the answer is whole."""
         self.failure: GenerationError | None = None
@@ -78,8 +84,8 @@ class EngineConnection(asyncio.Protocol):
         if self._transport is None:
             self._cut(None)
             return
-        for part in parts:
-            self._transport.write(part)
+        self._unsent.extend(parts)
+        self._send_more()
 
     @property
     def is_open(self) -> bool:
@@ -89,7 +95,8 @@ class EngineConnection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """Whether another request may follow the last one's answer."""
-        return self.ended and self._keeps_alive and not self.paused and self.is_open
+        is_over = self.ended and self._keeps_alive and not self._unsent
+        return is_over and not self.paused and self.is_open
 
     async def wait(self) -> None:
         """Wait for the head, for pieces that nobody takes, for the end, or to be told to pause."""
@@ -145,6 +152,15 @@ class EngineConnection(asyncio.Protocol):
         if not self.ended:
             self._cut(exc)
 
+    def pause_writing(self) -> None:
+        """Give the socket no more."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Go on with the request."""
+        self._is_full = False
+        self._send_more()
+
     def data_received(self, data: bytes) -> None:
         """Parse what came, and hand on what is of the body."""
         if self.ended:  # nobody asked for it
@@ -191,6 +207,9 @@ class EngineConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head; of a trailer, none is sent on."""
         if self.status is None:
+            self._head_bytes += len(name) + len(value) + len(b": \r\n")
+            if self._head_bytes > _SILENT_BYTES:
+                raise ValueError(f"a head of more than {_SILENT_BYTES} bytes")
             self.headers.add(
                 name.decode("utf-8", "surrogateescape"),
                 value.rstrip(b" \t").decode("utf-8", "surrogateescape"),
@@ -220,6 +239,10 @@ class EngineConnection(asyncio.Protocol):
         elif not self.ended:
             self.ended = True
             self._keeps_alive = self._parser.should_keep_alive()
+
+    def _send_more(self) -> None:
+        while self._unsent and not self._is_full and self._transport is not None:
+            self._transport.write(self._unsent.popleft())
 
     def _hold(self, size: int) -> None:
         self._held_bytes += size

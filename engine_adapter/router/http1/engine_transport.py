@@ -77,8 +77,8 @@ class EngineTransport:
         return response
 
     def _parts(self, request: EngineRequest) -> Sequence[bytes]:
-        """Return the request as it stands on the wire: in one piece, unless it is large."""
-        body = request.body
+        """Return the request as it stands on the wire: in one piece, unless that is large."""
+        length = sum(map(len, request.body))
         target = f"{request.method} {self._base_path}{request.target} HTTP/1.1\r\n"
         lines = [target.encode("utf-8", "surrogateescape"), self._own_headers]
         lines += [
@@ -86,13 +86,12 @@ class EngineTransport:
             for name, value in request.headers
             if not self._has_key or name.lower() != b"authorization"
         ]
-        if body or request.method not in _WITHOUT_BODY:
-            lines.append(b"Content-Length: %d\r\n" % len(body))
+        if length or request.method not in _WITHOUT_BODY:
+            lines.append(b"Content-Length: %d\r\n" % length)
         lines.append(b"\r\n")
-        if len(body) > _IN_ONE_WRITE_BYTES:
-            return (b"".join(lines), body)
-        lines.append(body)
-        return (b"".join(lines),)
+        if length > _IN_ONE_WRITE_BYTES:
+            return (b"".join(lines), *request.body)
+        return (b"".join([*lines, *request.body]),)
 
 
 def _own_headers(url: URL, key: str | None) -> tuple[bytes, bool]:

@@ -7,11 +7,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from engine_adapter.errors import RefusedRequestError
+from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_connection import ClientConnection, RequestHandler
+from engine_adapter.router.http1.open_connections import OpenConnections
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0
-"""How long a client may take to send a request, or to read what is left of a last answer."""
+"""How long a client may take to send a request, its first from when it connected, or to read what
+is left of a last answer."""
 _KEEP_S: Final = 3600.0
 """How long a connection may lie idle: longer than at a proxy that stands in front."""
 _LOOK_S: Final = 1.0
@@ -31,13 +34,18 @@ class Listener:
         port: int,
         *,
         body_bytes: int,
+        connections: int,
+        connections_per_address: int,
         logger: logging.Logger,
     ) -> None:
         self._handler = handler
         self._host, self._port = host, port
         self._body_bytes = body_bytes
         self._logger = logger
-        self._connections: set[ClientConnection] = set()
+        self._connections: OpenConnections[ClientConnection] = OpenConnections(
+            connections, connections_per_address
+        )
+        self._deferred = DeferredWork()
         self._server: asyncio.Server | None = None
         self._look: asyncio.TimerHandle | None = None
 
@@ -54,7 +62,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: ClientConnection(
-                self._handler, self._body_bytes, self._connections, self._logger
+                self._handler, self._body_bytes, self._connections, self._deferred, self._logger
             ),
             self._host,
             self._port,
@@ -103,7 +111,9 @@ class Listener:
                 )
             elif connection.is_leaving:
                 connection.abort()
-            elif connection.is_idle and connection.since_s < now_s - _KEEP_S:
+            elif connection.is_silent or (
+                connection.is_idle and connection.since_s < now_s - _KEEP_S
+            ):
                 connection.cut()
 
 
