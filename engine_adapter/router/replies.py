@@ -12,6 +12,7 @@ _KINDS: Final = {
     404: "not_found_error",
     413: "invalid_request_error",
     400: "invalid_request_error",
+    431: "invalid_request_error",
 }
 _TIMEOUTS: Final = frozenset(("connect_timeout", "first_byte_timeout", "total_timeout"))
 

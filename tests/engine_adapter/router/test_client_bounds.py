@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 import socket
+import threading
 import time
 import tracemalloc
 from contextlib import ExitStack
@@ -55,10 +57,7 @@ def test_a_head_behind_another_request_has_the_same_bound() -> None:
         received = b""
         while data := client.recv(65536):
             received += data
-        assert [line[9:12] for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.1")] == [
-            b"200",
-            b"431",
-        ]
+        assert re.findall(rb"HTTP/1\.1 (\d+)", received) == [b"200", b"431"]
 
 
 def test_a_head_has_at_most_100_headers() -> None:
@@ -157,10 +156,11 @@ def test_what_is_parsed_quickly_is_told_by_its_structure() -> None:
 
 def test_the_connection_that_was_waited_for_longest_makes_room() -> None:
     """Of an address that has too many; one whose answer is on its way stays."""
+    may_end = threading.Event()
 
     def answer(peer: wire.Peer, request: bytes) -> None:
         sending(CHUNKED)(peer, request)
-        time.sleep(1)
+        assert may_end.wait(60)
         peer.send(CHUNKS + LAST)
 
     limits = Limits(connections=8, connections_per_address=4)
@@ -186,6 +186,7 @@ def test_the_connection_that_was_waited_for_longest_makes_room() -> None:
             assert client.recv(65536).endswith(b"ok")
         for client in (idle, half, silent):
             assert is_closed(client)
+        may_end.set()
         received = b""
         while LAST not in received:
             received += streaming.recv(65536)
