@@ -300,7 +300,8 @@ class Generation:
     client_lag_s: float | None = on_wire(
         a.DRAFTGATE_CLIENT_LAG, Form.NUMBER, not_negative=NotNegative.TIME
     )
-    """How late the load generator sent the request; its start is then when it was due."""
+    """How late the load generator was: in sending the request, whose start is then when it was due,
+    or in reading several of its chunks, which then have one time."""
     speculation: Speculation | None = None
     device: DeviceUse | None = field(default=None, metadata=SPAN_ONLY)
     content: Content | None = None

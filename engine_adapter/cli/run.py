@@ -121,7 +121,7 @@ def _in_words(rollout: Rollout, counts: RunCounts) -> str:
     )
     lines = [first]
     for lag, what in (
-        (counts.send_lag, "requests were sent late by"),
+        (counts.send_lag, "requests were sent, or answers read, late by"),
         (counts.loop_lag, "the load generator itself was busy for"),
     ):
         if lag.p50_s is not None and lag.p99_s is not None:

@@ -46,6 +46,9 @@ class Chunk:
     """Tokens in the chunk; under speculation one chunk is one verify step."""
     text: str | None = None
     """Its text, where it is known by then: what is kept of an answer that fails later."""
+    late_s: float | None = None
+    """By how much the stamps so far may be late because the client was kept from reading, so that
+    several chunks have the last one's; `None` if nobody watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from engine_adapter.engines.self_description import (
 )
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
-from engine_adapter.transport import HttpClient, Words
+from engine_adapter.transport import EventStream, HttpClient, JsonEvent, Words
 
 ROUTE = "/chat/completions"
 _SCRAPES = 6
@@ -132,12 +132,12 @@ class HttpEngine:
                     if isinstance(event, Words):
                         for words in event.words:
                             reader.add(words)
-                            yield Chunk(at_s=event.at_s, tokens=None, text=words)
+                            yield _chunk(event, None, words, stream)
                         continue
                     piece = reader.take(event.body)
                     ordinary.learn(event.text, piece)
                     if piece is not None:
-                        yield Chunk(at_s=event.at_s, tokens=piece.tokens, text=piece.text)
+                        yield _chunk(event, piece.tokens, piece.text, stream)
 
     def _body(self, request: Request) -> dict[str, Any]:
         """Return the request's JSON."""
@@ -227,6 +227,12 @@ class HttpEngine:
                 return None
             raise
         return reader.answer()
+
+
+def _chunk(
+    event: Words | JsonEvent, tokens: int | None, text: str | None, stream: EventStream
+) -> Chunk:
+    return Chunk(at_s=event.at_s, tokens=tokens, text=text, late_s=stream.late_s)
 
 
 def _trace_headers(request: Request) -> dict[str, str]:

@@ -24,6 +24,8 @@ class Observed:
     sent_s: float | None = None
     ended_s: float = 0.0
     chunk_times_s: list[float] = field(default_factory=list)
+    read_late_s: float | None = None
+    """By how much the chunks' times may be late because they were read late together."""
     texts: list[str] = field(default_factory=list)
     """What arrived before a failure, where the engine tells its chunks' text."""
     completion: Completion | None = None
@@ -42,8 +44,10 @@ class Observed:
 
     @property
     def client_lag_s(self) -> float | None:
-        """How late the load generator was; `None` without a schedule."""
-        return None if self.due_s is None else max(0.0, self.started_s - self.due_s)
+        """How late the load generator was, in sending or in reading; `None` if nobody watched."""
+        sent_late_s = None if self.due_s is None else max(0.0, self.started_s - self.due_s)
+        known = [late_s for late_s in (sent_late_s, self.read_late_s) if late_s is not None]
+        return max(known, default=None)
 
     @property
     def ttft_s(self) -> float | None:
@@ -98,6 +102,7 @@ async def observe(
                 else:
                     seen.chunk_times_s.append(item.at_s)
                     seen.texts.append(item.text or "")
+                    seen.read_late_s = item.late_s
     except GenerationError as exc:
         seen.error = exc
         seen.completion = None

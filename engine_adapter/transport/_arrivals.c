@@ -29,6 +29,9 @@
 #define STALE_NS (60 * NS_PER_S) /* an older stamp is a step of the wall clock */
 #define NS_PER_S 1000000000LL
 #define EVENTS 64
+#define BEAT_MS 5             /* the thread looks at its clock as often */
+#define LATE_NS 10000000LL    /* between two looks: it was kept from reading */
+#define GAPS 64               /* of which so many are kept, the latest */
 #define STOP UINT64_MAX       /* a key that no socket has */
 #define NO_ERROR (-1)
 
@@ -54,12 +57,18 @@ typedef struct {
 } Stream;
 
 typedef struct {
+    int64_t begin_ns, end_ns;
+} Gap;
+
+typedef struct {
     pthread_mutex_t mutex;
     pthread_t thread;
     pid_t pid; /* whose thread it is */
     int epoll, ready, stop;
     uint32_t places;
     Stream *streams;
+    uint32_t gap_count; /* of all that there ever were */
+    Gap gaps[GAPS];
 } State;
 
 /* Times */
@@ -173,14 +182,24 @@ static Stream *find(State *state, uint64_t key) {
     return stream->used && stream->generation == key >> 32 ? stream : NULL;
 }
 
+static void note_gap(State *state, int64_t begin_ns, int64_t end_ns) {
+    pthread_mutex_lock(&state->mutex);
+    state->gaps[state->gap_count++ % GAPS] = (Gap){.begin_ns = begin_ns, .end_ns = end_ns};
+    pthread_mutex_unlock(&state->mutex);
+}
+
 static void *run(void *given) {
     State *state = given;
     struct epoll_event events[EVENTS];
     pthread_setname_np(pthread_self(), "dg-arrivals");
     char buffer[MOST_READ];
+    int64_t looked_ns = now_ns(CLOCK_MONOTONIC);
     for (;;) {
-        int count = epoll_wait(state->epoll, events, EVENTS, -1);
+        int count = epoll_wait(state->epoll, events, EVENTS, BEAT_MS);
         if (count < 0 && errno != EINTR) return NULL;
+        int64_t before_ns = looked_ns;
+        looked_ns = now_ns(CLOCK_MONOTONIC);
+        if (looked_ns - before_ns > LATE_NS) note_gap(state, before_ns, looked_ns);
         for (int i = 0; i < count; i++) {
             if (events[i].data.u64 == STOP) return NULL;
             pthread_mutex_lock(&state->mutex);
@@ -420,6 +439,24 @@ static PyObject *reader_ready(PyObject *self, PyObject *Py_UNUSED(none)) {
     return list;
 }
 
+static PyObject *reader_gaps(PyObject *self, PyObject *Py_UNUSED(none)) {
+    State *state = ((Reader *)self)->state;
+    if (state == NULL || is_child(state)) return PyList_New(0);
+    Gap gaps[GAPS];
+    pthread_mutex_lock(&state->mutex);
+    uint32_t count = state->gap_count < GAPS ? state->gap_count : GAPS;
+    memcpy(gaps, state->gaps, sizeof gaps);
+    pthread_mutex_unlock(&state->mutex);
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        PyObject *gap = Py_BuildValue("(dd)", (double)gaps[i].begin_ns / (double)NS_PER_S,
+                                      (double)gaps[i].end_ns / (double)NS_PER_S);
+        if (gap == NULL || PyList_Append(list, gap) < 0) Py_CLEAR(list);
+        Py_XDECREF(gap);
+    }
+    return list;
+}
+
 static PyObject *reader_close(PyObject *self, PyObject *Py_UNUSED(none)) {
     stop((Reader *)self);
     Py_RETURN_NONE;
@@ -433,6 +470,8 @@ static PyMethodDef methods[] = {
     {"take", reader_take, METH_O, "Return a socket's pieces, and its end or error if it came."},
     {"remove", reader_remove, METH_O, "Read a socket no more; return what `take` would have."},
     {"ready", reader_ready, METH_NOARGS, "Return the keys of the sockets to look at soon."},
+    {"gaps", reader_gaps, METH_NOARGS,
+     "Return begin and end of the times for which the thread was kept from reading."},
     {"close", reader_close, METH_NOARGS, "End the thread; safe to call twice."},
     {NULL, NULL, 0, NULL},
 };

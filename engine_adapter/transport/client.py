@@ -18,6 +18,7 @@ from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
 from engine_adapter.transport.exchanges import Exchange
 from engine_adapter.transport.reader_thread import ReaderThread, TakenResponse, is_stream
+from engine_adapter.transport.reading_gaps import LoopGaps
 
 _KEEP_ALIVE_S = 2.0
 """Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
@@ -61,6 +62,7 @@ class HttpClient:
         self._max_event_bytes = max_event_bytes
         self._session: aiohttp.ClientSession | None = None
         self._arrivals: ReaderThread | None = None
+        self._loop_gaps: LoopGaps | None = None
 
     async def get(self, route: str) -> Reply:
         """Return the answer to a GET; a route that begins with http:// is taken whole.
@@ -96,6 +98,9 @@ class HttpClient:
         if self._arrivals is not None:
             self._arrivals.close()
             self._arrivals = None
+        if self._loop_gaps is not None:
+            self._loop_gaps.close()
+            self._loop_gaps = None
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -128,13 +133,13 @@ class HttpClient:
         """
         self._open()
         arrivals = self._arrivals if streams else None
-        exchange = Exchange(arrivals=arrivals)
+        exchange = Exchange(arrivals=arrivals, loop_gaps=self._loop_gaps)
         try:
             return await self._exchanged(exchange, method, url, body, limits, headers)
         except GenerationError as exc:
             if exc.error_type != failures.CONNECTION_RESET or not exchange.may_be_repeated:
                 raise
-        exchange = Exchange(arrivals=arrivals)
+        exchange = Exchange(arrivals=arrivals, loop_gaps=self._loop_gaps)
         return await self._exchanged(exchange, method, url, body, limits, headers)
 
     async def _exchanged(
@@ -161,6 +166,7 @@ class HttpClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._arrivals = ReaderThread.start()
+            self._loop_gaps = LoopGaps()
             connector = aiohttp.TCPConnector(
                 limit=0,  # the schedule alone decides how many requests are in flight
                 socket_factory=stamped_socket.make,

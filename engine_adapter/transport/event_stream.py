@@ -52,6 +52,8 @@ class EventStream:
         self.headers: Mapping[str, str] = response.headers
         self.sent_s = exchange.sent_s
         """When the request's first byte left, by `time.perf_counter`; `None` where not known."""
+        self.late_s = 0.0
+        """By how much stamps may be late because this process was kept from reading."""
         self._response = response
         self._exchange = exchange
         self._limits = limits
@@ -94,7 +96,9 @@ class EventStream:
         body = StampedBody(self._response, self._exchange, self._limits)
         with closing(body):
             while pieces := await body.read():
-                for data, at_s in pieces:
+                for piece in pieces:
+                    data, at_s = piece
+                    self.late_s = max(self.late_s, self._exchange.lateness_s(piece))
                     words = None if decoder.is_within_event else recognise(data)
                     if words is not None:
                         yield Words(at_s, words)

@@ -1,12 +1,14 @@
 """A request on its way and its answer, as seen by the socket that carries them."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import aiohttp
 from aiohttp.connector import Connection
 
+from engine_adapter.transport.reading_gaps import Gap, LoopGaps, lateness_s
 from engine_adapter.transport.stamped_socket import StampedSocket
 
 
@@ -44,6 +46,9 @@ class Reader(Protocol):
     ) -> Takeover | None:
         """Read a connection; `None` if asyncio has to."""
 
+    def gaps(self) -> Sequence[Gap]:
+        """Return when it was kept from reading."""
+
 
 @dataclass(slots=True)
 class Exchange:
@@ -58,6 +63,9 @@ class Exchange:
     """What is to read the answer; `None`: asyncio."""
     takeover: Takeover | None = None
     """While it does."""
+    loop_gaps: LoopGaps | None = None
+    """When asyncio was kept from reading."""
+    _was_taken: bool = False
     _connection: Connection | None = None
     _content: aiohttp.StreamReader | None = None
     _noted: list[tuple[int, float]] = field(default_factory=list)
@@ -82,6 +90,13 @@ class Exchange:
         """What came of the body since it was last gathered."""
         return self._noted_bytes - self._gathered_bytes
 
+    def lateness_s(self, arrived: Arrived) -> float:
+        """Return by how much stamps of a piece's events may be late because of its reader."""
+        if self._was_taken and self.arrivals is not None:
+            return lateness_s(arrived.data, arrived.at_s, self.arrivals.gaps())
+        gaps = self.loop_gaps.gaps if self.loop_gaps is not None else ()
+        return lateness_s(arrived.data, arrived.at_s, gaps)
+
     def take(self, connection: Connection) -> None:
         """Have the answer read by `arrivals`, from when the request is sent: that may yet come."""
         self._connection = connection
@@ -93,6 +108,7 @@ class Exchange:
         self.socket = sock
         if self._connection is not None and self.arrivals is not None and self.takeover is None:
             self.takeover = self.arrivals.take_over(self._connection, self, sock)
+            self._was_taken = self.takeover is not None
             self._connection = None
         if self.sent_s is None:
             self.sent_s = time.perf_counter()

@@ -17,6 +17,7 @@ import aiohttp
 from aiohttp.connector import Connection
 
 from engine_adapter.transport.exchanges import Exchange
+from engine_adapter.transport.reading_gaps import Gap
 from engine_adapter.transport.stamped_socket import StampedSocket, current
 
 try:
@@ -80,6 +81,10 @@ class ReaderThread:
         """Return the same, of a connection that the thread reads no more from now on."""
         del self._takeovers[key]
         return self._reader.remove(key)
+
+    def gaps(self) -> Sequence[Gap]:
+        """Return when the thread was kept from reading."""
+        return self._reader.gaps()
 
     def close(self) -> None:
         """Hand all connections back, and end the thread; safe to call twice."""

@@ -187,7 +187,8 @@ def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
             )
             if median_s > 0 and lag_s > limit * median_s:
                 words = (
-                    f"the load generator sent the {arm}'s requests up to {lag_s * 1e3:.3g} ms late "
-                    f"(p99), over {limit:.1%} of the median of {median_s * 1e3:.3g} ms"
+                    f"the load generator was up to {lag_s * 1e3:.3g} ms late (p99) in sending or "
+                    f"reading the {arm}'s requests, over {limit:.1%} of the median of "
+                    f"{median_s * 1e3:.3g} ms"
                 )
                 yield Violation(Obstacle(Reason.CLIENT, words), None, metric, every_scope=True)
