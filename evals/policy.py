@@ -8,6 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from collector.contract import Role
 from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
@@ -186,7 +188,9 @@ _SECTIONS = (
 
 
 def parse(text: str, source: str) -> Policy:
-    """Validate a policy's text; `source` is the file name for messages."""
+    """Validate a policy file's text, or read a canonical policy; `source` names it in messages."""
+    if text.startswith(_CANONICAL):
+        return _from_canonical(text, source)
     root = Node(load_yaml(text, source), source, "")
     root.only(*_SECTIONS, *Role)
     if root.required("version").integer() != 1:
@@ -216,6 +220,18 @@ def parse(text: str, source: str) -> Policy:
         live=read_live(root, alpha_pass),
         lossless=read_lossless(root),
     )
+
+
+_CANONICAL = '{"alpha_fail_family":'
+"""The beginning of every canonical policy, and of no policy file."""
+
+
+def _from_canonical(text: str, source: str) -> Policy:
+    try:
+        return TypeAdapter(Policy).validate_json(text)
+    except ValidationError as exc:
+        why = str(exc).splitlines()[0]
+        raise PolicyError(f"{source}: wanted a canonical policy of this version: {why}") from exc
 
 
 def _level(alpha: Node, key: str) -> float:

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
 
 from collector.client import Client
 from collector.contract import EvidencePart, StoredVerdict, Verdict
 from collector.data_hash import pairs_hash
+from evals import policy as policies
 from evals.errors import EvalsError
 from evals.gate import decide
 from evals.lossless.answers import with_divergences
@@ -33,10 +33,10 @@ def why_not(client: Client, stored: StoredVerdict) -> str | None:
     if [part.rollout for part in judged] != [verdict.rollout]:
         return "it names no pairs of this rollout alone, from which it could be derived again"
     try:
-        policy = TypeAdapter(Policy).validate_json(registered.text)
+        policy = policies.parse(registered.text, "the registered policy")
         tables = [_table(client, part, policy) for part in verdict.evidence]
         again = _decide(verdict, policy, tables)
-    except (EvalsError, ValidationError) as exc:
+    except EvalsError as exc:
         return str(exc).splitlines()[0]
     if _said(again) != _said(verdict):
         return f"derived again it says: {again.outcome}: {again.summary}"

@@ -3,10 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from collector.client import Client
 from collector.contract import PolicyRegistration, RegisteredPolicy
+from evals import policy as policies
 from evals.policy import Policy
 
 _KEYS = {"alpha_pass": "alpha.pass", "alpha_fail_family": "alpha.fail_family"}
@@ -18,6 +19,30 @@ def registration_of(policy: Policy) -> PolicyRegistration:
     return PolicyRegistration(
         policy_name=policy.name, policy_hash=policy.policy_hash, text=policy.canonical
     )
+
+
+class ChosenPolicy(NamedTuple):
+    """The policy that a rollout is judged by."""
+
+    policy: Policy
+    text: str
+    """Of its file, or canonical."""
+    source: str
+    """Where it is from, in words."""
+
+
+def policy_for(client: Client, rollout: str, given: str | None) -> ChosenPolicy:
+    """Return the policy that was asked for, a file or a shipped one's name.
+
+    Without one it is the policy that was registered before the first pair, or `default`.
+    """
+    registered = None if given else client.history(rollout).registered
+    if registered is None:
+        name = given or "default"
+        text = policies.named_text(name)
+        return ChosenPolicy(policies.parse(text, name), text, f"policy {name}")
+    source = f"the registered policy {registered.policy_name} {registered.policy_hash[:12]}"
+    return ChosenPolicy(policies.parse(registered.text, source), registered.text, source)
 
 
 def register_once(client: Client, rollout: str, policy: Policy) -> RegisteredPolicy:

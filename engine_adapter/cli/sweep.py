@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from engine_adapter.cli import registration
 from engine_adapter.cli.run import terminated_as_interrupted
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import rollout_file, sweep_table
@@ -41,6 +42,7 @@ def sweep(  # an option each
 ) -> None:
     """Run a rollout for every k and concurrency, each stored under a name of its own.
 
+    The file's `policy`, or default, is registered for each before its first request.
     Stopped, it goes on where it was when it is run again.
 
     Example: draftgate sweep rollout.yaml --k 0,1,2,4,8 --concurrency 1,4
@@ -86,7 +88,14 @@ def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Ro
         def done(configuration: Configuration, _counts: RunCounts) -> None:
             made.append(configuration)
 
-        sweeps.run(file, rollout, plan, show=show, done=done)
+        policy = registration.beside(file, rollout.policy)
+
+        def begin(configuration: Configuration) -> None:
+            name = configuration.rollout.rollout
+            said = registration.register_for_run(rollout.collector.url, name, policy)
+            console.print(said, markup=False, soft_wrap=True)
+
+        sweeps.run(file, rollout, plan, begin=begin, show=show, done=done)
     return [sweep_table.row(configuration, rollout.collector.url) for configuration in made]
 
 

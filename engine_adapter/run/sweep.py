@@ -39,9 +39,11 @@ class Plan(NamedTuple):
 
 Show = Callable[[Configuration, RunProgress], None]
 Done = Callable[[Configuration, RunCounts], None]
+Begin = Callable[[Configuration], None]
+"""Called before a configuration's first request."""
 
 
-def run(file: Path, rollout: Rollout, plan: Plan, *, show: Show, done: Done) -> None:
+def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done) -> None:
     """Run every configuration, or what is left of it; raises `AdapterError`.
 
     The baseline is served once, the candidate once for each k. With k = 0 the candidate is the
@@ -62,6 +64,7 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, show: Show, done: Done) -> 
             with _served(route, k, _log(file, f"k{k}")) as candidate:
                 for concurrency in plan.concurrencies:
                     made = _configured(rollout, k, concurrency, baseline, candidate)
+                    begin(made)
                     _run_one(file, made, opener, show, done)
 
 

@@ -17,7 +17,7 @@ from evals.cli.options import (
     Collector,
     Database,
     ExitCode,
-    PolicyFile,
+    PolicyOfRollout,
     open_client,
     usable,
 )
@@ -28,6 +28,7 @@ from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
 from evals.pairs_table import from_table
 from evals.policy import Policy
+from evals.registration import policy_for
 from evals.report import print_verdict
 from evals.report_formats import FORMATS
 from evals.source import load_pairs
@@ -64,7 +65,7 @@ def gate(  # noqa: PLR0913  # one argument an option
         ),
     ],
     *,
-    policy: PolicyFile = "default",
+    policy: PolicyOfRollout = None,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Let only the policy pass that was registered beforehand."),
@@ -115,10 +116,11 @@ def gate(  # noqa: PLR0913  # one argument an option
     """
     rollout = rollouts[0]
     with usable():
-        text = policies.named_text(policy)
-        chosen = policies.parse(text, policy)
         files = [_file_of(one) for one in writes or ()]
+        if policy is not None:
+            policies.named(policy)  # an unusable file is said before a collector is asked
         with open_client(collector, database) as client:
+            chosen, text, source = policy_for(client, rollout, policy)
             given = _tables(client, rollouts, chosen, since_step=since_step)
             table = pooled(given)
             if explain:
@@ -127,25 +129,19 @@ def gate(  # noqa: PLR0913  # one argument an option
                 return
             equal = None if control is None else load_pairs(client, control)
             if chosen.lossless is not None:
-                rescorer = None if rescore is None else TransformersRescorer(rescore)
-                noise = 0.0
-                if control is not None and equal is not None:
-                    equal = with_divergences(client, control, equal, rescorer)
-                    noise = noise_of(equal)
-                given = [
-                    with_divergences(client, name, one, rescorer, noise=noise)
-                    for name, one in zip(rollouts, given, strict=True)
-                ]
+                given, equal = _compared(client, rollouts, given, control, equal, rescore)
                 table = pooled(given)
             history = client.history(rollout)
             inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
-            verdict = bundles.judge(inputs, policy)
+            verdict = bundles.judge(inputs, source)
             if bundle is not None:
                 bundles.write(bundle, inputs, verdict)
             for form_of, path in files:
                 _write(path, FORMATS[form_of](verdict))
             if post:
                 client.post_verdict(verdict)
+    if policy is None:
+        typer.echo(f"judged by {source}; --policy names another", err=True)
     if as_json:
         form = Format.JSON
     if form is Format.TEXT:
@@ -153,6 +149,27 @@ def gate(  # noqa: PLR0913  # one argument an option
     else:
         typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(EXIT[verdict.outcome])
+
+
+def _compared(
+    client: Client,
+    rollouts: Sequence[str],
+    given: Sequence[pa.Table],
+    control: str | None,
+    equal: pa.Table | None,
+    rescore: str | None,
+) -> tuple[list[pa.Table], pa.Table | None]:
+    """Return the tables with where their greedy answers differ."""
+    rescorer = None if rescore is None else TransformersRescorer(rescore)
+    noise = 0.0
+    if control is not None and equal is not None:
+        equal = with_divergences(client, control, equal, rescorer)
+        noise = noise_of(equal)
+    compared = [
+        with_divergences(client, name, one, rescorer, noise=noise)
+        for name, one in zip(rollouts, given, strict=True)
+    ]
+    return compared, equal
 
 
 def _tables(

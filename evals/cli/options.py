@@ -37,6 +37,15 @@ PolicyFile = Annotated[
     str, typer.Option("--policy", help="Policy file, or the name of a shipped one: default, demo.")
 ]
 
+PolicyOfRollout = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Policy file, or the name of a shipped one: default, demo. Without it the policy that "
+        "was registered for the rollout counts, or default.",
+    ),
+]
+
 
 @contextmanager
 def usable() -> Iterator[None]:

@@ -12,20 +12,20 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from collector.client import ClientError
+from collector.client import Client, ClientError
 from evals import policy as policies
 from evals.cli.gate import EXIT
 from evals.cli.options import (
     Collector,
     Database,
     ExitCode,
-    PolicyFile,
+    PolicyOfRollout,
     Rollout,
     open_client,
     usable,
 )
 from evals.policy import Policy
-from evals.registration import register_once
+from evals.registration import policy_for, register_once
 from evals.report import to_json
 from evals.watch.screen import line, screen
 from evals.watch.verdict import to_verdict
@@ -40,7 +40,7 @@ Show = Callable[[Seen | None, str | None], None]
 def watch(  # noqa: PLR0913  # one argument an option
     rollout: Rollout,
     *,
-    policy: PolicyFile = "default",
+    policy: PolicyOfRollout = None,
     once: Annotated[
         bool, typer.Option("--once", help="Count what is there, and end as `gate` does.")
     ] = False,
@@ -64,15 +64,17 @@ def watch(  # noqa: PLR0913  # one argument an option
 ) -> None:
     """Judge a rollout while traffic flows; proven harm sets its switch off.
 
-    The policy is registered for the rollout unless one is.
+    Without --policy it judges by the policy that is registered; if none is, it registers its own.
     Goes on where it, or another watcher, was stopped; Ctrl-C ends it. Exit 0 pass, 1 fail,
     2 unusable, 3 undecided.
 
     Example: draftgate watch support-k4 --policy policy.yaml
     """
     with usable():
-        chosen = policies.named(policy)
+        if policy is not None:
+            policies.named(policy)  # an unusable file is said before a collector is asked
         with open_client(collector, database) as client:
+            chosen = _policy(client, rollout, policy, every_s=None if once else every_s)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
 
             def register() -> None:
@@ -100,6 +102,18 @@ class _Pace(NamedTuple):
     every_s: float
     wait_s: float
     """How long nothing may have been seen before this is an error."""
+
+
+def _policy(client: Client, rollout: str, given: str | None, *, every_s: float | None) -> Policy:
+    """Return the policy to watch by; a collector that does not answer is asked again."""
+    while True:
+        try:
+            return policy_for(client, rollout, given).policy
+        except ClientError as exc:
+            if every_s is None:
+                raise
+            typer.echo(f"trying again every {every_s:g} s: {exc}", err=True)
+            time.sleep(every_s)
 
 
 def _until_stopped(

@@ -58,6 +58,9 @@ def test_each_configuration_is_a_rollout_that_the_advisor_reads(
         assert {row["acceptance_rate"] is None for row in rows if row["k"] == 0} == {True}
         assert all(0 <= row["acceptance_rate"] <= 1 for row in rows if row["k"])
         with Client(url) as client:
+            registered = client.history("s-k2-c1").registered
+            assert registered is not None
+            assert registered.policy_name == "default"
             for row in rows:
                 for pair in client.pairs(row["rollout"]).pairs:
                     assert pair.candidate is not None

@@ -57,6 +57,21 @@ def test_a_loosened_policy_is_named_and_strictly_inconclusive(
     assert verdict["summary"] == "k4 is inconclusive: its policy is edited (--strict)."
 
 
+def test_without_a_policy_the_registered_one_counts(tmp_path: Path, at: tuple[str, str]) -> None:
+    """`gate` says which it judges by, a bundle of it verifies; of others `default` counts."""
+    policy, zipped = str(tmp_path / "policy.yaml"), str(tmp_path / "b.zip")
+    run("register", "k4", "--policy", policy, *at)
+    for number, rollout in enumerate(("k4", "k5")):
+        send(at[1], rollout, range(300), trace=1000 * number)
+    code, said = run("gate", "k4", "--strict", "--bundle", zipped, "--no-post", *at)
+    assert (code, "judged by the registered policy small" in said) == (0, True)
+    assert run("verify", zipped)[0] == 0
+    named, without = (gate("k4", *given, *at)[1] for given in (("--policy", policy), ()))
+    assert without == named
+    assert gate("k5", *at)[1]["policy_name"] == "default"
+    assert "policy small" in run("watch", "k4", "--once", *at)[1]
+
+
 def test_a_registration_after_the_first_pair_is_late(tmp_path: Path, at: tuple[str, str]) -> None:
     """It is kept as such, with exit 3, and is not strict enough; none at all is said, too."""
     policy = str(tmp_path / "policy.yaml")
@@ -127,7 +142,8 @@ def run(*arguments: str) -> tuple[int, str]:
 def gate(*arguments: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code and the verdict's document."""
     code, said = run("gate", *arguments, "--json")
-    return code, json.loads(said)
+    assert "{" in said, said
+    return code, json.loads(said[said.index("{") :])
 
 
 def send(url: str, rollout: str, numbers: Iterable[int], *, k: int = 4, trace: int = 0) -> None:
