@@ -243,3 +243,8 @@ class StoredVerdict:
     who: str | None = None
     """Name of the API key that posted it; `local` if no key was needed; None if nobody noted it."""
     key_id: str | None = None
+
+    @property
+    def moves_ramp(self) -> bool:
+        """Whether a ramp heeds it: a watch's does only if it fails, for its pairs are older too."""
+        return "watch" not in self.verdict.versions or self.verdict.outcome is Outcome.FAIL

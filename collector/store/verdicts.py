@@ -45,14 +45,15 @@ def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[
 def newest_since(
     connection: Connection, rollout: str, unix_ns: int, *, policy_hash: str
 ) -> StoredVerdict | None:
-    """Return the rollout's newest verdict under a policy that was posted after this moment."""
+    """Return the newest verdict under a policy that a ramp heeds, posted after this moment."""
     statement = (
         select(v)
         .where(v.c.rollout == rollout, v.c.posted_unix_ns > unix_ns)
         .order_by(v.c.posted_unix_ns.desc(), v.c.id)
     )
     posted = (_stored(row) for row in connection.execute(statement))
-    return next((one for one in posted if one.verdict.policy_hash == policy_hash), None)
+    heeded = (one for one in posted if one.moves_ramp)
+    return next((one for one in heeded if one.verdict.policy_hash == policy_hash), None)
 
 
 def of_rollout(connection: Connection, rollout: str) -> tuple[StoredVerdict, ...]:

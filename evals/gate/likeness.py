@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from evals.evidence import BoolColumn, Evidence, Side, Told
+from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p
@@ -92,11 +93,18 @@ def _lengths_p(evidence: Evidence) -> float | None:
 
 def _versions_served(evidence: Evidence) -> Iterator[Difference]:
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
-        found = sorted({*_known_values(side, "fingerprint")})
+        known = _known_values(side, "fingerprint")
+        found, silent = sorted({*known}), int(side.answered.sum()) - len(known)
         if len(found) > 1:
             shown = ", ".join(name[:12] for name in found[:3])
             yield Difference(
                 f"the {arm} was served in {len(found)} configurations (fingerprints {shown})"
+            )
+        elif found and silent > MAX_UNBOUNDED_SHARE * len(side.answered):
+            yield Difference(
+                f"{silent:,} of the {arm}'s answers do not say in which configuration they were "
+                "served (`draftgate.fingerprint`), which others do",
+                served=True,
             )
 
 

@@ -63,11 +63,17 @@ def _why(cell: Cell, finding: Finding) -> str:
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:
-    """Say if no answer of the candidate shows that it drafted."""
+    """Say if no answer of the candidate, or of one cohort's, shows that it drafted."""
     candidate = evidence.candidate
     answered = candidate.answered & ~candidate.fallback
     if answered.any() and not drafted(candidate).any():
         yield "whether the candidate speculated at all, which no count shows"
+        return
+    counted = answered & (candidate.draft_tokens >= 0)
+    for cohort in evidence.cohorts:
+        rows = counted & evidence.scope(cohort)
+        if rows.any() and not candidate.draft_tokens[rows].any():
+            yield f"whether speculation serves `{cohort}`, in which none was drafted"
 
 
 def _unrun(evidence: Evidence) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -53,6 +54,11 @@ def test_a_larger_share_rests_on_the_newest_verdict(any_database_url: str) -> No
         send_pairs(client, NAME, 1, first=6)
         passed = post(client, Outcome.PASS, after=first)
         assert f"the newest is {passed.id}" in refusal(client, 5, first, failed)
+        post(client, Outcome.FAIL, after=first, watch=True)
+        assert "the newest one is fail: made up" in refusal(client, 5, first, passed)
+        send_pairs(client, NAME, 1, first=7)
+        passed = post(client, Outcome.PASS, after=first)
+        post(client, Outcome.INCONCLUSIVE, after=first, watch=True)
         second = step(client, 5, first, passed)
         assert refusal(client, 25, second, passed).startswith("none was posted since")
         back = step(client, 0, second)
@@ -163,8 +169,11 @@ def post(
     *,
     after: RampStep | None = None,
     policy: str = POLICY.policy_hash,
+    watch: bool = False,
 ) -> StoredVerdict:
     """Post a verdict on what is stored, or on what arrived after a step."""
     made = made_verdict(outcome, rollout=NAME, summary="made up", pairs=99, policy_hash=policy)
+    if watch:
+        made = replace(made, versions={"watch": "1"})
     younger_than = 0 if after is None else after.arrived_up_to
     return client.post_verdict(resting_on(client, made, younger_than=younger_than))

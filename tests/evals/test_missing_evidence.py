@@ -6,115 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from otlp_bodies import export_request
+from spoilt_rollout import PAIRS, POLICY, REFUSED, Rollout, unscored
 from typer.testing import CliRunner
 
-from collector.client import Client
-from collector.contract import Arm, Content, Generation, Score, Speculation, encode
+from collector.contract import Arm, Speculation
 from evals.cli.gate import app
 from evals.policy import shipped_text
 
 pytestmark = pytest.mark.filterwarnings("error")
-PAIRS = 400
-COHORTS = ("chat", "code")
-POLICY = """
-version: 1
-name: evidence
-cohorts: {min_n: 30}
-prove:
-  - {metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}
-  - {metric: ttft, stat: p95_ratio, max: 1.25, scope: pooled}
-  - {metric: ttft, stat: p95_ratio, max: 1.50, scope: cohort}
-  - {metric: task_completion, stat: diff, min: -0.02, scope: pooled}
-  - {metric: task_completion, stat: diff, min: -0.05, scope: cohort}
-  - {metric: failures, stat: diff, max: 0.02, scope: pooled}
-guard:
-  - {metric: output_tokens, stat: geomean_ratio, max: 1.10, scope: pooled}
-"""
 Spoil = Callable[["Rollout"], None]
-
-
-class Rollout:
-    """Generations and scores of a candidate that is faster and as good, to be spoilt."""
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(5)
-        self.generations: dict[tuple[int, Arm], Generation] = {}
-        self.scores: dict[tuple[int, Arm], Score] = {}
-        for n in range(PAIRS):
-            ttft_s, tpot_s = float(rng.uniform(0.08, 0.12)), float(rng.uniform(0.01, 0.012))
-            right = n % 10 != 0
-            for turn, arm in enumerate(Arm):
-                pace = float(rng.uniform(0.7, 0.9)) if arm is Arm.CANDIDATE else 1.0
-                self.generations[n, arm] = _generation(n, turn, arm, ttft_s, tpot_s * pace)
-                self.score(n, arm, value=float(right))
-
-    def score(self, n: int, arm: Arm, *, version: str = "1", **fields: Any) -> None:
-        """Give an answer a score, or a reason for none."""
-        one = self.generations[n, arm]
-        self.scores[n, arm] = Score(
-            trace_id=one.trace_id,
-            span_id=one.span_id,
-            metric="task_completion",
-            evaluator="reference",
-            version=version,
-            **fields,
-        )
-
-    def change(self, arm: Arm, numbers: Any = range(PAIRS), **fields: Any) -> None:
-        """Replace fields of an arm's answers."""
-        for n in numbers:
-            self.generations[n, arm] = replace(self.generations[n, arm], **fields)
-
-    def speculate(self, numbers: Any = range(PAIRS), **fields: Any) -> None:
-        """Replace what the candidate says of its speculation."""
-        for n in numbers:
-            one = self.generations[n, Arm.CANDIDATE]
-            assert one.speculation is not None
-            said = replace(one.speculation, **fields)
-            self.generations[n, Arm.CANDIDATE] = replace(one, speculation=said)
-
-    def drop(self, arm: Arm, numbers: Any) -> None:
-        """Let answers never arrive."""
-        for n in numbers:
-            del self.generations[n, arm]
-            self.scores.pop((n, arm), None)
-
-    def of(self, cohort: str) -> list[int]:
-        """Return the numbers of a cohort's pairs."""
-        return [n for n in range(PAIRS) if COHORTS[n % 2] == cohort]
-
-
-def _generation(n: int, turn: int, arm: Arm, ttft_s: float, tpot_s: float) -> Generation:
-    number, start = 2 * n + turn + 1, (2 * n + (n + turn) % 2) * 10**9
-    drafted = Speculation(
-        method="draft_model", steps=8, draft_tokens=24, accepted_tokens=13, source="request"
-    )
-    return Generation(
-        trace_id=f"{number:032x}",
-        span_id=f"{number:016x}",
-        start_unix_ns=10**18 + start,
-        end_unix_ns=10**18 + start + round((ttft_s + 20 * tpot_s) * 1e9),
-        request_model="target",
-        response_model="target",
-        max_tokens=64,
-        temperature=0.0,
-        seed=n,
-        input_tokens=30 + n % 7,
-        output_tokens=21 + (n + turn) % 3,
-        ttft_s=ttft_s,
-        tpot_s=tpot_s,
-        rollout="k4",
-        arm=arm,
-        cohort=COHORTS[n % 2],
-        prompt_id=f"p{n:04}",
-        repeat=0,
-        speculation=drafted if arm is Arm.CANDIDATE else None,
-        fingerprint=f"{arm.value}-configuration",
-        content=Content(reference="right"),
-    )
 
 
 @pytest.fixture
@@ -126,10 +27,7 @@ def gate(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any], str]]:
     ) -> tuple[int, dict[str, Any], str]:
         database, file = f"sqlite:///{tmp_path / 'd.db'}", tmp_path / "policy.yaml"
         file.write_text(shipped_text(policy) if "\n" not in policy else policy)
-        with Client.local(database, capture_content=capture) as client:
-            spans = [encode(one) for one in rollout.generations.values()]
-            client.post_traces(export_request(spans).SerializeToString())
-            client.post_scores(list(rollout.scores.values()))
+        rollout.store(database, capture=capture)
         args = ["k4", "--policy", str(file), "--database", database]
         text = CliRunner().invoke(app, ["gate", *args], catch_exceptions=False)
         said = CliRunner().invoke(app, ["gate", *args, "--json"], catch_exceptions=False)
@@ -138,16 +36,6 @@ def gate(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any], str]]:
         return said.exit_code, json.loads(said.stdout), text.output
 
     return run
-
-
-def unscored(rollout: Rollout, numbers: Any, reason: str | None) -> None:
-    """Leave pairs without scores: never evaluated, or with a reason."""
-    for n in numbers:
-        for arm in Arm:
-            if reason is None:
-                del rollout.scores[n, arm]
-            else:
-                rollout.score(n, arm, unscored_reason=reason)
 
 
 def _rerun(rollout: Rollout) -> None:
@@ -321,13 +209,6 @@ HARM: dict[str, Spoil] = {
     "gives answers that are worth nothing": lambda r: [
         r.score(n, Arm.CANDIDATE, value=0.0) for n in range(SMALL)
     ],
-}
-REFUSED: dict[str, Any] = {
-    "error_type": "connection_refused",
-    "ttft_s": None,
-    "tpot_s": None,
-    "output_tokens": None,
-    "speculation": None,
 }
 
 

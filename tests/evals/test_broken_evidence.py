@@ -1,0 +1,181 @@
+"""More kinds of evidence that must not pass, each through a collector and the real command."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spoilt_rollout import PAIRS, POLICY, REFUSED, Rollout, unscored
+from typer.testing import CliRunner
+
+from collector.contract import Arm
+from evals.cli.gate import app
+
+pytestmark = pytest.mark.filterwarnings("error")
+BASELINE, CANDIDATE = Arm.BASELINE, Arm.CANDIDATE
+ALL, SOME, HALF = range(PAIRS), range(0, PAIRS, 50), range(200, PAIRS)
+Spoil = Callable[[Rollout], Any]
+
+
+def _failed_rerun(rollout: Rollout) -> None:
+    """Answer once more, and well, what the candidate failed at."""
+    for n in range(0, PAIRS, 10):
+        one = rollout.generations[n, CANDIDATE]
+        rollout.change(CANDIDATE, [n], **REFUSED)
+        ids = {"trace_id": f"{n + 9001:032x}", "span_id": f"{n + 9001:016x}"}
+        rollout.generations[n + 10_000, CANDIDATE] = replace(one, **ids)
+        rollout.score(n + 10_000, CANDIDATE, value=1.0)
+
+
+def _moved(rollout: Rollout, seconds: int) -> None:
+    for n in ALL:
+        one = rollout.generations[n, CANDIDATE]
+        by_ns = seconds * 10**9
+        rollout.generations[n, CANDIDATE] = replace(
+            one, start_unix_ns=one.start_unix_ns + by_ns, end_unix_ns=one.end_unix_ns + by_ns
+        )
+
+
+def _backwards(rollout: Rollout) -> None:
+    for n in ALL:
+        start = rollout.generations[n, CANDIDATE].start_unix_ns
+        rollout.change(CANDIDATE, [n], end_unix_ns=start - 1)
+
+
+def _one_prompt(rollout: Rollout) -> None:
+    for (n, arm), one in rollout.generations.items():
+        rollout.generations[n, arm] = replace(one, prompt_id="p", repeat=n)
+
+
+def _by_another(rollout: Rollout) -> None:
+    for n in range(200):
+        one = rollout.scores[n, CANDIDATE]
+        rollout.scores[n, CANDIDATE] = replace(one, evaluator="other")
+
+
+CASES: dict[str, Spoil] = {
+    "no TTFT in one arm": lambda r: r.change(CANDIDATE, ttft_s=None),
+    "no TTFT in one cohort": lambda r: r.change(CANDIDATE, r.of("code"), ttft_s=None),
+    "no TTFT of a cohort's baseline": lambda r: r.change(BASELINE, r.of("code"), ttft_s=None),
+    "no TPOT in one arm": lambda r: r.change(CANDIDATE, tpot_s=None),
+    "no TPOT in 2 %": lambda r: r.change(CANDIDATE, SOME, tpot_s=None),
+    "TPOT below 0": lambda r: r.change(CANDIDATE, tpot_s=-1.0),
+    "TPOT of 0": lambda r: r.change(CANDIDATE, tpot_s=0.0),
+    "TPOT that is no number": lambda r: r.change(CANDIDATE, tpot_s=math.nan),
+    "TTFT below 0": lambda r: r.change(CANDIDATE, ttft_s=-0.1),
+    "TTFT of 0": lambda r: r.change(CANDIDATE, ttft_s=0.0),
+    "TTFT that is no number": lambda r: r.change(CANDIDATE, ttft_s=math.nan),
+    "scores of the baseline alone": lambda r: [r.scores.pop((n, CANDIDATE)) for n in ALL],
+    "scores of the candidate alone": lambda r: [r.scores.pop((n, BASELINE)) for n in ALL],
+    "an evaluator that crashes on the candidate": lambda r: [
+        r.score(n, CANDIDATE, unscored_reason="crashed") for n in range(1, PAIRS, 20)
+    ],
+    "an evaluator that crashes on a cohort": lambda r: unscored(r, r.of("code"), "crashed"),
+    "two evaluators": _by_another,
+    "two versions in both arms": lambda r: [
+        r.score(n, arm, value=1.0, version="2") for n in range(200) for arm in Arm
+    ],
+    "a baseline in two configurations": lambda r: r.change(BASELINE, HALF, fingerprint="x"),
+    "configurations half told": lambda r: r.change(CANDIDATE, HALF, fingerprint=None),
+    "one pair of other prompts": lambda r: r.change(CANDIDATE, [5], input_tokens=999),
+    "two pairs of other temperature": lambda r: r.change(CANDIDATE, [3, 4], temperature=0.7),
+    "no seed in one arm": lambda r: r.change(CANDIDATE, seed=None),
+    "no limit of tokens in one arm": lambda r: r.change(CANDIDATE, max_tokens=None),
+    "fallbacks of the baseline": lambda r: r.change(BASELINE, range(0, PAIRS, 3), fallback=True),
+    "fallbacks alone": lambda r: r.change(CANDIDATE, fallback=True),
+    "2 % fallbacks": lambda r: r.change(CANDIDATE, SOME, fallback=True),
+    "failures answered in a rerun": _failed_rerun,
+    "errors in 3 % of one arm": lambda r: r.change(CANDIDATE, range(0, PAIRS, 33), **REFUSED),
+    "errors in half of both arms": lambda r: [
+        r.change(arm, range(0, PAIRS, 2), **REFUSED) for arm in Arm
+    ],
+    "a clock an hour ahead": lambda r: _moved(r, 3600),
+    "ends before starts": _backwards,
+    "a baseline that lacks 10 %": lambda r: r.drop(BASELINE, range(0, PAIRS, 10)),
+    "a cohort of the baseline alone": lambda r: r.drop(CANDIDATE, r.of("code")),
+    "a cohort of the candidate alone": lambda r: r.drop(BASELINE, r.of("code")),
+    "a baseline that is never right": lambda r: [r.score(n, BASELINE, value=0.0) for n in ALL],
+    "answers of no token": lambda r: r.change(CANDIDATE, output_tokens=0),
+    "one lossy answer": lambda r: r.speculate([7], lossless=False),
+    "a cohort that says nothing of speculation": lambda r: r.change(
+        CANDIDATE, r.of("code"), speculation=None
+    ),
+    "no prompt ids": lambda r: [r.change(arm, prompt_id=None) for arm in Arm],
+    "one prompt": _one_prompt,
+}
+
+
+def judged(rollout: Rollout, folder: Path) -> tuple[int, dict[str, Any]]:
+    """Store a rollout and return the gate's exit code and verdict."""
+    database, file = f"sqlite:///{folder / 'd.db'}", folder / "policy.yaml"
+    file.write_text(POLICY)
+    rollout.store(database)
+    args = ["gate", "k4", "--policy", str(file), "--database", database, "--json", "--no-post"]
+    said = CliRunner().invoke(app, args, catch_exceptions=False)
+    return said.exit_code, json.loads(said.stdout)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_does_not_pass(tmp_path: Path, name: str) -> None:
+    """It is inconclusive or fails, by exit code and verdict, and the verdict gives reasons."""
+    rollout = Rollout()
+    CASES[name](rollout)
+    code, verdict = judged(rollout, tmp_path)
+    assert code == {"fail": 1, "inconclusive": 3}[verdict["outcome"]]
+    assert verdict["reasons"]
+
+
+FAILS: dict[str, Spoil] = {
+    "every answer times out": lambda r: r.change(CANDIDATE, **REFUSED | {"error_type": "timeout"}),
+    "a cohort never arrives": lambda r: r.drop(CANDIDATE, r.of("code")),
+    "empty answers that score nothing": lambda r: [
+        (r.change(CANDIDATE, [n], output_tokens=0), r.score(n, CANDIDATE, value=0.0)) for n in ALL
+    ],
+    "wrong answers that count other tokens": lambda r: [
+        (r.change(CANDIDATE, [n], input_tokens=3), r.score(n, CANDIDATE, value=0.0)) for n in ALL
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_proved_harm_fails(tmp_path: Path, name: str) -> None:
+    """Whatever else is wrong."""
+    rollout = Rollout()
+    FAILS[name](rollout)
+    code, verdict = judged(rollout, tmp_path)
+    assert (code, verdict["outcome"]) == (1, "fail"), verdict["summary"]
+
+
+def test_a_cohort_without_drafts_is_named(tmp_path: Path) -> None:
+    """A candidate that drafts in one cohort alone may pass, and the verdict says so."""
+    rollout = Rollout()
+    rollout.speculate(rollout.of("code"), steps=0, draft_tokens=0, accepted_tokens=0)
+    _, verdict = judged(rollout, tmp_path)
+    assert verdict["not_judged"] == ["whether speculation serves `code`, in which none was drafted"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [FAILS["every answer times out"], CASES["no TTFT in one arm"], CASES["one prompt"]],
+    ids=["timeouts", "no TTFT", "one prompt"],
+)
+@pytest.mark.parametrize("command", ["gate", "watch --once", "advise"])
+def test_no_warning_reaches_a_user(tmp_path: Path, spoil: Spoil, command: str) -> None:
+    """Under `-W error` each command ends as ever, without a traceback."""
+    rollout = Rollout()
+    spoil(rollout)
+    database = f"sqlite:///{tmp_path / 'd.db'}"
+    rollout.store(database)
+    name, *options = command.split()
+    ran = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-m", "draftgate", name, "k4", *options,
+         "--database", database],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode in (0, 1, 3), ran.stderr
+    assert "Warning" not in ran.stdout + ran.stderr
