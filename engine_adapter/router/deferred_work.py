@@ -37,11 +37,10 @@ class DeferredWork:
             self._due.popleft()()
 
     def _some(self) -> None:
-        self._next = None
         number = 1 + len(self._due) // _BACKLOG
         try:
             for _ in range(number):
                 self._due.popleft()()
-        finally:
-            if self._due:
-                self._next = asyncio.get_running_loop().call_soon(self._some)
+        finally:  # work may have added some
+            loop = asyncio.get_running_loop()
+            self._next = loop.call_soon(self._some) if self._due else None

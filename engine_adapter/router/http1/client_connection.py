@@ -26,9 +26,9 @@ from engine_adapter.router.transport import Header
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""
 _MOST_HEADERS: Final = 100
-_SLICE_BYTES: Final = 1 << 15
-"""As much is parsed at once: in chunks of two bytes, that takes some milliseconds."""
-_READ_S: Final = 0.005
+_SLICE_BYTES: Final = 1 << 13
+"""As much is parsed at once: in chunks of two bytes, that takes a millisecond or two."""
+_READ_S: Final = 0.002
 """For longer than this, no connection is read from before others are looked after."""
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
 """Headers that two servers could take different ones of."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from engine_adapter.router.transport import Header
 
-_SMALL_BYTES: Final = 1 << 12
+_SMALL_BYTES: Final = 1 << 14
 _JOINED_BYTES: Final = 1 << 16
 
 

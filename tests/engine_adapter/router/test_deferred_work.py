@@ -53,3 +53,24 @@ def test_a_router_that_stops_records_what_it_answered(requests: int) -> None:
             for _ in range(requests):
                 router.ask(QUESTION | {"stream": True})
         assert len(collected.wait_for(requests)) == requests
+
+
+def test_work_that_adds_work_goes_on_to_its_end() -> None:
+    """Each part in a turn of its own, and nothing is done twice."""
+
+    async def play() -> list[int]:
+        deferred, done = DeferredWork(), []
+
+        def part(number: int) -> None:
+            done.append(number)
+            if number:
+                deferred.add(lambda: part(number - 1))
+
+        deferred.add(lambda: part(3))
+        failures: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: failures.append(said))
+        await asyncio.sleep(0.2)
+        assert failures == []
+        return done
+
+    assert asyncio.run(play()) == [3, 2, 1, 0]
