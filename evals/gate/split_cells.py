@@ -21,6 +21,7 @@ from evals.gate.measured import (
     measured,
     too_few,
     unknown_decide,
+    with_p_pass,
 )
 from evals.gate.paired_limits import exceedances
 from evals.gate.score_cells import never_scored, nothing_at_stake
@@ -64,18 +65,17 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
         stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
     found = _limits(cell, evidence, seen, policy, weighted=True)
-    held, hidden, p_pass = _held(cell, evidence, owed, seen, policy, found)
+    held, hidden, worst = _held(cell, evidence, owed, seen, policy, found)
     obstacle = _nothing_at_stake(cell, evidence, seen[1]) or hidden or too_few(cell, n, prompts)
     result = measured(held, n, prompts, obstacle)
     note = _reversal(cell, evidence, seen, policy, result)
-    p_pass = result.p_pass if p_pass is None else p_pass
-    return replace(result, note=note, p_pass=p_pass, p_harm=harm)
+    return replace(with_p_pass(result, worst), note=note, p_harm=harm)
 
 
 class _Held(NamedTuple):
     limits: Interval | Insufficient
     obstacle: Obstacle | None
-    p_pass: float | None
+    worst: Interval | Insufficient
 
 
 def _held(
@@ -89,7 +89,7 @@ def _held(
     """Return limits that hold whatever the unknown values are."""
     lacking, wanted = (sum(int(o.sum()) for o in of) for of in (_without(owed, seen), owed))
     if lacking == 0:
-        return _Held(found, None, None)
+        return _Held(found, None, found)
     worst, best = (
         _limits(cell, _at_extremes(cell, evidence, seen, worst=bad), owed, policy, weighted=True,
                 unknown=_extremes(cell, evidence, seen, worst=bad))
@@ -101,7 +101,7 @@ def _held(
     hidden = unknown_decide(cell, found, held, words)
     if cell.rule.stat in ("geomean_ratio", "mean_ratio") and share > MAX_UNBOUNDED_SHARE:
         hidden = Obstacle(Reason.MISSING, f"{words}, above {MAX_UNBOUNDED_SHARE:.0%} of them")
-    return _Held(held, hidden, None if isinstance(worst, Insufficient) else 1 - worst.p_fail)
+    return _Held(held, hidden, worst)
 
 
 def _without(owed: _Both, seen: _Both) -> _Both:

@@ -130,7 +130,7 @@ def test_a_bad_candidate_fails(rollout_of, judge, rule, spoil) -> None:
     assert (verdict.outcome, finding.outcome) == (Outcome.FAIL, Outcome.FAIL)
     assert finding.message in verdict.reasons
     assert finding.p_fail is not None
-    assert finding.p_fail < 0.002
+    assert finding.p_fail < 0.0011  # by Student's t of the batches; .00102 for the p95 of 160
 
 
 def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> None:

@@ -93,4 +93,5 @@ def test_the_bundles_hold_what_could_differ(bundles: list[Path]) -> None:
         with zipfile.ZipFile(path) as archive:
             findings = json.loads(archive.read("verdict.json"))["findings"]
         measured = [f for f in findings if f["p_fail"] is not None and f["lower"] is not None]
-        assert len(measured) > 0.85 * len(findings) > 10
+        # At a stretch of 2 the p99 of 750 pairs has no lower limit: 12 of 95 cells.
+        assert len(measured) >= 83 / 95 * len(findings) > 10
