@@ -19,7 +19,6 @@ _SOURCES = (
     Path("collector/otlp/_span_reader.c"),
     Path("collector/contract/_laws.c"),
     Path("collector/store/_rows.c"),
-    *([Path("collector/store/_sqlite_rows.c")] if os.name == "posix" else []),
     *([Path("engine_adapter/transport/_arrivals.c")] if sys.platform == "linux" else []),
 )
 

@@ -14,7 +14,6 @@ COMPILED = {
     "collector/contract/_laws.c": "tests/collector",
     "collector/otlp/_span_reader.c": "tests/collector",
     "collector/store/_rows.c": "tests/collector",
-    "collector/store/_sqlite_rows.c": "tests/collector",
     "engine_adapter/transport/_arrivals.c": "tests/engine_adapter/test_transport.py",
 }
 """Every source, and the tests that run with its twin in Python."""

@@ -76,8 +76,6 @@ def test_every_file_of_the_packages_is_in_the_wheel(installed: Path) -> None:
     }
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     modules = ["collector/otlp/_span_reader", "collector/contract/_laws", "collector/store/_rows"]
-    if os.name == "posix":
-        modules.append("collector/store/_sqlite_rows")
     if sys.platform == "linux":
         modules.append("engine_adapter/transport/_arrivals")
     assert held == wanted | {module + suffix for module in modules}

@@ -1,5 +1,5 @@
-/* What rows of ours become: the binary format of PostgreSQL's COPY, which `_sqlite_rows` reads too,
- * columns of their numbers, and JSON lists of their counts.
+/* What rows of ours become: the binary format of PostgreSQL's COPY, columns of their
+ * numbers, and JSON lists of their counts.
  *
  * Knows the values that rows of ours have, in columns of their own types. What else there is, a text
  * with a character 0 and an integer beyond int64 among them, is left to Python or to the driver,

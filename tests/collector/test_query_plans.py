@@ -143,7 +143,7 @@ def test_writing_and_upkeep_scan_no_table(
     store.close()
     used = once_each([*written, *kept])
     # As above; and rows that are given.
-    small = r"anon_1|series|pair_count|rollup_delta|packed_rows|json_each|\d+ CONSTANT ROWS"
+    small = r"anon_1|series|pair_count|rollup_delta|json_each|\d+ CONSTANT ROWS"
     found = {sql: plan(engine, sql, given) for sql, given in used.items()}
     whole = re.compile(rf"SCAN (?!{small}|.*USING .*INDEX)")
     assert [

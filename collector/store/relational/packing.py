@@ -1,4 +1,4 @@
-"""Rows packed into one value: in the format of PostgreSQL's binary COPY, which SQLite reads too."""
+"""Rows packed into one value: in the format of PostgreSQL's binary COPY."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from collector.errors import StoreError, StoreUnavailableError
-from collector.store.sqlite import packed_rows
 
 _MAGIC = b"SQLite format 3\0"
 _CACHE_KIB = 64 * 1024
@@ -22,7 +21,6 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
     """
     check(url)
     _tell_the_driver_what_it_can_bind()
-    packed_rows.are_readable()  # by the connections to come
     engine = create_engine(
         url,
         pool_size=8,
