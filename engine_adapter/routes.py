@@ -97,7 +97,7 @@ class HttpRoute(Section):
     model: Annotated[str, Field(min_length=1)]
     """The name that the server knows the model by."""
     metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
-    """Its Prometheus metrics; absent, where the engine usually serves them."""
+    """Its Prometheus metrics; absent, if the engine usually serves them."""
     gpu_metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     """A DCGM exporter on the machine that serves it."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None

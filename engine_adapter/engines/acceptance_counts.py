@@ -29,7 +29,7 @@ class SpeculationCounts(NamedTuple):
     draft_tokens: int
     accepted_tokens: int
     draft_tokens_per_pos: tuple[int, ...] | None
-    """`None` where a draft was a tree, which has several tokens a position."""
+    """`None` if a draft was a tree, which has several tokens a position."""
     accepted_tokens_per_pos: tuple[int, ...]
     acceptance_histogram: tuple[int, ...]
 
@@ -48,7 +48,7 @@ class SpeculationCounts(NamedTuple):
 def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
     """Sum the steps that proposed a token; a step without a draft verifies nothing.
 
-    The lists are as long as the widest draft, and empty where nothing was drafted: zero steps are
+    The lists are as long as the widest draft, and empty if nothing was drafted: zero steps are
     a measurement (prompt lookup found no match), not an absence.
     """
     verified = [step for step in steps if step.proposed > 0]

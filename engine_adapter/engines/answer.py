@@ -19,11 +19,11 @@ class SpeculationSetup:
     """What is known of how a route speculates, before its first answer."""
 
     on: bool | None = None
-    """Absent where the engine does not say; only where it is true is a missing count zero."""
+    """Absent if the engine does not say; only where it is true is a missing count zero."""
     configured: Speculation = field(default_factory=Speculation)
     """Method, draft model, k, lossless: as far as known, without counts."""
     fixed_width: int | None = None
-    """Draft tokens that each verify step proposes; absent where steps may differ."""
+    """Draft tokens that each verify step proposes; absent if steps may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class AnswerReader:
     def take(self, document: JsonObject) -> OutputPart | None:
         """Take a whole answer or one event of a stream; return the output in it, if any.
 
-        Raises `GenerationError` where the document is an error that the engine reports.
+        Raises `GenerationError` if the document is an error that the engine reports.
         """
         _raise_reported(document)
         for name in ("id", "model"):

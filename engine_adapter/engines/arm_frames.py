@@ -80,7 +80,7 @@ def packed(frame: Frame) -> bytes:
 
 
 async def read(reader: asyncio.StreamReader) -> Frame | None:
-    """Return the next frame; `None` where the other end is gone."""
+    """Return the next frame; `None` if the other end is gone."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         frame: Frame = pickle.loads(await reader.readexactly(length))  # noqa: S301  # our own process

@@ -61,7 +61,7 @@ class Completion:
     input_tokens: int | None
     output_tokens: int | None
     speculation: Speculation | None
-    """Absent where the route does not speculate."""
+    """Absent if the route does not speculate."""
     response_id: str | None = None
     response_model: str | None = None
     """The model that answered, where the engine says so."""
@@ -82,7 +82,7 @@ class EngineInfo:
     """`gen_ai.provider.name`: transformers, vllm, …"""
     model: str
     version: str
-    """The engine's version; `unknown` where it does not say."""
+    """The engine's version; `unknown` if it does not say."""
     fingerprint: str
     """Hash of target, draft, tokenizer, engine version and flags."""
 
@@ -139,13 +139,13 @@ class Engine(Protocol):
         ...
 
     async def probe(self) -> Probe:
-        """Ask the engine what it is and does; raises `EngineSetupError` where it is unusable."""
+        """Ask the engine what it is and does; raises `EngineSetupError` if it is unusable."""
         ...
 
     def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent` where the engine knows it, the answer's chunks, then one `Completion`.
 
-        Raises `GenerationError` where the request fails, before or after the first chunk.
+        Raises `GenerationError` if the request fails, before or after the first chunk.
         """
         ...
 

@@ -36,7 +36,7 @@ class ChunkShape(NamedTuple):
 
     @classmethod
     def of(cls, text: str, words: str) -> Self | None:
-        """Return the shape of an event with these words; `None` where it is not certain.
+        """Return the shape of an event with these words; `None` if it is not certain.
 
         It is certain where other words in the same place are read as this answer's content.
         """
@@ -54,7 +54,7 @@ class ChunkShape(NamedTuple):
         return None
 
     def words_of(self, text: str) -> str | None:
-        """Return the words of an event of this shape; `None` where it is of another.
+        """Return the words of an event of this shape; `None` if it is of another.
 
         Words with escapes are left to JSON.
         """

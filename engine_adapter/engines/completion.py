@@ -24,5 +24,5 @@ def completion_of(answer: Answer) -> Completion:
 
 
 def _without_nothing(said: Speculation | None) -> Speculation | None:
-    """Return what is known of the speculation; `None` where that is nothing."""
+    """Return what is known of the speculation; `None` if that is nothing."""
     return said if said != Speculation() else None

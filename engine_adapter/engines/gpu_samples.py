@@ -25,7 +25,7 @@ class Metric(NamedTuple):
     name: str
     unit: str
     read: Callable[[Nvml, Handle], float]
-    """Raises `NVMLError` where the GPU does not say."""
+    """Raises `NVMLError` if the GPU does not say."""
 
 
 METRICS: Final = (
@@ -82,7 +82,7 @@ class GpuReader:
         self._nvml: Nvml | None = None
 
     def open(self) -> None:
-        """Find the GPUs; where there is none to be read, say so once and go without."""
+        """Find the GPUs; if none can be read, say so once and go without."""
         nvml = self._find()
         if nvml is None:
             _log.info(
@@ -122,7 +122,7 @@ class GpuReader:
         self._nvml, self.gpus = None, ()
 
     def _gpu(self, index: int) -> Gpu | None:
-        """Return the GPU of this index; `None` where it is lost, or another user's."""
+        """Return the GPU of this index; `None` if it is lost, or another user's."""
         handle = self._said(lambda nvml, number: nvml.nvmlDeviceGetHandleByIndex(number), index)
         if handle is None:
             return None
@@ -134,7 +134,7 @@ class GpuReader:
         return Gpu(handle, uuid or f"{machine}/{index}", said)
 
     def _said(self, ask: Callable[[Nvml, Any], Any], of: Any) -> Any:  # Any: NVML has no types
-        """Return NVML's answer; `None` where it has none."""
+        """Return NVML's answer; `None` if it has none."""
         nvml = self._nvml
         if nvml is None:
             return None

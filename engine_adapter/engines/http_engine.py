@@ -61,7 +61,7 @@ class HttpEngine:
 
     @classmethod
     async def open(cls, route: HttpRoute) -> Self:
-        """Return the engine, asked what it is; raises `EngineSetupError` where it is unusable."""
+        """Return the engine, asked what it is; raises `EngineSetupError` if it is unusable."""
         client = client_of(route)
         engine = cls(route, client)
         try:
@@ -216,7 +216,7 @@ class HttpEngine:
         return server_root(self.client.url) + self.metrics_route
 
     async def _asked(self) -> Answer | None:
-        """Return what is said of a short request; `None` where this one failed, as any may."""
+        """Return what is said of a short request; `None` if this one failed, as any may."""
         reader = self.reader()
         try:
             async with aclosing(self._streamed(QUESTION, reader)) as items:

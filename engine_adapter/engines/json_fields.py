@@ -13,7 +13,7 @@ _LARGEST = (1 << 63) - 1
 
 
 def within(document: object, *path: str | int) -> Any:  # Any: whatever stands there
-    """Return what stands at a path of keys and indices; `None` where the path breaks off."""
+    """Return what stands at a path of keys and indices; `None` if the path breaks off."""
     for part in path:
         if isinstance(part, str):
             document = document.get(part) if isinstance(document, _OBJECT) else None
@@ -67,7 +67,7 @@ def counts(document: object, *path: str | int) -> tuple[int, ...] | None:
 
 
 def objects(document: object, *path: str | int) -> Sequence[JsonObject]:
-    """Return a list's objects; empty where there is no list."""
+    """Return a list's objects; empty if there is none."""
     values = within(document, *path)
     if not isinstance(values, list):
         return []

@@ -100,7 +100,7 @@ class LlamaCppReader(AnswerReader):
 
 
 def verify_steps(seen: Sequence[Totals]) -> list[VerifyStep] | None:
-    """Return the verify steps behind the totals of an answer's chunks; `None` where ambiguous.
+    """Return the verify steps behind the totals of an answer's chunks; `None` if ambiguous.
 
     A step's drafts are added with its first token, and it emits one token more than it accepted.
     Where chunks were held back (half a character, the beginning of a stop string) so that a second

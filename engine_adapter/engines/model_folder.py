@@ -44,7 +44,7 @@ class LoadedModel:
 
     @property
     def folder(self) -> str | None:
-        """Where it lies on this machine; `None` where it came from a hub."""
+        """Where it lies on this machine; `None` if it came from a hub."""
         return self.key.folder if Path(self.key.folder).is_dir() else None
 
 
@@ -57,7 +57,7 @@ class ModelShelf:
     def load(self, key: ModelKey) -> LoadedModel:
         """Return the model, loading it at the first call.
 
-        Raises `EngineSetupError` where the folder is none, has no weights, or does not fit.
+        Raises `EngineSetupError` if the folder is none, has no weights, or does not fit.
         """
         if key not in self._loaded:
             self._loaded[key] = _load(key)
@@ -74,7 +74,7 @@ def check_same_tokenizer(target: LoadedModel, draft: LoadedModel) -> None:
 
 
 def checked_device(name: str) -> str:
-    """Return the device's name; raises `EngineSetupError` where torch has none of it."""
+    """Return the device's name; raises `EngineSetupError` if torch has none of it."""
     try:
         device = torch.device(name)
     except RuntimeError as exc:
@@ -87,7 +87,7 @@ def checked_device(name: str) -> str:
 def encode_chat(target: LoadedModel, request: Request) -> torch.Tensor:
     """Return a request's prompt as token ids, shape (1, tokens).
 
-    Raises `GenerationError` where prompt and answer are longer than the model's context.
+    Raises `GenerationError` if prompt and answer are longer than the model's context.
     """
     messages = [message.model_dump() for message in request.messages]
     encoded = target.tokenizer.apply_chat_template(

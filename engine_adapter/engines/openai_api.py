@@ -11,7 +11,7 @@ from engine_adapter.transport import HttpClient, Timeouts
 
 
 def client_of(route: HttpRoute) -> HttpClient:
-    """Return the route's HTTP client; raises `EngineSetupError` where the key is not there."""
+    """Return the route's HTTP client; raises `EngineSetupError` if the key is not there."""
     headers = dict(route.headers)
     if route.api_key_env is not None:
         key = os.environ.get(route.api_key_env)

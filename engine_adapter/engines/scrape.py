@@ -24,7 +24,7 @@ class Scrape:
 
     @classmethod
     def parse(cls, exposition: str) -> "Scrape":
-        """Read the text format; raises `ValueError` where it is something else."""
+        """Read the text format; raises `ValueError` if it is something else."""
         samples: dict[str, list[tuple[Labels, float]]] = defaultdict(list)
         for family in text_string_to_metric_families(exposition):
             for sample in family.samples:
@@ -32,7 +32,7 @@ class Scrape:
         return cls(samples)
 
     def total(self, name: str) -> float | None:
-        """Return the sum over all labels; `None` where the engine has no such sample."""
+        """Return the sum over all labels; `None` if the engine has no such sample."""
         found = self._samples.get(name)
         return sum(value for _, value in found) if found else None
 
@@ -84,7 +84,7 @@ def request_counts(
 ) -> ScrapedCounts | None:
     """Return the counts of the one request between two scrapes.
 
-    `None` where the engine began anew, has not counted this request yet, or counted others too.
+    `None` if the engine began anew, has not counted this request yet, or counted others too.
     """
     difference = _Difference(before, after)
     busy = [gauge for gauge in counters.in_flight if before.total(gauge) or after.total(gauge)]

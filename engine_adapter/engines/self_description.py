@@ -33,7 +33,7 @@ class SelfDescription:
 
     @property
     def reuses_prefixes(self) -> bool | None:
-        """Whether the second answer began from the first one's prompt; `None` where unsaid."""
+        """Whether the second answer began from the first one's prompt; `None` if unsaid."""
         cached = self.again.cached_input_tokens if self.again is not None else None
         return True if cached else None
 
@@ -70,7 +70,7 @@ async def documents_of(client: HttpClient, routes: tuple[str, ...]) -> dict[str,
 
 
 async def metrics_of(client: HttpClient, url: str) -> Scrape | None:
-    """Return a scrape; `None` where there is no Prometheus page."""
+    """Return a scrape; `None` if there is no Prometheus page."""
     reply = await _answered(client, url)
     if reply is None:
         return None
@@ -81,7 +81,7 @@ async def metrics_of(client: HttpClient, url: str) -> Scrape | None:
 
 
 async def _answered(client: HttpClient, url: str) -> Reply | None:
-    """Return the answer to a GET; `None` where the server answers that it has none."""
+    """Return the answer to a GET; `None` if the server answers that it has none."""
     try:
         return await client.get(url)
     except GenerationError as exc:

@@ -187,7 +187,7 @@ def _flags(said: SelfDescription) -> JsonObject:
 
 
 def _fixed_width(flags: JsonObject) -> int | None:
-    """Return the tokens that each step proposes; `None` where steps may differ."""
+    """Return the tokens that each step proposes; `None` if steps may differ."""
     chain = str(flags.get("speculative_algorithm")).upper() in _CHAINS
     nodes = count(flags, "speculative_num_draft_tokens")
     single = count(flags, "speculative_eagle_topk") == 1

@@ -24,7 +24,7 @@ class Emission(NamedTuple):
     """Reading of `time.perf_counter` when they reached the client."""
     token_ids: tuple[int, ...]
     draft_ids: tuple[int, ...] | None
-    """What the step had to verify; `None` where the target's call did not say."""
+    """What the step had to verify; `None` if the target's call did not say."""
 
     @property
     def verify_step(self) -> VerifyStep | None:
@@ -78,7 +78,7 @@ def recording(target: torch.nn.Module) -> Iterator[StepRecorder]:
 
 
 def drafted_ids(forward_kwargs: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return the draft tokens at the end of the target's input; `None` where it does not say."""
+    """Return the draft tokens at the end of the target's input; `None` if it does not say."""
     keep = forward_kwargs.get("logits_to_keep")
     if keep is None:
         return None

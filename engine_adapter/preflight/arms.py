@@ -31,7 +31,7 @@ class ArmFacts:
     files: ModelFiles | None
     draft_files: ModelFiles | None
     token_ids: tuple[tuple[int, ...], ...] | None
-    """Of fixed texts, by the server itself; `None` where it does not offer that."""
+    """Of fixed texts, by the server itself; `None` if it does not offer that."""
     trial: Completion | None
     """The answer to the longest prompt, under the rollout's own sampling."""
     refusal: GenerationError | None

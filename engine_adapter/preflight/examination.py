@@ -18,7 +18,7 @@ _ORDER = tuple(Severity)
 async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[Finding]:
     """Return what is wrong with a comparison, the worst first.
 
-    Raises `AdapterError` where the workload or a route cannot be used at all.
+    Raises `AdapterError` if the workload or a route cannot be used at all.
     """
     prompts = workload.read(Path(rollout.workload))[: rollout.load.max_prompts]
     opener = opener or EngineOpener()

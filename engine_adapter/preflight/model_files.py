@@ -31,7 +31,7 @@ class ModelFiles:
 
     @property
     def quantization(self) -> str | None:
-        """The method of its quantisation; `None` where it has none."""
+        """The method of its quantisation; `None` if it has none."""
         found = self.config.get("quantization_config")
         return str(found.get("quant_method", "yes")) if isinstance(found, dict) else None
 
@@ -60,7 +60,7 @@ class ModelFiles:
 
     @cached_property
     def tokenizer(self) -> Mapping[str, str]:
-        """Return a hash of each part of the tokenizer, by name; empty where it has no JSON."""
+        """Return a hash of each part of the tokenizer, by name; empty if it has no JSON."""
         document = self._json("tokenizer.json")
         if document is None:
             return {}

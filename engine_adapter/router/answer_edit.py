@@ -61,12 +61,12 @@ class AnswerEdit:
         return False
 
     def _first_mark(self, data: bytes) -> int:
-        """Return where the first mark stands; the bytes' end where there is none."""
+        """Return the place of the first mark; the bytes' end if there is none."""
         places = [place for mark in self._marks if (place := data.find(mark)) >= 0]
         return min(places, default=len(data))
 
     def _event(self, block: bytes, end: bytes) -> bytes:
-        """Return an event without what was not asked for; nothing, where that was all of it."""
+        """Return an event without what was not asked for; nothing, if that was all of it."""
         whole = block + end
         if not self._marked(block) or not block.startswith(b"data:"):
             return whole

@@ -19,7 +19,7 @@ class ClientKeys:
         self._names = {key.sha256.lower(): key.name for key in keys}
 
     def admit(self, headers: Mapping[str, str]) -> str | None:
-        """Return whose key the request carries, `None` where none is needed.
+        """Return whose key the request carries, `None` if none is needed.
 
         Raises `RefusedRequestError` (401).
         """

@@ -71,7 +71,7 @@ class Cohorts:
 
 
 def shape(facts: RequestFacts) -> str | None:
-    """Return the cohort that a request looks like; `None` where nothing tells.
+    """Return the cohort that a request looks like; `None` if nothing tells.
 
     Tools come first: what an agent sends holds passages and code as well.
     """

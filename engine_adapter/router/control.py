@@ -36,7 +36,7 @@ class RolloutControl:
         informant: Informant,
         now: Callable[[], datetime],
     ) -> None:
-        """`share_percent` is None where the ramp says it."""
+        """`share_percent` is None if the ramp says it."""
         self._rollout = rollout
         self._mode = mode
         self._share_percent = share_percent

@@ -83,7 +83,7 @@ def drill(
 ) -> Drilled:
     """Set the rollout's switch off, watch the router, and set it on again.
 
-    Raises `DrillError` where there is nothing to drill, and `ClientError`.
+    Raises `DrillError` if there is nothing to drill, and `ClientError`.
     """
     headers = {"Authorization": f"Bearer {key}"} if key else None
     with httpx.Client(base_url=router_url, headers=headers, timeout=_ANSWER_S) as http:

@@ -98,7 +98,7 @@ class ExportQueue:
         return True
 
     async def _post(self, body: bytes, number: int) -> dict[str, int] | None:
-        """Return what became of the spans; `None` where they are to be sent again."""
+        """Return what became of the spans; `None` if they are to be sent again."""
         try:
             async with self._open().post(self._url, data=body, headers=self._headers) as answer:
                 said = await answer.read()

@@ -24,7 +24,7 @@ class Member(NamedTuple):
 
 
 def members(text: str) -> list[Member]:
-    """Return the members of the object that the text is; raises `ValueError` where it is none."""
+    """Return the members of the object that the text is; raises `ValueError` if it is none."""
     at = _past(text, 0)
     if text[at : at + 1] != "{":
         raise ValueError("no object")

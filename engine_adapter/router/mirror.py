@@ -29,7 +29,7 @@ class Mirrors:
         return len(self._tasks)
 
     def has_room(self) -> bool:
-        """Say whether one more may be sent; counts it as dropped where not."""
+        """Say whether one more may be sent; counts it as dropped if not."""
         if len(self._tasks) < self._bound:
             return True
         self._counts.mirrors["dropped"] += 1

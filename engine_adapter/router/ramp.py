@@ -54,7 +54,7 @@ def standing(client: Client, rollout: str) -> Standing:
 
 
 def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampChange:
-    """Return the step to take; raises `PromotionError` where none can be taken now."""
+    """Return the step to take; raises `PromotionError` if none can be taken now."""
     last, verdict = stands
     if last is None:
         return RampChange(percent=steps[0], reason=f"begin at {steps[0]:g} %")
@@ -90,7 +90,7 @@ def require_confirmed(change: RampChange, why_not: str | None) -> None:
 def step_back(
     rollout: str, steps: Sequence[float], stands: Standing, *, percent: float, reason: str
 ) -> RampChange:
-    """Return the step down to a share; raises `PromotionError` where it is none."""
+    """Return the step down to a share; raises `PromotionError` if it is none."""
     last = stands.step
     if last is None:
         raise PromotionError(f"{rollout}: nobody has begun its ramp; leave out --back-to")

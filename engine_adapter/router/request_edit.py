@@ -100,7 +100,7 @@ def is_quickly_parsed(body: bytes) -> bool:
 
 
 def document_of(body: bytes) -> Mapping[str, Any] | None:  # Any: the client's JSON
-    """Return the JSON object that a body is; `None` where it is none that can be read safely."""
+    """Return the JSON object that a body is; `None` if it is none that can be read safely."""
     try:
         document = json.loads(body.decode())  # bytes would be taken as UTF-16, too
     except (ValueError, RecursionError):

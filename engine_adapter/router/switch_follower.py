@@ -50,7 +50,7 @@ class SwitchFollower:
         self.known = known_state.read(file, rollout)
         """Replaced whole, never changed: read it once, then use what was read."""
         self.trouble: str | None = None
-        """Why the collector cannot be asked now; None where it answered last."""
+        """Why the collector cannot be asked now; None if it answered last."""
         self._rollout = rollout
         self._open_client = open_client
         self._file = file

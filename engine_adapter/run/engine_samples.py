@@ -129,7 +129,7 @@ class EngineSampler:
     async def _send(
         self, sampled: Awaitable[ExportMetricsServiceRequest], collector: httpx.AsyncClient
     ) -> int | None:
-        """Return how many samples were stored of one scrape; `None` where it failed."""
+        """Return how many samples were stored of one scrape; `None` if it failed."""
         try:
             export = await sampled
             points = sum(

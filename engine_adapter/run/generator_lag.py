@@ -10,7 +10,7 @@ _EVERY_S = 0.02
 
 
 class Lag(NamedTuple):
-    """Seconds of lateness; `None` where nothing was measured."""
+    """Seconds of lateness; `None` if nothing was measured."""
 
     samples: int
     p50_s: float | None

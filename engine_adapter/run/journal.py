@@ -74,7 +74,7 @@ def path_for(rollout_file: Path) -> Path:
 def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) -> Journal:
     """Open the rollout file's journal, and begin one where it has none or of another rollout.
 
-    Raises `RolloutFileError` where the journal is of this rollout's name and another experiment,
+    Raises `RolloutFileError` if the journal is of this rollout's name and another experiment,
     or cannot be read or written. With `fresh` an old one is replaced.
     """
     path = path_for(rollout_file)

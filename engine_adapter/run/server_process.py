@@ -30,7 +30,7 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
     """Serve a route by its `start` command; yield it with the URL at which it answers.
 
     `{port}` becomes a free port and `{k}` the draft tokens. What the command prints goes to the
-    log. Raises `EngineSetupError` where it ends, or does not answer within `start_timeout_s`.
+    log. Raises `EngineSetupError` if it ends, or does not answer within `start_timeout_s`.
     """
     if route.start is None:
         yield route

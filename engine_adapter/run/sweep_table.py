@@ -25,7 +25,7 @@ _SUMS = (
 
 
 class Row(NamedTuple):
-    """One configuration; `None` where nobody measured it."""
+    """One configuration; `None` if nobody measured it."""
 
     rollout: str
     k: int

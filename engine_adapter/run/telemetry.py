@@ -113,7 +113,7 @@ class SpanSender:
         open_span.end(end_time=span.end_unix_ns)
 
     def close(self) -> None:
-        """Deliver what is queued; raises `TelemetryError` where a span was not taken."""
+        """Deliver what is queued; raises `TelemetryError` if a span was not taken."""
         self._processor.shutdown()  # type: ignore[no-untyped-call]
         self._delivery.retry()
         self._delivery.exporter.shutdown()

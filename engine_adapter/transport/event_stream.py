@@ -51,7 +51,7 @@ class EventStream:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self.sent_s = exchange.sent_s
-        """When the request's first byte left, by `time.perf_counter`; `None` where not known."""
+        """When the request's first byte left, by `time.perf_counter`; `None` if not known."""
         self.late_s = 0.0
         """By how much stamps may be late because this process was kept from reading."""
         self._response = response

@@ -72,7 +72,7 @@ class EventDecoder:
 
 
 def _event(block: bytes, at_s: float) -> Event | None:
-    """Return the block's event; `None` where it holds comments alone."""
+    """Return the block's event; `None` if it holds comments alone."""
     try:
         text = block.decode()
     except UnicodeDecodeError as exc:

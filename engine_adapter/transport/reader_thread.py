@@ -42,7 +42,7 @@ class ReaderThread:
 
     @classmethod
     def start(cls) -> Self | None:
-        """Start a thread beside the running loop; `None` where that cannot have one.
+        """Start a thread beside the running loop; `None` if that cannot have one.
 
         It may not be compiled; and uvloop reads past Python's sockets.
         """
@@ -54,7 +54,7 @@ class ReaderThread:
     def take_over(
         self, connection: Connection, exchange: Exchange, sock: StampedSocket
     ) -> "ThreadTakeover | None":
-        """Read a connection; `None` where asyncio has to, as under TLS."""
+        """Read a connection; `None` if asyncio has to, as under TLS."""
         transport, protocol = connection.transport, connection.protocol
         if self._is_closed or not sock.has_kernel_stamps or transport is None or protocol is None:
             return None

@@ -11,7 +11,7 @@ class DeviceMeter:
     """Reads one device; a GPU by NVML, where it can be found there. For one thread."""
 
     def __init__(self, uuid: str | None, reader: GpuReader | None = None) -> None:
-        """`uuid` is the GPU's, with or without `GPU-`; `None` where the device is none."""
+        """`uuid` is the GPU's, with or without `GPU-`; `None` if the device is none."""
         self._uuid = uuid
         self._reader = reader or GpuReader()
         self._gpu: Gpu | None = None

@@ -20,7 +20,7 @@ class DraftTree:
     """Who follows whom; row 0 is the text's last token, row i + 1 draft token i."""
 
     def __init__(self, parents: Sequence[int], device: torch.device) -> None:
-        """`parents` as of `Draft`; raises `ValueError` where one does not come before its child."""
+        """`parents` as of `Draft`; raises `ValueError` if one does not come before its child."""
         wrong = [i for i, parent in enumerate(parents) if not -1 <= parent < i]
         if wrong:
             raise ValueError(

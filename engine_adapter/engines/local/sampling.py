@@ -21,7 +21,7 @@ class Draft(NamedTuple):
     lengths: Tensor
     """(batch,): how many of the k are proposed; the rest is of no account."""
     laws: Tensor | None = None
-    """(batch, k, vocabulary): what each token was drawn from; `None` where each was certain."""
+    """(batch, k, vocabulary): what each token was drawn from; `None` if each was certain."""
     parents: tuple[int, ...] | None = None
     """Of a tree: the place of the token that each follows, −1 for the text's last; `lengths` are
     then levels. `None`: each follows the one before it."""
@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     accepted: Tensor
     """(batch,)"""
     laws: Tensor | None = None
-    """(batch, k + 1, vocabulary): p at each position; `None` where greedy."""
+    """(batch, k + 1, vocabulary): p at each position; `None` if greedy."""
 
 
 @dataclass(frozen=True, slots=True)

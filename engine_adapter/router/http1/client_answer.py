@@ -22,7 +22,7 @@ class Client(Protocol):
         """Say whether the client is there and little waits for it."""
 
     async def drained(self) -> None:
-        """Wait until little waits; raises `ConnectionResetError` where the client has gone."""
+        """Wait until little waits; raises `ConnectionResetError` if the client has gone."""
 
     def cut(self) -> None:
         """Close the connection."""

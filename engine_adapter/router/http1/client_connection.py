@@ -181,7 +181,7 @@ class ClientConnection(asyncio.Protocol):
         return self._transport is not None and not (self._is_full or self._transport.is_closing())
 
     async def drained(self) -> None:
-        """Wait until little waits; raises `ConnectionResetError` where the client has gone."""
+        """Wait until little waits; raises `ConnectionResetError` if the client has gone."""
         if self._transport is None:
             raise ConnectionResetError("the client went away")
         if not self._is_full:
@@ -501,7 +501,7 @@ _FAULT: Final = RefusedRequestError(500, "internal_error", "the router failed")
 def _unclear(
     request: ClientRequest, version: str, *, offers_upgrade: bool
 ) -> RefusedRequestError | None:
-    """Return why two servers could read a request differently; `None` where they could not."""
+    """Return why two servers could read a request differently; `None` if they could not."""
     headers = request.headers
     coding = headers.get("transfer-encoding")
     has_body = coding is not None or "content-length" in headers

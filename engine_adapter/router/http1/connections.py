@@ -119,7 +119,7 @@ class Connections:
             self._keep(await self.made(), self._ahead)
 
     async def made(self) -> EngineConnection:
-        """Return a new connection; raises `GenerationError` where there is none to be had."""
+        """Return a new connection; raises `GenerationError` if none can be made."""
         try:
             async with asyncio.timeout(self._connect_s):
                 return await self._connect()

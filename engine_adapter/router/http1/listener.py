@@ -58,7 +58,7 @@ class Listener:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     async def __aenter__(self) -> Self:
-        """Open the port; raises `OSError` where it is taken."""
+        """Open the port; raises `OSError` if it is taken."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: ClientConnection(
