@@ -36,6 +36,9 @@ class Settings:
     """Largest request body, as sent and as inflated."""
     max_queue_bytes: int = 64 * MIB
     """Inflated bodies that may wait for the writer, together, before senders are told to wait."""
+    max_connections: int = 2048
+    """HTTP connections at once; beyond it the one goes that was silent longest."""
+    max_connections_per_address: int = 1024
     busy_timeout_s: float = 5.0
     """How long a write waits for another process that holds the database's lock."""
     require_keys: bool = False
@@ -71,6 +74,14 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         grpc_port=_grpc_port(env),
         max_body_bytes=int(_number(env, "DRAFTGATE_MAX_BODY_BYTES", default.max_body_bytes)),
         max_queue_bytes=int(_number(env, "DRAFTGATE_MAX_QUEUE_BYTES", default.max_queue_bytes)),
+        max_connections=int(_number(env, "DRAFTGATE_MAX_CONNECTIONS", default.max_connections)),
+        max_connections_per_address=int(
+            _number(
+                env,
+                "DRAFTGATE_MAX_CONNECTIONS_PER_ADDRESS",
+                default.max_connections_per_address,
+            )
+        ),
         busy_timeout_s=_number(
             env, "DRAFTGATE_BUSY_TIMEOUT_S", default.busy_timeout_s, fraction=True
         ),

@@ -32,7 +32,7 @@ PLANTED = [
     ("evals.stats.bets", "evals.gate.cells", "Layers of the evaluation"),
     ("evals.stats.bets", "engine_adapter.routes", "The demo stands on"),
     ("evals.stats.bets", "sqlalchemy", "Importers of alembic"),
-    ("engine_adapter.engines.base", "collector.serving.http_connection", "Other packages know"),
+    ("engine_adapter.engines.base", "collector.serving.connections", "Other packages know"),
     ("engine_adapter.engines.base", "collector.client", "The engine adapter asks the collector"),
     ("engine_adapter.engines.base", "engine_adapter.run.replay", "Layers of the engine adapter"),
     ("engine_adapter.run.traces", "torch", "Importers of safetensors"),

@@ -17,8 +17,9 @@ class Health(BaseModel):
 
 
 @router.get("/healthz", response_model=Health)
-def healthz() -> JSONResponse:
+async def healthz() -> JSONResponse:
     """Say that the process answers."""
+    # In the event loop: the threads may all wait for the database.
     return JSONResponse({"status": "ok"})
 
 

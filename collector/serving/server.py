@@ -15,7 +15,8 @@ from fastapi.concurrency import run_in_threadpool
 from collector.api.state import State
 from collector.errors import SettingsError
 from collector.serving.app import create_app
-from collector.serving.http_connection import connections
+from collector.serving.connections import Connections
+from collector.serving.tls import protocol
 from collector.settings import Settings
 
 if TYPE_CHECKING:
@@ -101,24 +102,32 @@ def check_tls(settings: Settings) -> None:
         ) from exc
 
 
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+    return context
+
+
 def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, then answer what was sent, store it, and return.
 
     `announce` is called once requests are answered.
     """
     app = create_app(settings)
+    connections = Connections(settings.max_connections, settings.max_connections_per_address)
     config = uvicorn.Config(
-        app,
-        http=connections(longest_body_bytes=settings.max_body_bytes),  # type: ignore[arg-type]
+        connections.app(app),
+        http=protocol(connections, _tls(settings)),  # type: ignore[arg-type]
         ws="none",
+        proxy_headers=False,  # whoever connects could say that they are another
         log_config=None,  # uvicorn's lines go where all others go
-        log_level="warning",
-        ssl_certfile=settings.tls_cert,
-        ssl_keyfile=settings.tls_key,
+        log_level="error",  # it warns of every peer that does not speak HTTP
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_S,
     )
-    server = _Server(config, app, listeners.grpc, announce)
+    server = _Server(config, app, connections, listeners.grpc, announce)
 
     def on_signal(_signal: int, _frame: FrameType | None) -> None:
         # uvicorn handles these itself while it serves, and raises them again when it is done: by
@@ -138,11 +147,13 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         app: FastAPI,
+        connections: Connections,
         grpc: "GrpcServer | None",
         announce: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._app = app
+        self._connections = connections
         self._grpc = grpc
         self._announce = announce
 
@@ -163,6 +174,7 @@ class _Server(uvicorn.Server):
         # First, for the application's end stops the writer that exports wait for.
         if self._grpc is not None:
             await run_in_threadpool(self._grpc.stop, _DRAIN_S)
+        self._connections.close()
         await super().shutdown(sockets)
 
 

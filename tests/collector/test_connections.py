@@ -1,0 +1,466 @@
+"""Requests of every form come whole; what a peer sends unasked, and how slowly, is bounded."""
+
+import asyncio
+import contextlib
+import http.client
+import os
+import queue
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import uvicorn
+
+from collector.serving import bounded_connection, tls
+from collector.serving.connections import Connections
+
+KIB = 1024
+MIB = KIB * KIB
+LONGEST = 8 * MIB
+WAIT_S = 30.0
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class App:
+    """Answers each request; by its path it reads the body, does not, or reads it when told to."""
+
+    def __init__(self) -> None:
+        self.read: queue.Queue[list[Message]] = queue.Queue()
+        """The messages that each request was read by."""
+        self.begun = threading.Event()
+        self.may_read = threading.Event()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        self.begun.set()
+        if scope["path"] == "/when-told":
+            await asyncio.to_thread(self.may_read.wait, WAIT_S)
+        if scope["path"] not in ("/refused", "/v1/busy"):
+            messages = [await receive()]
+            while messages[-1].get("more_body"):
+                messages.append(await receive())
+            self.read.put(messages)
+        status = 503 if scope["path"] in ("/refused", "/v1/busy") else 200
+        head = [(b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": status, "headers": head})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    def body(self) -> bytes:
+        """Return the body of the next request that was read."""
+        return b"".join(message["body"] for message in self.read.get(timeout=WAIT_S))
+
+
+class Serving(NamedTuple):
+    """A server of the app."""
+
+    app: App
+    address: tuple[str, int]
+    held: Connections
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a connection that will be used again."""
+        return http.client.HTTPConnection(*self.address, timeout=WAIT_S)
+
+    @contextlib.contextmanager
+    def socket(self) -> Iterator[socket.socket]:
+        """Give a bare connection."""
+        with socket.create_connection(self.address, timeout=WAIT_S) as bare:
+            yield bare
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def loop_kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def serving(loop_kind: str) -> Iterator[Serving]:
+    with server_of(loop_kind) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def server_of(
+    loop_kind: str, connections: Connections | None = None, context: ssl.SSLContext | None = None
+) -> Iterator[Serving]:
+    app = App()
+    held = Connections(100, 50) if connections is None else connections
+    config = uvicorn.Config(
+        held.app(app),
+        loop=loop_kind,
+        http=tls.protocol(held, context),  # type: ignore[arg-type]
+        lifespan="off",
+        proxy_headers=False,
+        log_config=None,
+        timeout_keep_alive=1,
+    )
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield Serving(app, listener.getsockname(), held)
+    finally:
+        app.may_read.set()
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+def head(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+def length(body: bytes) -> str:
+    return f"Content-Length: {len(body)}"
+
+
+def answer(bare: socket.socket) -> int:
+    """Read one answer and return its status."""
+    found = b""
+    while not found.endswith(b"\r\n\r\nok"):  # byte by byte, for another may stand behind it
+        more = bare.recv(1)
+        assert more, f"the connection was closed after {found!r}"
+        found += more
+    return int(found.split()[1])
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, MIB, LONGEST, LONGEST + 1]
+)
+def test_bodies_of_every_size_arrive_as_they_were_sent(serving: Serving, size: int) -> None:
+    """On one connection, one after the other."""
+    connection = serving.connect()
+    for _ in range(3):
+        body = os.urandom(size)
+        connection.request("POST", "/", body)
+        answered = connection.getresponse()
+        assert (answered.status, answered.read()) == (200, b"ok")
+        assert serving.app.body() == body
+    connection.close()
+
+
+def test_a_body_in_chunks_arrives_as_it_was_sent(serving: Serving) -> None:
+    """Its length is not known beforehand."""
+    body = os.urandom(MIB)
+    connection = serving.connect()
+    pieces = (body[at : at + 100_000] for at in range(0, MIB, 100_000))
+    connection.request("POST", "/", pieces, encode_chunked=True)
+    assert connection.getresponse().read() == b"ok"
+    assert serving.app.body() == body
+    connection.close()
+
+
+def test_requests_behind_one_another_are_answered_in_turn(serving: Serving) -> None:
+    """A sender that does not wait for answers gets them all, whatever the bodies' lengths."""
+    bodies = [os.urandom(size) for size in (MIB, 10, 100 * KIB, 0, 2 * MIB)]
+    with serving.socket() as bare:
+        whole = b"".join(head("/", length(body)) + body for body in bodies)
+        sender = threading.Thread(target=bare.sendall, args=(whole,))
+        sender.start()
+        for body in bodies:
+            assert answer(bare) == 200
+            assert serving.app.body() == body
+        sender.join()
+
+
+def test_a_refusal_comes_before_the_body(serving: Serving) -> None:
+    """Whoever looks for an answer while it sends has it at once; the connection goes on."""
+    body = os.urandom(MIB)
+    with serving.socket() as bare:
+        for _ in range(3):
+            bare.sendall(head("/refused", length(body)) + body[: 100 * KIB])
+            assert answer(bare) == 503
+            bare.sendall(body[100 * KIB :])
+        bare.sendall(head("/", length(body)) + body)
+        assert answer(bare) == 200
+    assert serving.app.body() == body
+    assert serving.app.read.empty()
+
+
+def test_a_refused_body_and_the_next_request_may_come_in_one_piece(serving: Serving) -> None:
+    """What follows the body that nobody wanted is a request of its own."""
+    body = os.urandom(200 * KIB)
+    with serving.socket() as bare:
+        bare.sendall(
+            head("/refused", length(body)) + body + head("/", "Content-Length: 3") + b"abc"
+        )
+        assert [answer(bare), answer(bare)] == [503, 200]
+    assert serving.app.body() == b"abc"
+
+
+def test_a_body_stays_with_its_sender_until_it_is_asked_for(serving: Serving) -> None:
+    """The sender can send what fits the system's buffers, and the rest once the app reads."""
+    body = os.urandom(LONGEST)
+    with serving.socket() as bare:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            bare.setsockopt(socket.SOL_SOCKET, option, 64 * KIB)
+        bare.sendall(head("/when-told", length(body)))
+        assert serving.app.begun.wait(WAIT_S)
+        bare.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < len(body):
+                sent += bare.send(body[sent : sent + 64 * KIB])
+        assert sent < len(body)
+        bare.settimeout(WAIT_S)
+        serving.app.may_read.set()
+        bare.sendall(body[sent:])
+        assert answer(bare) == 200
+    assert serving.app.body() == body
+
+
+@pytest.mark.parametrize("sent", [0, 10 * KIB, 500 * KIB])
+def test_a_sender_that_goes_away_is_a_disconnect(serving: Serving, sent: int) -> None:
+    """The application waits for nobody, and half a body is none."""
+    with serving.socket() as bare:
+        bare.sendall(head("/", f"Content-Length: {MIB}") + bytes(sent))
+        assert serving.app.begun.wait(WAIT_S)
+    assert serving.app.read.get(timeout=WAIT_S)[-1] == {"type": "http.disconnect"}
+
+
+def test_whoever_stops_in_a_refused_body_is_disconnected(serving: Serving) -> None:
+    """After the time that an idle connection has; and so is one that says nothing after it."""
+    for sent in (100 * KIB, 200 * KIB):
+        with serving.socket() as bare:
+            bare.sendall(head("/refused", f"Content-Length: {200 * KIB}") + bytes(sent))
+            assert answer(bare) == 503
+            assert bare.recv(1) == b""
+
+
+def test_a_sender_that_waits_to_be_told_is_told_to_go_on(serving: Serving) -> None:
+    """`Expect: 100-continue`: only where the body is wanted."""
+    body = os.urandom(MIB)
+    with serving.socket() as bare:
+        bare.sendall(head("/", length(body), "Expect: 100-continue"))
+        assert bare.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        bare.sendall(body)
+        assert answer(bare) == 200
+        bare.sendall(head("/refused", length(body), "Expect: 100-continue"))
+        assert answer(bare) == 503
+    assert serving.app.body() == body
+
+
+def test_garbage_is_400(serving: Serving) -> None:
+    """As uvicorn answers it."""
+    with serving.socket() as bare:
+        bare.sendall(b"no request at all\r\n\r\n")
+        assert bare.recv(12) == b"HTTP/1.1 400"
+
+
+def status_of(bare: socket.socket) -> bytes:
+    """Return the status line of an answer that ends the connection."""
+    found = b""
+    while more := bare.recv(4096):
+        found += more
+    return found.partition(b"\r\n")[0]
+
+
+def is_refused(bare: socket.socket, pieces: list[bytes], *, pause_s: float = 0.001) -> bool:
+    """Send the pieces, and say whether the peer ends the connection before the last."""
+    try:
+        for piece in pieces:
+            bare.sendall(piece)
+            time.sleep(pause_s)
+    except OSError:
+        return True
+    return False
+
+
+def big_head(size: int) -> bytes:
+    """Return a head of exactly so many bytes."""
+    empty = head("/", "X-Long: ")
+    return head("/", "X-Long: " + "x" * (size - len(empty)))
+
+
+def test_a_head_may_have_64_kib_and_100_headers(serving: Serving) -> None:
+    """And not a byte or a header more: 431, before anything of it reaches the application."""
+    for allowed in (big_head(64 * KIB), head("/", *(f"X-{i}: 1" for i in range(99)))):
+        with serving.socket() as bare:
+            bare.sendall(allowed)
+            assert answer(bare) == 200
+    for refused in (big_head(64 * KIB + 1), head("/", *(f"X-{i}: 1" for i in range(100)))):
+        with serving.socket() as bare:
+            bare.sendall(refused)
+            assert status_of(bare) == b"HTTP/1.1 431 Request Header Fields Too Large"
+    assert serving.app.read.qsize() == 2
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /" + b"x" * 1000,
+        b"GET / HTTP/1.1\r\nX-Long: x",
+        head("/", "Transfer-Encoding: chunked") + b"1;extension=",
+        head("/", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\nX-Trailer: ",
+    ],
+    ids=["url", "header", "extension", "trailer"],
+)
+def test_what_grows_without_end_is_refused(serving: Serving, start: bytes) -> None:
+    """Long before a megabyte, wherever in a request it grows."""
+    with serving.socket() as bare:
+        bare.sendall(start)
+        assert is_refused(bare, [b"x" * 32 * KIB] * 200)
+
+
+def test_trailers_without_end_are_refused(serving: Serving) -> None:
+    """They count as headers."""
+    with serving.socket() as bare:
+        bare.sendall(head("/", "Transfer-Encoding: chunked") + b"1\r\nx\r\n0\r\n")
+        assert is_refused(bare, [f"X-{i}: 1\r\n".encode() * 20 for i in range(200)])
+
+
+def test_requests_behind_one_another_are_bounded(serving: Serving) -> None:
+    """A peer that sends a thousand and reads nothing is disconnected."""
+    with serving.socket() as bare:
+        bare.sendall(head("/when-told", "Content-Length: 0") * 1000)
+        with contextlib.suppress(ConnectionResetError):
+            assert bare.recv(1) == b""
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_connection, "HEAD_WITHIN_S", 1.0)
+    monkeypatch.setattr(bounded_connection, "BODY_WITHIN_S", 1.0)
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET", b"GET / HTTP/1.1\r\nHost: x\r\n", head("/", "Content-Length: 100") + b"half"],
+    ids=["nothing", "method", "half a head", "half a body"],
+)
+def test_whoever_falls_silent_is_disconnected(serving: Serving, sent: bytes) -> None:
+    """Wherever that is in a request; half a head is answered 408."""
+    with serving.socket() as bare:
+        bare.sendall(sent)
+        begun_s = time.monotonic()
+        with contextlib.suppress(ConnectionResetError):
+            assert status_of(bare) in (b"", b"HTTP/1.1 408 Request Timeout")
+        assert time.monotonic() - begun_s < 5
+    while serving.held.count:
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_head_byte_by_byte_has_no_more_time(serving: Serving) -> None:
+    """Each byte would keep an idle connection open, but not a head."""
+    whole = head("/", "X-Slow: " + "x" * 100)
+    with serving.socket() as bare:
+        assert is_refused(bare, [whole[at : at + 1] for at in range(len(whole))], pause_s=0.05)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_body_that_is_not_read_yet_is_not_late(serving: Serving) -> None:
+    """The sender does not pay for an application that takes its time."""
+    body = os.urandom(LONGEST)
+    with serving.socket() as bare:
+        sender = threading.Thread(
+            target=bare.sendall, args=(head("/when-told", length(body)) + body,)
+        )
+        sender.start()
+        time.sleep(3)
+        serving.app.may_read.set()
+        assert answer(bare) == 200
+        sender.join()
+    assert serving.app.body() == body
+
+
+def test_the_connection_that_was_silent_longest_makes_room(loop_kind: str) -> None:
+    """One that is being answered does not, and whoever comes is served."""
+    with server_of(loop_kind, Connections(5, 5)) as serving, contextlib.ExitStack() as stack:
+        busy = stack.enter_context(serving.socket())
+        busy.sendall(head("/when-told", "Content-Length: 0"))
+        assert serving.app.begun.wait(WAIT_S)
+        silent = [stack.enter_context(serving.socket()) for _ in range(4)]
+        while serving.held.count < 5:
+            time.sleep(0.01)
+        silent[0].sendall(b"GET")  # heard of last
+        time.sleep(0.2)
+        for _ in range(3):
+            newcomer = stack.enter_context(serving.socket())
+            newcomer.sendall(head("/", "Content-Length: 0"))
+            assert answer(newcomer) == 200
+        for gone in silent[1:]:
+            with contextlib.suppress(ConnectionResetError):
+                assert gone.recv(1) == b""
+        silent[0].sendall(b" / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answer(silent[0]) == 200
+        serving.app.may_read.set()
+        assert answer(busy) == 200
+
+
+def test_half_bodies_do_not_fill_the_memory(loop_kind: str) -> None:
+    """Together they hold so much; then the one that was silent longest goes."""
+    with server_of(loop_kind) as serving, contextlib.ExitStack() as stack:
+        halves = [stack.enter_context(serving.socket()) for _ in range(8)]
+        for half in halves:
+            half.sendall(head("/", f"Content-Length: {LONGEST}") + bytes(LONGEST - 1))
+            time.sleep(0.4)
+        with contextlib.suppress(ConnectionResetError):
+            assert halves[0].recv(1) == b""
+        halves[-1].sendall(b"x")
+        assert answer(halves[-1]) == 200
+
+
+def test_whoever_does_not_come_again_later_waits(serving: Serving) -> None:
+    """An export right after a 503 is taken up when the time that was asked for is over."""
+    connection = serving.connect()
+    for path, least_s, most_s in (("/v1/busy", 0, 0.9), ("/v1/", 0.9, 5), ("/v1/", 0, 0.9)):
+        begun_s = time.monotonic()
+        connection.request("POST", path, b"x")
+        connection.getresponse().read()
+        assert least_s <= time.monotonic() - begun_s < most_s
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
+            *("-keyout", folder / "both.pem", "-out", folder / "cert.pem", "-days", "1"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    both = folder / "both.pem"
+    both.write_bytes(both.read_bytes() + (folder / "cert.pem").read_bytes())
+    return both
+
+
+def test_the_bounds_hold_under_tls(
+    loop_kind: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies arrive, heads are refused, and handshakes that nobody makes end."""
+    monkeypatch.setattr(bounded_connection, "HEAD_WITHIN_S", 2.0)
+    monkeypatch.setattr(tls, "_HANDSHAKE_WITHIN_S", 2.0)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    with server_of(loop_kind, context=context) as serving:
+        connection = http.client.HTTPSConnection(*serving.address, context=client)
+        for size in (0, 10, MIB):
+            body = os.urandom(size)
+            connection.request("POST", "/", body)
+            assert connection.getresponse().read() == b"ok"
+            assert serving.app.body() == body
+        connection.close()
+        with serving.socket() as bare, client.wrap_socket(bare) as secured:
+            secured.sendall(big_head(64 * KIB + 1))
+            assert secured.recv(12) == b"HTTP/1.1 431"
+        with serving.socket() as bare, contextlib.suppress(ConnectionResetError):
+            assert bare.recv(1) == b""
+        while serving.held.count:
+            time.sleep(0.01)
