@@ -2,8 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 _GROUP = re.compile(rb"[0-9]+")
+# A group that may be a card's first, or all of it; what follows is only looked at.
+_CARD_START = re.compile(
+    rb"(?<![0-9])[2-6](?=[0-9]{12,18}(?![0-9])"
+    rb"|[0-9]{3}[ -]+(?:[0-9]{4}[ -]+[0-9]{4,5}|[0-9]{6}[ -]+[0-9]{4,5})(?![0-9]))"
+)
 _CARD_DIGITS = range(13, 20)
 _CARD_GROUPS = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 5), (4, 4, 4, 4, 3)})
 _FIRST_DIGITS = b"23456"  # of the networks that issue cards
@@ -27,13 +33,21 @@ def cards(run: bytes) -> Iterator[tuple[int, int]]:
     One group of 13 to 19 digits, or groups as printed on cards. A number beside others in the run
     is found, for each group is tried as the first.
     """
-    groups = [match.span() for match in _GROUP.finditer(run)]
-    at = 0
-    while at < len(groups):
-        count = _card_at(run, groups, at)
+    left = 16 + len(run) // 512
+    done = 0
+    for candidate in _CARD_START.finditer(run):
+        at = candidate.start()
+        if at < done:
+            continue
+        left -= 1
+        if left < 0:  # more than can be checked: the rest is taken for what it looks like
+            yield at, len(run)
+            return
+        groups = [match.span() for match in islice(_GROUP.finditer(run, at), _MOST_GROUPS)]
+        count = _card_at(run, groups, 0)
         if count:
-            yield groups[at][0], groups[at + count - 1][1]
-        at += count or 1
+            done = groups[count - 1][1]
+            yield at, done
 
 
 def _card_at(run: bytes, groups: list[tuple[int, int]], at: int) -> int:

@@ -1,16 +1,22 @@
 """Replacing what should not be stored inside text, such as e-mail addresses and keys.
 
 Matching is RE2's: its time grows with the text's length, never with the square or worse, so that
-neither a pattern nor a text can be made that stalls the collector.
+neither a pattern nor a text can be made that stalls the collector. What is looked at match by match
+is bounded by the text's length, too: beyond that, all of a form is replaced at once, whether or not
+a checksum holds, and JSON of many small parts is replaced whole.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import re2
+from pyarrow import compute
 
 from collector.contract import AttributeValue
 
@@ -29,6 +35,11 @@ _ESCAPES = (
 )
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 
+_DENSE = "[redacted:dense]"
+"""In place of JSON in which more parts would have to be looked at than its length allows."""
+_BLOCK = 16
+"""Parts of JSON that are looked at together."""
+
 Span = tuple[int, int]
 Narrow = Callable[[bytes], Iterable[Span]]
 """Given a match, the parts of it to replace: where a checksum must hold, often none."""
@@ -45,9 +56,28 @@ class Pattern(NamedTuple):
 
 
 class _Compiled(NamedTuple):
+    source: str
     expression: Any  # Any: the library is untyped
     replacement: bytes
     narrow: Narrow | None
+
+
+class _DenseError(Exception):
+    """JSON has more parts to look at than its length allows."""
+
+
+class _Work:
+    """How many parts of one JSON document are still looked at one by one."""
+
+    def __init__(self, size: int) -> None:
+        self._left = 1024 + size // 256
+
+    def spend(self) -> bool:
+        """Count a part and return True; raises `_DenseError` if it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise _DenseError
+        return True
 
 
 class Redactor:
@@ -56,7 +86,9 @@ class Redactor:
     def __init__(self, patterns: Sequence[Pattern]) -> None:
         """Compile the patterns; raises `re2.error` for one that RE2 does not read."""
         self._patterns = [
-            _Compiled(compiled(p.expression), f"[redacted:{p.name}]".encode(), p.narrow)
+            _Compiled(
+                p.expression, compiled(p.expression), f"[redacted:{p.name}]".encode(), p.narrow
+            )
             for p in patterns
         ]
         # Most text holds nothing to replace, and one pass shows it.
@@ -84,7 +116,7 @@ class Redactor:
         redacted = self._bytes(encoded)
         return text if redacted is encoded else redacted.decode(*_CODING)
 
-    def _maybe_json(self, text: str) -> str:
+    def _maybe_json(self, text: str, work: _Work | None = None) -> str:
         """Redact inside JSON, where the text is such, so that it stays JSON.
 
         On the text itself an escape such as the n of a line break would count as part of an
@@ -98,8 +130,12 @@ class Redactor:
             document = json.loads(text)
             if not self._may_hold(document):
                 return text
-            redacted = self._json(document)
+            redacted = self._json(document, work or _Work(len(text)))
             return text if redacted == document else _dump(redacted)
+        except _DenseError:
+            if work is not None:
+                raise
+            return _DENSE
         except (ValueError, RecursionError):
             return self.text(text)
 
@@ -127,38 +163,55 @@ class Redactor:
         waiting = [document]
         while waiting:
             value = waiting.pop()
-            if isinstance(value, dict):
+            if isinstance(value, str):
+                texts.append(value)
+                if _is_nested(value):
+                    return True
+            elif isinstance(value, dict):
                 texts += value
                 waiting += value.values()
             elif isinstance(value, list):
                 waiting += value
             else:
                 texts.append(str(value))
-                if _is_nested(value):
-                    return True
         if self._any is None:
             return False
         return not self._joinable or (
             self._any.search(_APART.join(texts).encode(*_CODING)) is not None
         )
 
-    def _json(self, value: Any) -> Any:  # Any: a JSON value
-        if isinstance(value, str):
-            return self._maybe_json(value)
+    def _json(self, value: Any, work: _Work) -> Any:  # Any: a JSON value
         if isinstance(value, list):
-            return [self._json(item) for item in value]
+            blocks = (value[at : at + _BLOCK] for at in range(0, len(value), _BLOCK))
+            return [item for block in blocks for item in self._block(block, work)]
         if isinstance(value, dict):
-            return self._mapping((key, self._json(item)) for key, item in value.items())
-        return self._number(value)
+            if self._is_clean_block((*value, *value.values())):
+                return value
+            return self._mapping(
+                (key, self._json(item, work)) for key, item in value.items() if work.spend()
+            )
+        work.spend()
+        return self._maybe_json(value, work) if isinstance(value, str) else self._number(value)
+
+    def _block(self, items: list[Any], work: _Work) -> list[Any]:  # Any: JSON values
+        if self._is_clean_block(items):
+            return items
+        return [self._json(item, work) for item in items]
+
+    def _is_clean_block(self, items: Sequence[Any]) -> bool:  # Any: JSON values
+        """Say whether the items are surely left as they are; asked of few that hold no others."""
+        if len(items) > 2 * _BLOCK or any(isinstance(item, dict | list) for item in items):
+            return False
+        return self._joinable and not self._may_hold(list(items))
 
     def _mapping(self, items: Iterable[tuple[str, Any]]) -> dict[str, Any]:  # Any: the values
         result: dict[str, Any] = {}
+        numbers: Counter[str] = Counter()
         for key, value in items:
             shown = unique = self.text(key)
-            number = 1
             while unique in result:  # two keys that are redacted alike must not become one
-                number += 1
-                unique = f"{shown} {number}"
+                numbers[shown] += 1
+                unique = f"{shown} {numbers[shown] + 1}"
             result[unique] = value
         return result
 
@@ -196,9 +249,9 @@ def _unescaped(text: str) -> str | None:
     return text
 
 
-def _is_nested(value: Any) -> bool:  # Any: a JSON value
-    """Say whether the value is JSON in a string, in which an escape may hide what is looked for."""
-    return isinstance(value, str) and "\\" in value and _is_json(value)
+def _is_nested(text: str) -> bool:
+    """Say whether the text is JSON itself, in which an escape may hide what is looked for."""
+    return "\\" in text and _is_json(text)
 
 
 def _dump(document: Any) -> str:  # Any: a JSON value
@@ -219,18 +272,34 @@ def compiled(expression: str) -> Any:  # Any: the library is untyped
 
 def _replace(pattern: _Compiled, text: bytes) -> bytes:
     parts: list[bytes] = []
-    done = 0
-    for start, end in _found(pattern, text):
-        parts += (text[done:start], pattern.replacement)
-        done = end
+    done, left = 0, 16 + len(text) // 512
+    for match in pattern.expression.finditer(text):
+        left -= 1
+        if left < 0:  # the rest at once, and by its form alone
+            at = max(done, match.start())
+            parts += (text[done:at], _replace_all(pattern, text[at:]))
+            return b"".join(parts)
+        for start, end in _narrowed(pattern, text, match.span()):
+            parts += (text[done:start], pattern.replacement)
+            done = end
     return text if not parts else b"".join((*parts, text[done:]))
 
 
-def _found(pattern: _Compiled, text: bytes) -> Iterator[Span]:
-    for match in pattern.expression.finditer(text):
-        start, end = match.span()
-        if pattern.narrow is None:
-            if end > start:  # an expression that matches nothing everywhere replaces nothing
-                yield start, end
-        else:
-            yield from ((start + a, start + b) for a, b in pattern.narrow(text[start:end]))
+def _narrowed(pattern: _Compiled, text: bytes, span: Span) -> Iterable[Span]:
+    start, end = span
+    if pattern.narrow is None:
+        # An expression that matches nothing everywhere replaces nothing.
+        return (span,) if end > start else ()
+    return ((start + a, start + b) for a, b in pattern.narrow(text[start:end]))
+
+
+def _replace_all(pattern: _Compiled, text: bytes) -> bytes:
+    """Replace every match; Arrow's loop is RE2's own, where each match is no object of Python's."""
+    ends = np.array([0, len(text)], np.int64)
+    array = pa.Array.from_buffers(
+        pa.large_string(), 1, [None, pa.py_buffer(ends), pa.py_buffer(text)]
+    )
+    replaced = compute.replace_substring_regex(
+        array, pattern=pattern.source, replacement=pattern.replacement.decode()
+    )
+    return bytes(replaced[0].as_buffer())

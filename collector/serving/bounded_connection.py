@@ -60,7 +60,9 @@ class BoundedConnection(Held, asyncio.Protocol):
     @property
     def waits_for_peer(self) -> bool:
         """As in `Held`."""
-        return self.is_idle or self._framing.phase is not Phase.BETWEEN
+        if self._framing.phase is Phase.BETWEEN:
+            return self.is_idle
+        return self._transport.is_reading()
 
     @property
     def is_idle(self) -> bool:

@@ -21,7 +21,7 @@ _FILES_KEPT_FREE: Final = 256
 _MOST_BODY_BYTES: Final = 32 * 2**20
 """Of all bodies that are not complete; beyond it those go whose senders fell silent."""
 _MOST_BODY_BYTES_AT_ALL: Final = 4 * _MOST_BODY_BYTES
-_SILENT_S: Final = 1.0
+_SILENT_S: Final = 2.0
 _SUBNET_BITS: Final = 64
 """One sender has so much of IPv6 to itself."""
 
@@ -114,7 +114,7 @@ class Connections:
         self._body_bytes += size_bytes
         if self._body_bytes <= _MOST_BODY_BYTES:
             return
-        halves = [one for one in self._by_peer.values() if one.body_bytes]
+        halves = [one for one in self._by_peer.values() if one.body_bytes and one.waits_for_peer]
         oldest = min(halves, key=lambda one: one.heard_s, default=connection)
         is_silent = oldest.heard_s < asyncio.get_running_loop().time() - _SILENT_S
         if is_silent or self._body_bytes > _MOST_BODY_BYTES_AT_ALL:

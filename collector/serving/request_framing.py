@@ -10,6 +10,7 @@ import httptools
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 100
+_MOST_FED_BYTES: Final = 256 * 1024
 
 
 class Phase(Enum):
@@ -34,7 +35,8 @@ class RequestFraming:
         self.phase = Phase.BETWEEN
         self.requests = 0
         """How many heads are complete."""
-        self._headers = 0
+        self._headers = self._head_bytes = 0
+        """Of the head that comes, without what stands between its parts."""
         self._outside_bytes = 0
         """Since the last byte of a body, or the end of the last request."""
         self._parser = httptools.HttpRequestParser(self)
@@ -46,6 +48,8 @@ class RequestFraming:
 
     def room(self) -> int:
         """Return how many bytes may be fed at once."""
+        if self.phase is Phase.BODY and not self._outside_bytes:
+            return _MOST_FED_BYTES
         return max(MAX_HEAD_BYTES - self._outside_bytes, 1)
 
     def feed(self, data: bytes) -> None:
@@ -62,21 +66,26 @@ class RequestFraming:
             self.on_message_complete()
         except httptools.HttpParserError:
             self._is_http = False
-        if self._headers > MAX_HEADERS:
+        if self._is_beyond():
             raise HeadTooLargeError
 
     def on_message_begin(self) -> None:
         """Begin a head; said by the parser."""
         self.phase = Phase.HEAD
-        self._headers = 0
+        self._headers = self._head_bytes = 0
         if not self._is_first:  # what was fed with it belongs to others before it
             self._outside_bytes = 0
         self._is_first = False
 
-    def on_header(self, _name: bytes, _value: bytes) -> None:
+    def on_url(self, part: bytes) -> None:
+        """Count a part of a target; said by the parser."""
+        self._head_bytes += len(part)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header, or a trailer; said by the parser."""
         self._headers += 1
-        if self._headers > MAX_HEADERS:
+        self._head_bytes += len(name) + len(value)
+        if self._is_beyond():
             raise HeadTooLargeError  # which ends the parser
 
     def on_headers_complete(self) -> None:
@@ -92,3 +101,6 @@ class RequestFraming:
         """End a request; said by the parser."""
         self.phase = Phase.BETWEEN
         self._outside_bytes = 0
+
+    def _is_beyond(self) -> bool:
+        return self._headers > MAX_HEADERS or self._head_bytes > MAX_HEAD_BYTES

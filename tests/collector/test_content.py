@@ -1,6 +1,7 @@
 """What is kept of text: nothing, or what redaction leaves."""
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -142,6 +143,54 @@ def test_patterns_that_stall_others_are_linear_here() -> None:
     redactor = Redactor((*shipped(), redaction_file.Pattern("stall", "(a+)+$b")))
     text = "a" * 10_000_000
     assert redactor.text(text) is text
+
+
+_DENSE = {
+    "addresses": "a@b.c ",
+    "keys": "sk-aaaaaaaaaaaaaaaa ",
+    "single digits": "4 ",
+    "no cards": "4444 4444 4444 4444 ",
+    "cards": "4111 1111 1111 1111 ",
+    "no accounts": "DE89 3704 0044 0532 0130 01 ",
+    "telephones": "+4915112345678 ",
+    "times": "00 1 ",
+}
+
+
+@pytest.mark.parametrize("dense", _DENSE.values(), ids=_DENSE)
+def test_no_text_takes_long(dense: str) -> None:
+    """Where everything may be something to replace, too, a megabyte takes part of a second."""
+    begun_s = time.process_time()
+    redacted = REDACTOR.value(dense * (2**20 // len(dense)))
+    assert time.process_time() - begun_s < 0.5  # measured .05 to .15; ten times that is a fault
+    assert isinstance(redacted, str)
+    if REDACTOR.value(dense.strip()) != dense.strip():
+        assert dense.strip() not in redacted
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [f"u{number}@b.c" for number in range(50_000)],
+        {f"u{number}@b.c": "x" for number in range(50_000)},
+        [[f"u{number}@b.c"] for number in range(50_000)],
+        [{"a": number, "b": "x@y.de"} for number in range(30_000)],
+    ],
+    ids=["list", "keys", "lists", "objects"],
+)
+def test_json_of_a_hundred_thousand_parts_takes_no_longer(document: object) -> None:
+    """It is replaced whole where there is too much in it to look at each part."""
+    begun_s = time.process_time()
+    assert REDACTOR.value(json.dumps(document)) == "[redacted:dense]"
+    assert time.process_time() - begun_s < 0.5
+
+
+def test_much_json_with_little_to_replace_stays() -> None:
+    """Parts that hold nothing are told together, and cost nothing of what is allowed."""
+    document = [{"number": number, "words": f"thing {number}"} for number in range(20_000)]
+    redacted = REDACTOR.value(json.dumps([*document, "bob@x.com"]))
+    assert isinstance(redacted, str)
+    assert json.loads(redacted) == [*document, "[redacted:email]"]
 
 
 def test_without_capture_text_is_dropped_and_numbers_stay(
