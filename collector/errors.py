@@ -27,6 +27,11 @@ class CollectorError(Exception):
     """Base of every error of this package; its message is one line."""
 
 
+def words_for_sender(error: CollectorError) -> str:
+    """Return what is told of an error to whoever sent the request."""
+    return error.told if isinstance(error, StoreError) else str(error)
+
+
 class SettingsError(CollectorError):
     """A setting is unusable."""
 
@@ -85,6 +90,16 @@ class QueueFullError(CollectorError):
 
 class StoreError(CollectorError):
     """The database cannot be used."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        told: str = "the database cannot be used now; the collector's log says why",
+    ) -> None:
+        super().__init__(message)
+        self.told = told
+        """What senders are told, who need not know where the database is."""
 
 
 class StoreUnavailableError(StoreError):

@@ -36,6 +36,8 @@ class Settings:
     """Largest request body, as sent and as inflated."""
     max_queue_bytes: int = 64 * MIB
     """Inflated bodies that may wait for the writer, together, before senders are told to wait."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that a collector on a loopback address answers to, beside those of this machine."""
     max_connections: int = 2048
     """HTTP connections at once; beyond it the one goes that was silent longest."""
     max_connections_per_address: int = 1024
@@ -74,6 +76,11 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         grpc_port=_grpc_port(env),
         max_body_bytes=int(_number(env, "DRAFTGATE_MAX_BODY_BYTES", default.max_body_bytes)),
         max_queue_bytes=int(_number(env, "DRAFTGATE_MAX_QUEUE_BYTES", default.max_queue_bytes)),
+        allowed_hosts=tuple(
+            host.strip()
+            for host in env.get("DRAFTGATE_ALLOWED_HOSTS", "").split(",")
+            if host.strip()
+        ),
         max_connections=int(_number(env, "DRAFTGATE_MAX_CONNECTIONS", default.max_connections)),
         max_connections_per_address=int(
             _number(

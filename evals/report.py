@@ -22,6 +22,7 @@ from collector.contract import (
 )
 from evals.findings_by_margin import by_margin
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
+from evals.visible_text import made_visible
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
 _STATS = {
@@ -43,6 +44,7 @@ def to_json(verdict: Verdict) -> str:
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
     """Print the banner with its reasons, then what was found in every cell."""
+    verdict = made_visible(verdict)
     console.print(_banner(verdict))
     console.print(_findings(verdict))
     if verdict.acceptance:

@@ -7,12 +7,14 @@ from collector.contract import Finding, Outcome, Role, Verdict
 from evals.findings_by_margin import by_margin
 from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines
+from evals.visible_text import made_visible
 
 _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 
 def to_markdown(verdict: Verdict) -> str:
     """Return a page for a pull request: the verdict, its reasons, and a row a cell."""
+    verdict = made_visible(verdict)
     lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", ""]
     lines[-1] = f"**{may_it_ship(verdict)}** {_plain(verdict.summary)}"
     answers = [*cohort_lines(verdict), *need_lines(verdict)]
@@ -36,6 +38,7 @@ def to_junit(verdict: Verdict) -> str:
     A cell that had to pass and is inconclusive is an error; a guard or a reported cell that does
     not decide is skipped.
     """
+    verdict = made_visible(verdict)
     cases = [_case(finding) for finding in verdict.findings]
     counts = {
         "tests": len(cases),
@@ -56,6 +59,7 @@ def to_junit(verdict: Verdict) -> str:
 
 def to_github(verdict: Verdict) -> str:
     """Return GitHub's workflow commands: an annotation for each reason, and one for the verdict."""
+    verdict = made_visible(verdict)
     level = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning"}
     notes = () if verdict.history is None else verdict.history.notes
     said = f"{may_it_ship(verdict)} {verdict.summary}"
@@ -108,9 +112,11 @@ def _number(value: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text of which Markdown reads nothing as a table, a tag or a link."""
-    for character in "\\|<>[]":
+    """Return a text of which Markdown reads nothing as a table, a tag, a link or a mention."""
+    for character in "\\|<>[]`*~":
         text = text.replace(character, f"\\{character}")
+    for link, entity in (("@", "&#64;"), ("://", "&#58;//"), ("www.", "www&#46;")):
+        text = text.replace(link, entity)
     return " ".join(text.split())
 
 

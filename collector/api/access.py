@@ -24,6 +24,7 @@ from collector.errors import (
     RateLimitError,
     StoreError,
     UnauthenticatedError,
+    words_for_sender,
 )
 
 _GRANT = "draftgate.grant"
@@ -132,8 +133,8 @@ async def _authorize(authority: Authority, headers: Headers, needed: KeyScope) -
 def _refusal(exc: CollectorError, status: HTTPStatus, path: str, headers: Headers) -> Response:
     extra = error_headers(exc)
     if not path.startswith("/v1/"):
-        return problem(status, str(exc), extra)
-    message = Status(code=_GRPC_CODES[status], message=str(exc))
+        return problem(status, words_for_sender(exc), extra)
+    message = Status(code=_GRPC_CODES[status], message=words_for_sender(exc))
     if headers.get("content-type", "").partition(";")[0].strip().lower() == _PROTOBUF:
         return Response(message.SerializeToString(), status, extra, _PROTOBUF)
     return Response(json_format.MessageToJson(message), status, extra, "application/json")

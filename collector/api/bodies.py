@@ -5,13 +5,16 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
 
 from collector.api.codings import inflate, too_large
 from collector.contract import from_document
 from collector.contract.documents import DocumentError
-from collector.errors import RequestError
+from collector.contract.names import has_control
+from collector.errors import MediaTypeError, RequestError
 
 R = TypeVar("R")
+_JSON = "application/json"
 LONGEST_NAME = 2000
 """Characters of a name, or of a reason."""
 LONGEST_TEXT = 1 << 20
@@ -54,8 +57,10 @@ async def record(request: Request, kind: type[R], max_bytes: int) -> R:
 def require_names(*given: tuple[str, str]) -> None:
     """Raise `RequestError` where a text, told by its name, is no name that can be stored."""
     for name, text in given:
-        if len(text) > LONGEST_NAME or "\0" in text:
-            raise RequestError(f"{name}: wanted at most {LONGEST_NAME} characters, none of them 0")
+        if len(text) > LONGEST_NAME or has_control(text):
+            raise RequestError(
+                f"{name}: wanted at most {LONGEST_NAME} characters and no control character"
+            )
 
 
 def require_text(name: str, text: str) -> None:
@@ -97,10 +102,20 @@ async def read(request: Request, max_bytes: int) -> bytes:
 
 
 async def read_json(request: Request, max_bytes: int) -> Any:  # Any: a JSON value
-    """Return the JSON body; raises `RequestError` where it is none."""
-    body = inflate(
-        await read(request, max_bytes), request.headers.get("content-encoding", ""), max_bytes
-    )
+    """Return the JSON body; raises `RequestError` where it is none.
+
+    Raises `MediaTypeError` unless it is said to be JSON: a page of any site may send other types.
+    """
+    content_type = request.headers.get("content-type", "")
+    if content_type.partition(";")[0].strip().lower() != _JSON:
+        raise MediaTypeError(f"Content-Type {content_type[:100]!r}: wanted {_JSON}")
+    sent = await read(request, max_bytes)
+    coding = request.headers.get("content-encoding", "")
+    return await run_in_threadpool(_read_json, sent, coding, max_bytes)
+
+
+def _read_json(sent: bytes, coding: str, max_bytes: int) -> Any:  # Any: a JSON value
+    body = inflate(sent, coding, max_bytes)
     try:
         document = json.loads(body)
         # JSON can spell half of a surrogate pair, which no database can store as text.

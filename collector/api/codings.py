@@ -1,5 +1,6 @@
 """Content codings: a body inflated piece by piece, so that none can fill the memory."""
 
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,6 +13,11 @@ from collector.errors import BodyTooLargeError, MediaTypeError, RequestError
 _SLICE_BYTES = 64 * 1024  # taken from the body at once
 _PIECE_BYTES = 1024 * 1024  # inflated at once, which is all that a refused body holds too much
 _GZIP_BITS = 16 + zlib.MAX_WBITS
+_MOST_PARTS = 1000
+"""Members or frames: each costs as much as thousands of bytes."""
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+"""First numbers of the frames of zstd that hold nothing (RFC 8878, 3.1.2)."""
+_SKIPPABLE_HEAD = struct.Struct("<II")
 _ZSTD_WINDOW_LOG = 23  # 8 MiB, the largest window of zstd over HTTP (RFC 9659)
 
 
@@ -35,9 +41,9 @@ def is_plain(coding: str) -> bool:
 def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
     """Return the body without its content coding: gzip, deflate, zstd, identity or none.
 
-    gzip members and zstd frames may follow one another. Raises `BodyTooLargeError` as soon as the
-    limit is passed, `RequestError` for garbled data and `MediaTypeError` for any other coding,
-    several in a row included.
+    gzip members and zstd frames may follow one another, up to a thousand. Raises
+    `BodyTooLargeError` as soon as the limit is passed, `RequestError` for garbled data and
+    `MediaTypeError` for any other coding, several in a row included.
     """
     if is_plain(coding):
         return body
@@ -96,8 +102,12 @@ def _inflated(
 ) -> Iterator[bytes]:
     """Yield the inflated body in pieces of at most `_PIECE_BYTES`."""
     view = memoryview(body)  # in slices: zlib copies all that it has not consumed, at each call
-    at = 0
+    at = _past_skippable(view, 0) if coding == "zstd" else 0
+    parts = 0
     while at < len(view):
+        parts += 1
+        if parts > _MOST_PARTS:
+            raise RequestError(f"the {coding} body has more than {_MOST_PARTS} parts; send one")
         stream = start()
         while not stream.eof:
             if stream.needs_input and at == len(view):
@@ -112,6 +122,20 @@ def _inflated(
         at -= len(stream.unused_data)
         if not several and at < len(view):
             raise RequestError(f"the {coding} body goes on after its end; send it again")
+        if coding == "zstd":
+            at = _past_skippable(view, at)
+
+
+def _past_skippable(view: memoryview, at: int) -> int:
+    """Return where the next frame begins that holds something, or the end."""
+    while len(view) - at >= _SKIPPABLE_HEAD.size:
+        magic, size = _SKIPPABLE_HEAD.unpack_from(view, at)
+        if magic not in _SKIPPABLE:
+            break
+        at += _SKIPPABLE_HEAD.size + size
+        if at > len(view):
+            raise RequestError("the zstd body is truncated; send it again")
+    return at
 
 
 class _ZlibStream:

@@ -24,6 +24,7 @@ from collector.errors import (
     RequestError,
     StoreError,
     UnauthenticatedError,
+    words_for_sender,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -107,7 +108,7 @@ def install(app: FastAPI) -> None:
 
     async def on_collector_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, CollectorError)  # noqa: S101  # registered for this type alone
-        return problem(status_of(exc), str(exc), error_headers(exc))
+        return problem(status_of(exc), words_for_sender(exc), error_headers(exc))
 
     async def on_http_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, HTTPException)  # noqa: S101  # registered for this type alone

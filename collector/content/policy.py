@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from collector.content.redaction import Redactor
+from collector.content.shipped import shipped
 from collector.contract import AttributeValue, Score
+
+_SHIPPED: Final = Redactor(shipped())
 
 
 class ContentPolicy:
@@ -32,6 +36,11 @@ class ContentPolicy:
             return False
         texts = [value for value in values if isinstance(value, str)]
         return len(texts) == len(values) and self._redactor.is_clean(texts)
+
+    @lru_cache(maxsize=4096)  # noqa: B019  # a policy lives as long as the process; names repeat
+    def apply_name(self, name: str) -> str:
+        """Return what to store of a span's or an event's name: redacted even if text is dropped."""
+        return (self._redactor or _SHIPPED).text(name)
 
     def apply_message(self, message: str | None) -> str | None:
         """Return what to store of a status message: engines quote prompts in theirs."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from collector.contract import AttributeValue, Content, Decoded, Span
 from collector.dialects import conventional_text
+from collector.dialects.conventional_text import is_event_text
 from collector.dialects.dialect import Dialect
 from collector.dialects.draftgate import DRAFTGATE, is_contract
 from collector.dialects.feedback import scores
@@ -29,6 +30,7 @@ __all__ = [
     "Recognised",
     "content",
     "is_contract",
+    "is_event_text",
     "is_text",
     "recognise",
     "scores",

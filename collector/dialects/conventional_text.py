@@ -2,6 +2,36 @@
 
 _NAMES = frozenset(
     {
+        "answer",
+        "completion",
+        "content",
+        "error.message",
+        "error.stack",
+        "final_result",
+        "input",
+        "message",
+        "messages",
+        "output",
+        "prompt",
+        "prompts",
+        "query",
+        "question",
+        "request_data",
+        "response",
+        "response_data",
+        "text",
+        "ai.prompt",
+        "all_messages_events",
+        "events",
+        "gen_ai.agent.description",
+        "gen_ai.event.content",
+        "http.target",
+        "http.url",
+        "logfire.msg",
+        "tool_arguments",
+        "tool_response",
+        "url.full",
+        "url.query",
         "gen_ai.system_instructions",
         "gen_ai.tool.definitions",
         "gen_ai.tool.call.arguments",
@@ -24,6 +54,21 @@ _NAMES = frozenset(
     }
 )
 _PREFIXES = (
+    "ai.prompt.",
+    "ai.response.text",
+    "ai.response.toolCalls",
+    "ai.toolCall.",
+    "gen_ai.content.",
+    "http.request.body",
+    "http.response.body",
+    "langfuse.observation.input",
+    "langfuse.observation.output",
+    "langfuse.trace.input",
+    "langfuse.trace.output",
+    "mlflow.spanInputs",
+    "mlflow.spanOutputs",
+    "mlflow.traceInputs",
+    "mlflow.traceOutputs",
     "gen_ai.input.messages",
     "gen_ai.output.messages",
     "gen_ai.request.messages",
@@ -39,6 +84,29 @@ _PREFIXES = (
     "reranker.query",
     "embedding.embeddings",
 )
+
+
+_OF_EVENTS = frozenset(
+    {
+        "event.domain",
+        "event.name",
+        "exception.escaped",
+        "exception.type",
+        "finish_reason",
+        "gen_ai.operation.name",
+        "gen_ai.provider.name",
+        "gen_ai.system",
+        "id",
+        "index",
+        "message.type",
+        "role",
+    }
+)
+
+
+def is_event_text(attribute: str) -> bool:
+    """Say whether an event's attribute may hold text: conventions put prompts under any name."""
+    return attribute not in _OF_EVENTS
 
 
 def is_text(attribute: str) -> bool:

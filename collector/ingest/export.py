@@ -33,9 +33,11 @@ from collector.errors import (
     QueueFullError,
     RateLimitError,
     StoreError,
+    words_for_sender,
 )
 from collector.ingest.counters import Counters, SignalCounts
 from collector.ingest.queue import Ingest
+from collector.otlp import weight
 from collector.otlp.body import Encoding
 from collector.otlp.logs import decode_logs
 from collector.otlp.metrics import decode_metrics
@@ -43,6 +45,9 @@ from collector.otlp.traces import decode_traces
 from collector.store import Batch, prepare
 
 _REASONS_SHOWN = 5
+_LARGE_BYTES = 2**20
+_WRITTEN_AT_ONCE = 4096
+"""Spans of one body in one transaction, which everybody else waits for."""
 _MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
 
 
@@ -72,6 +77,8 @@ class Submitted(NamedTuple):
     told: StoredBody
     written: Future[None] | None
     """None where nothing is to be written."""
+    later: Sequence[Batch] = ()
+    """The rest of a large body, to be written part by part, with those of others between."""
 
 
 class Signal(NamedTuple):
@@ -83,6 +90,7 @@ class Signal(NamedTuple):
     answer: Callable[[int, str], Message]
     """Makes the response of a partial success, from the number rejected and the reasons."""
     counts: Callable[[Counters], SignalCounts]
+    root: weight.Root
 
 
 class Exporter:
@@ -102,6 +110,8 @@ class Exporter:
         self._content = content
         self._ingest = ingest
         self._decoders = decoders
+        self._large = CapacityLimiter(1)
+        """Beside the others: who sends little does not wait for who sends much."""
         self._counters = counters
 
     async def export(
@@ -111,22 +121,27 @@ class Exporter:
 
         Scores in it are stored if the sender `judges`.
         """
-        with self._ingest.admission.room(len(body)):
-            told, written = await to_thread.run_sync(
-                self._submit, signal, body, encoding, judges, limiter=self._decoders
+        with self._ingest.admission.room(_room(signal, body, encoding)):
+            limiter = self._large if len(body) > _LARGE_BYTES else self._decoders
+            told, written, later = await to_thread.run_sync(
+                self._submit, signal, body, encoding, judges, limiter=limiter
             )
             if written is not None:
                 await asyncio.wrap_future(written)
+            for batch in later:
+                await self._ingest.write(batch)
         return self._answer(signal, told)
 
     def export_blocking(
         self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
     ) -> Message:
         """Store a body and return the response; for a thread that may wait."""
-        with self._ingest.admission.room(len(body)):
-            told, written = self._submit(signal, body, encoding, judges)
+        with self._ingest.admission.room(_room(signal, body, encoding)):
+            told, written, later = self._submit(signal, body, encoding, judges)
             if written is not None:
                 written.result()
+            for batch in later:
+                self._ingest.submit(batch).result()
         return self._answer(signal, told)
 
     def _submit(
@@ -140,7 +155,10 @@ class Exporter:
             batch, told = signal.decode(body, encoding, self._content)
         if batch.scores and not judges:
             batch, told = _without_scores(signal, batch, told)
-        return Submitted(told, self._ingest.submit(batch) if told.stored else None)
+        if not told.stored:
+            return Submitted(told, None)
+        first, *later = _parts(batch)
+        return Submitted(told, self._ingest.submit(first), tuple(later))
 
     @contextmanager
     def counting_refusals(self, signal: Signal) -> Iterator[None]:
@@ -164,6 +182,17 @@ class Exporter:
         return signal.answer(len(rejected), _reasons(rejected) or told.warning)
 
 
+def _room(signal: Signal, body: bytes, encoding: Encoding) -> int:
+    """Return how much room a body takes; raises `BodyTooLargeError` where it holds too much."""
+    return max(len(body), weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
+
+
+def _parts(batch: Batch) -> Iterator[Batch]:
+    yield replace(batch, spans=batch.spans[:_WRITTEN_AT_ONCE])
+    for at in range(_WRITTEN_AT_ONCE, len(batch.spans), _WRITTEN_AT_ONCE):
+        yield Batch(spans=batch.spans[at : at + _WRITTEN_AT_ONCE])
+
+
 def status_of(error: CollectorError) -> Status:
     """Return the status that an error is answered with; it says when to come again, if at all."""
     if isinstance(error, RateLimitError):
@@ -180,7 +209,7 @@ def status_of(error: CollectorError) -> Status:
 
 
 def _later(code: int, error: CollectorError, after_s: int) -> Status:
-    status = Status(code=code, message=str(error))
+    status = Status(code=code, message=words_for_sender(error))
     retry = RetryInfo()
     retry.retry_delay.seconds = after_s
     status.details.add().Pack(retry)
@@ -251,17 +280,20 @@ TRACES = Signal(
     _decode_traces,
     _traces_answer,
     lambda counters: counters.spans,
+    weight.Root.TRACES,
 )
 LOGS = Signal(
     f"{_SERVICES}.logs.v1.LogsService",
     _decode_logs,
     _logs_answer,
     lambda counters: counters.log_records,
+    weight.Root.LOGS,
 )
 METRICS = Signal(
     f"{_SERVICES}.metrics.v1.MetricsService",
     _decode_metrics,
     _metrics_answer,
     lambda counters: counters.metric_points,
+    weight.Root.METRICS,
 )
 SIGNALS = (TRACES, LOGS, METRICS)

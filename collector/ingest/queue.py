@@ -19,6 +19,7 @@ from collector.ingest.counters import Counters
 from collector.store import Batch, Store, merge
 from collector.store.turn import InterpreterTurn
 
+_STOPPING = "the collector is stopping; send this again later"
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +66,7 @@ class Ingest:
         written: Future[None] = Future()
         with self._changed:
             if self._stopping:
-                raise StoreUnavailableError("the collector is stopping; send this again later")
+                raise StoreUnavailableError(_STOPPING, told=_STOPPING)
             self._pending.append(_Pending(batch, written))
             self._changed.notify()
         return written

@@ -287,9 +287,20 @@ static PyObject *read_integers(Slice in, Outcome *outcome) {
     return tuple;
 }
 
+/* As `collector.contract.names` has it; `sent` is UTF-8. */
+static int has_control(Slice sent) {
+    for (const uint8_t *at = sent.at; at < sent.end; at++) {
+        if (*at < 0x20 || *at == 0x7f) return 1;
+        if (*at == 0xc2 && at[1] < 0xa0) return 1;                 /* U+0080 to U+009F */
+        if (*at != 0xe2) continue;
+        if (at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) return 1; /* U+2028 to U+202E */
+        if (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9) return 1; /* U+2066 to U+2069 */
+    }
+    return 0;
+}
+
 static int is_name(PyObject *text, Slice sent) {
-    return PyUnicode_GET_LENGTH(text) <= MAX_NAME &&
-           memchr(sent.at, 0, (size_t)size_of(sent)) == NULL;
+    return PyUnicode_GET_LENGTH(text) <= MAX_NAME && !has_control(sent);
 }
 
 /* Return the value that an `AnyValue` has for a key of this form; NULL where it has another. */
@@ -737,6 +748,40 @@ static PyObject *SpanReader_read(PyObject *object, PyObject *body) {
     return outcome == UNUSUAL ? Py_NewRef(Py_None) : NULL;
 }
 
+/* ---- how much a body holds ---- */
+
+enum { FIELDS = 16, DEEPEST = 100 };
+
+/* Return what is left once all messages in `in` are weighed; below 0 where they are too many, and
+ * the same where the bytes are none that this file reads. */
+static long long weighed(Slice in, const char *schema, const char *weights, int type, int depth,
+                         long long left) {
+    Field field;
+    while (left >= 0 && in.at != in.end) {
+        if (depth > DEEPEST || !read_field(&in, &field)) return -1;
+        int child = field.number < FIELDS ? schema[type * FIELDS + (int)field.number] : 0;
+        if (child == 0 || field.type != BYTES) continue;
+        left = weighed(field.bytes, schema, weights, child, depth + 1, left - weights[child]);
+    }
+    return left;
+}
+
+static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args) {
+    const char *bytes, *schema, *weights;
+    Py_ssize_t length, schema_length, types;
+    int type;
+    long long most;
+    if (!PyArg_ParseTuple(args, "y#y#y#iL", &bytes, &length, &schema, &schema_length, &weights,
+                          &types, &type, &most))
+        return NULL;
+    for (Py_ssize_t i = 0; i < schema_length; i++)
+        if (schema_length != types * FIELDS || schema[i] < 0 || schema[i] >= types || type < 0 ||
+            type >= types)
+            return PyErr_Format(PyExc_ValueError, "no schema");
+    Slice in = {(const uint8_t *)bytes, (const uint8_t *)bytes + length};
+    return PyLong_FromLongLong(most - weighed(in, schema, weights, type, 0, most));
+}
+
 static PyObject *SpanReader_forget(PyObject *object, PyObject *Py_UNUSED(ignored)) {
     SpanReader *self = (SpanReader *)object;
     memset(self->guesses, 0, sizeof self->guesses);
@@ -806,9 +851,14 @@ static int execute(PyObject *module) {
     return result;
 }
 
+static PyMethodDef module_methods[] = {
+    {"weigh", weigh, METH_VARARGS,
+     "Return the weight of the messages in a body; more than `most` where they are too many."},
+    {NULL, NULL, 0, NULL},
+};
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT, "_span_reader", "Reads OTLP trace bodies, the short way.", 0,
-    NULL, module_slots, NULL, NULL, NULL};
+    module_methods, module_slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__span_reader(void) { return PyModuleDef_Init(&module_definition); }

@@ -43,7 +43,7 @@ from collector.settings import Settings, policy_of
 from collector.store import Keep, Store, keys
 
 # Apart, for who inflates holds neither the interpreter's lock nor the turn.
-_INFLATERS = 1
+_INFLATERS = 2  # one that takes long does not hold up the other
 _DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread only fights for it
 
 

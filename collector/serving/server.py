@@ -15,7 +15,9 @@ from fastapi.concurrency import run_in_threadpool
 from collector.api.state import State
 from collector.errors import SettingsError
 from collector.serving.app import create_app
+from collector.serving.browser_guard import BrowserGuard
 from collector.serving.connections import Connections
+from collector.serving.exposure import is_loopback
 from collector.serving.tls import protocol
 from collector.settings import Settings
 
@@ -102,6 +104,11 @@ def check_tls(settings: Settings) -> None:
         ) from exc
 
 
+def _hosts(settings: Settings) -> tuple[str, ...] | None:
+    """Return the names to answer to; None for any, as where other machines reach the address."""
+    return (settings.host, *settings.allowed_hosts) if is_loopback(settings.host) else None
+
+
 def _tls(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
@@ -118,7 +125,7 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
     app = create_app(settings)
     connections = Connections(settings.max_connections, settings.max_connections_per_address)
     config = uvicorn.Config(
-        connections.app(app),
+        connections.app(BrowserGuard(app, _hosts(settings))),
         http=protocol(connections, _tls(settings)),  # type: ignore[arg-type]
         ws="none",
         proxy_headers=False,  # whoever connects could say that they are another

@@ -1,5 +1,6 @@
 """Errors of databases that cannot be used now, as the store's own errors."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -44,7 +45,8 @@ def translated(where: str) -> Iterator[None]:
     try:
         yield
     except PoolTimeoutError as exc:
-        raise StoreUnavailableError(f"{where}: every connection is in use; try again") from exc
+        words = "every connection is in use; try again"
+        raise StoreUnavailableError(f"{where}: {words}", told=f"the database: {words}") from exc
     except SQLAlchemyError as exc:
         if type(exc) not in _NOT_NOW or isinstance(getattr(exc, "orig", None), _NEVER):
             raise
@@ -58,4 +60,8 @@ def translated(where: str) -> Iterator[None]:
 def _unavailable(where: str, cause: object) -> StoreUnavailableError:
     words = (str(cause).splitlines() or [type(cause).__name__])[0]
     remedy = next((_REMEDIES[part] for part in _REMEDIES if part in words), "check disk and server")
-    return StoreUnavailableError(f"{where}: {words}; {remedy}")
+    # A server's words may name its address and its users; SQLite's name nothing.
+    said = words if isinstance(cause, sqlite3.Error) else "the server does not answer as it should"
+    return StoreUnavailableError(
+        f"{where}: {words}; {remedy}", told=f"the database: {said}; {remedy}"
+    )

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector.content import ContentPolicy
 from collector.contract import AttributeValue, SpanEvent, SpanLink
-from collector.dialects import is_text
+from collector.dialects import is_event_text, is_text
 from collector.otlp import wire
 from collector.otlp.received import read_event, read_link
 from collector.otlp.values import read_attributes, write_attribute
@@ -40,6 +40,10 @@ _TEXT_OPTIONS: Final = {
     1002: 1,  # ZSTD_c_literalCompressionMode, always; the binding has no name for it
 }
 _WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME
+
+
+_TEXTUAL: Final = (str, bytes, tuple, dict)
+"""Of an event's attributes; numbers and flags hold no text."""
 
 
 class Payload(NamedTuple):
@@ -73,16 +77,41 @@ def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
 
 
 def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
-    """Return the event or link with the text that the policy keeps; Any: its message's class."""
-    text = {name: value for name, value in part.attributes.items() if is_text(name)}
-    if not text:
+    """Return the event or link with what the policy keeps of its text; Any: its message's class."""
+    event = part if isinstance(part, SpanEvent) else None
+    text = {
+        name: value
+        for name, value in part.attributes.items()
+        if is_text(name)
+        or (event is not None and isinstance(value, _TEXTUAL) and is_event_text(name))
+    }
+    shown = None if event is None else content.apply_name(event.name)
+    if not text and (event is None or shown == event.name):
         return raw
     kept = content.apply(text)
     message = kind.FromString(raw)
+    if shown is not None:
+        message.name = shown
     del message.attributes[:]
     for name, value in part.attributes.items():
         if name not in text or name in kept:
             message.attributes.append(write_attribute(name, kept.get(name, value)))
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
+
+
+def kept_resource(raw: bytes, content: ContentPolicy) -> bytes:
+    """Return a `Resource` message with what the policy keeps of its text."""
+    sent = read_attributes(resource_pb2.Resource.FromString(raw).attributes)
+    text = {name: value for name, value in sent.items() if is_text(name)}
+    if not text:
+        return raw
+    kept = content.apply(text)
+    shown = [
+        write_attribute(name, kept.get(name, value))
+        for name, value in sent.items()
+        if name not in text or name in kept
+    ]
+    message = resource_pb2.Resource(attributes=shown)
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 

@@ -111,7 +111,7 @@ def prepare(
     """
     # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
     # on, and taking turns they would evict each other's.
-    senders = _senders(received)
+    senders = _senders(received, content)
     meanings = [
         _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
     ]
@@ -149,18 +149,19 @@ class _Meaning(NamedTuple):
     quality: tuple[str, ...] = ()
 
 
-def _senders(received: Sequence[ReceivedSpan]) -> list[_Sender]:
+def _senders(received: Sequence[ReceivedSpan], content: ContentPolicy) -> list[_Sender]:
     """Return each span's sender; spans of one resource share the object."""
     known = {id(item.resource): item.resource for item in received}
-    senders = {id_: _sender(resource) for id_, resource in known.items()}
+    senders = {id_: _sender(resource, content) for id_, resource in known.items()}
     return [senders[id(item.resource)] for item in received]
 
 
-def _sender(resource: Resource) -> _Sender:
+def _sender(resource: Resource, content: ContentPolicy) -> _Sender:
+    raw = payload.kept_resource(resource.raw, content)
     facts = interpret_resource(resource.attributes)
     plain = all(fact.kind is FactKind.FIELD for fact in facts)
     return _Sender(
-        ResourceRow(digests.id_of(resource.raw), payload.pack_resource(resource.raw)),
+        ResourceRow(digests.id_of(raw), payload.pack_resource(raw)),
         facts,
         {fact.name: fact.value for fact in facts} if plain else None,
     )
@@ -214,7 +215,7 @@ def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
         trace_id,
         span_id,
         parent_id,
-        name,
+        content.apply_name(name),
         KINDS.get(kind, "internal"),
         start,
         end,

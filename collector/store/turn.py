@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-PATIENCE_S: Final = 1.0
+PATIENCE_S: Final = 0.25
 
 
 class InterpreterTurn:

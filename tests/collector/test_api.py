@@ -14,6 +14,8 @@ from collector.contract import Arm, Generation, Span, encode, to_document
 from collector.serving.app import create_app
 from collector.settings import Settings
 
+JSON = {"Content-Type": "application/json"}
+
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
 
@@ -149,7 +151,7 @@ def test_a_bad_request_is_a_problem(
 def test_scores_that_are_none_are_refused_whole(body: Any, detail: str, http: httpx.Client) -> None:
     """The problem names the score and the key; none of the list is stored."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    answer = http.post("/api/v1/scores", content=content)
+    answer = http.post("/api/v1/scores", content=content, headers=JSON)
     assert answer.status_code == 400
     assert detail in answer.json()["detail"]
     assert "\n" not in answer.json()["detail"]
@@ -165,7 +167,7 @@ def test_scores_that_are_none_are_refused_whole(body: Any, detail: str, http: ht
 )
 def test_a_verdict_that_is_none_is_refused(body: bytes, detail: str, http: httpx.Client) -> None:
     """The problem names the key."""
-    answer = http.post("/api/v1/verdicts", content=body)
+    answer = http.post("/api/v1/verdicts", content=body, headers=JSON)
     assert answer.status_code == 400
     assert detail in answer.json()["detail"]
 

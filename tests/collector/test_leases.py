@@ -20,6 +20,8 @@ from collector.settings import Settings
 from collector.store import Batch, Store, keys, leases, prepare
 from collector.store.tables import evaluation_lease, generation
 
+JSON = {"Content-Type": "application/json"}
+
 GenerationOf = Callable[..., Generation]
 HttpOf = Callable[[Settings], contextlib.AbstractContextManager[httpx.Client]]
 WANTED = LeaseRequest(
@@ -254,7 +256,7 @@ def test_an_unusable_request_is_told(change: dict[str, Any], words: str, databas
 )
 def test_an_unusable_renewal_is_told(http: httpx.Client, body: bytes, words: str) -> None:
     """Whoever holds the lease: 400 says what is wrong."""
-    answer = http.post("/api/v1/leases/1-1/renewal", content=body)
+    answer = http.post("/api/v1/leases/1-1/renewal", content=body, headers=JSON)
     assert answer.status_code == 400
     assert words in answer.json()["detail"]
 

@@ -1,0 +1,165 @@
+"""How much a body holds, before anything is made of it.
+
+A few bytes can stand for an empty span, which takes hundreds of them once it is read: ten megabytes
+of such, a kilobyte when compressed, would fill the memory. So messages are counted first.
+"""
+
+from enum import IntEnum, auto
+from typing import Final
+
+from collector.errors import BodyTooLargeError
+from collector.otlp.body import Encoding
+
+try:
+    from collector.otlp._span_reader import weigh as _weigh
+except ImportError:  # there was no compiler when this was installed
+
+    def _weigh(body: bytes, schema: bytes, weights: bytes, root: int, most: int, /) -> int:
+        return weigh_slowly(body, schema, weights, root, most)
+
+
+MOST_UNITS: Final = 2**22
+"""A span, a log record and a metric's point weigh 16, an event and a link 8, an attribute 2."""
+BYTES_PER_UNIT: Final = 16
+"""What a unit takes of the room of bodies that wait; a body takes its length at least."""
+_WEIGHED_FROM_BYTES: Final = 512 * 1024
+"""Smaller bodies cannot hold enough."""
+_MOST_JSON_OBJECTS: Final = 2**20
+_MOST_JSON_COMMAS: Final = 2**23
+_FIELDS: Final = 16
+_DEEPEST: Final = 100
+
+
+class Root(IntEnum):
+    """The messages of OTLP; those of bodies first."""
+
+    TRACES = 1
+    LOGS = 2
+    METRICS = 3
+
+
+class _Type(IntEnum):
+    RESOURCE_SPANS = 4
+    RESOURCE_LOGS = auto()
+    RESOURCE_METRICS = auto()
+    SCOPE_SPANS = auto()
+    SCOPE_LOGS = auto()
+    SCOPE_METRICS = auto()
+    RESOURCE = auto()
+    SCOPE = auto()
+    SPAN = auto()
+    EVENT = auto()
+    LINK = auto()
+    LOG = auto()
+    METRIC = auto()
+    DATA = auto()
+    POINT = auto()
+    KEY_VALUE = auto()
+    ANY = auto()
+    ARRAY = auto()
+    KEY_VALUES = auto()
+
+
+_T = _Type
+_CHILDREN: Final[dict[int, dict[int, int]]] = {
+    Root.TRACES: {1: _T.RESOURCE_SPANS},
+    Root.LOGS: {1: _T.RESOURCE_LOGS},
+    Root.METRICS: {1: _T.RESOURCE_METRICS},
+    _T.RESOURCE_SPANS: {1: _T.RESOURCE, 2: _T.SCOPE_SPANS},
+    _T.RESOURCE_LOGS: {1: _T.RESOURCE, 2: _T.SCOPE_LOGS},
+    _T.RESOURCE_METRICS: {1: _T.RESOURCE, 2: _T.SCOPE_METRICS},
+    _T.SCOPE_SPANS: {1: _T.SCOPE, 2: _T.SPAN},
+    _T.SCOPE_LOGS: {1: _T.SCOPE, 2: _T.LOG},
+    _T.SCOPE_METRICS: {1: _T.SCOPE, 2: _T.METRIC},
+    _T.RESOURCE: {1: _T.KEY_VALUE},
+    _T.SCOPE: {3: _T.KEY_VALUE},
+    _T.SPAN: {9: _T.KEY_VALUE, 11: _T.EVENT, 13: _T.LINK},
+    _T.EVENT: {3: _T.KEY_VALUE},
+    _T.LINK: {4: _T.KEY_VALUE},
+    _T.LOG: {5: _T.ANY, 6: _T.KEY_VALUE},
+    _T.METRIC: {5: _T.DATA, 7: _T.DATA, 9: _T.DATA, 10: _T.DATA, 11: _T.DATA, 12: _T.KEY_VALUE},
+    _T.DATA: {1: _T.POINT},
+    # Of all kinds of points: attributes, exemplars, and a summary's quantiles.
+    _T.POINT: {
+        1: _T.KEY_VALUE,
+        5: _T.EVENT,
+        6: _T.EVENT,
+        7: _T.KEY_VALUE,
+        8: _T.EVENT,
+        9: _T.EVENT,
+        11: _T.EVENT,
+    },
+    _T.KEY_VALUE: {2: _T.ANY},
+    _T.ANY: {5: _T.ARRAY, 6: _T.KEY_VALUES},
+    _T.ARRAY: {1: _T.ANY},
+    _T.KEY_VALUES: {1: _T.KEY_VALUE},
+}
+_LIGHT: Final = {_T.EVENT: 8, _T.LINK: 8, _T.KEY_VALUE: 1, _T.ANY: 1}
+_TYPES: Final = max(_Type) + 1
+_SCHEMA: Final = bytes(
+    _CHILDREN.get(kind, {}).get(field, 0) for kind in range(_TYPES) for field in range(_FIELDS)
+)
+_WEIGHTS: Final = bytes(_LIGHT.get(kind, 16) for kind in range(_TYPES))  # type: ignore[call-overload]
+
+
+def units(body: bytes, encoding: Encoding, root: Root) -> int:
+    """Return what a body holds; 0 where that cannot be much.
+
+    Raises `BodyTooLargeError` for more than `MOST_UNITS`, and in JSON for more than a million
+    objects and lists.
+    """
+    if len(body) <= _WEIGHED_FROM_BYTES:
+        return 0
+    if encoding is Encoding.JSON:
+        objects = body.count(b"{") + body.count(b"[")
+        if objects > _MOST_JSON_OBJECTS or body.count(b",") > _MOST_JSON_COMMAS:
+            raise _too_much(f"more than {_MOST_JSON_OBJECTS} objects and lists")
+        return objects
+    found = _weigh(body, _SCHEMA, _WEIGHTS, root, MOST_UNITS)
+    if found > MOST_UNITS:
+        raise _too_much("more spans, records, points and attributes than are read at once")
+    return found
+
+
+def _too_much(what: str) -> BodyTooLargeError:
+    return BodyTooLargeError(f"the body holds {what}; send smaller batches")
+
+
+def weigh_slowly(body: bytes, schema: bytes, weights: bytes, root: int, most: int, /) -> int:
+    """Do as the compiled one does."""
+    left = most
+    waiting = [(0, len(body), root, 0)]
+    while waiting and left >= 0:
+        at, end, kind, depth = waiting.pop()
+        while at < end and left >= 0:
+            tag, at = _varint(body, at, end)
+            number, wire = tag >> 3, tag & 7
+            size, at = _size(body, at, end, wire)
+            child = schema[kind * _FIELDS + number] if number < _FIELDS else 0
+            if size < 0 or at + size > end or depth > _DEEPEST or not 8 <= tag < 2**32:
+                return most + 1
+            if child and wire == 2:
+                left -= weights[child]
+                waiting.append((at, at + size, child, depth + 1))
+            at += size
+    return most - left
+
+
+def _size(body: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
+    """Return how long a field's value is, and where it begins; below 0 where it is none."""
+    if wire == 0:
+        return 0, _varint(body, at, end)[1]
+    if wire == 2:
+        return _varint(body, at, end)
+    return {1: 8, 5: 4}.get(wire, -1), at
+
+
+def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 64:
+        byte = body[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+    return -1, end + 1

@@ -1,0 +1,89 @@
+"""A body is weighed before it is read: a few bytes can stand for much memory."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from backports import zstd
+
+from collector.errors import BodyTooLargeError
+from collector.otlp import weight
+from collector.otlp.body import Encoding
+from collector.otlp.weight import Root, units
+
+MIB = 2**20
+
+
+def field(number: int, value: bytes) -> bytes:
+    size, length = len(value), b""
+    while size >= 0x80:
+        length += bytes([size & 0x7F | 0x80])
+        size >>= 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + value
+
+
+def nested(*numbers: int, inside: bytes) -> bytes:
+    for number in reversed(numbers):
+        inside = field(number, inside)
+    return inside
+
+
+EMPTY = {
+    "spans": (Root.TRACES, nested(1, 2, inside=field(2, b"") * (5 * MIB))),
+    "attributes": (Root.TRACES, nested(1, 2, 2, inside=field(9, b"") * (5 * MIB))),
+    "events": (Root.TRACES, nested(1, 2, 2, inside=field(11, b"") * (5 * MIB))),
+    "nested values": (Root.TRACES, nested(1, 2, 2, 9, 2, 5, inside=field(1, b"") * (5 * MIB))),
+    "scopes": (Root.TRACES, nested(1, inside=field(2, b"") * (5 * MIB))),
+    "resource attributes": (Root.TRACES, nested(1, 1, inside=field(1, b"") * (5 * MIB))),
+    "log records": (Root.LOGS, nested(1, 2, inside=field(2, b"") * (5 * MIB))),
+    "points": (Root.METRICS, nested(1, 2, 2, 5, inside=field(1, b"") * (5 * MIB))),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_ten_megabytes_of_nothing_are_refused_soon(name: str) -> None:
+    """Of whatever kind the messages are, and wherever they stand."""
+    root, body = EMPTY[name]
+    begun_s = time.process_time()
+    with pytest.raises(BodyTooLargeError, match="send smaller batches"):
+        units(body, Encoding.PROTOBUF, root)
+    assert time.process_time() - begun_s < 0.5
+
+
+@pytest.mark.parametrize("document", [b'{"resourceSpans":[' + b"{}," * 3 * MIB, b"[" * 2 * MIB])
+def test_json_of_a_million_objects_is_refused_soon(document: bytes) -> None:
+    """Before any of it is parsed."""
+    with pytest.raises(BodyTooLargeError, match="objects and lists"):
+        units(document, Encoding.JSON, Root.TRACES)
+
+
+def test_the_compiled_count_is_pythons() -> None:
+    """On bodies of every kind, whole and cut."""
+    for root, body in EMPTY.values():
+        for piece in (body[:2000], body[:-1][-2000:], body):
+            arguments = (piece, weight._SCHEMA, weight._WEIGHTS, root, 100_000)
+            ours, theirs = weight._weigh(*arguments), weight.weigh_slowly(*arguments)
+            assert (ours > 100_000) == (theirs > 100_000)
+            assert ours == theirs or ours > 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_kilobyte_of_zstd_fills_no_memory(
+    name: str, serve: Callable[..., Any], database_url: str
+) -> None:
+    """Ten megabytes of nothing take less than 300 MB, and nobody waits for them."""
+    root, body = EMPTY[name]
+    server = serve(database_url)
+    process = psutil.Process(server.process.pid)
+    before = process.memory_info().rss
+    path = {Root.TRACES: "traces", Root.LOGS: "logs", Root.METRICS: "metrics"}[root]
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "zstd"}
+    answer = httpx.post(
+        f"{server.url}/v1/{path}", content=zstd.compress(body), headers=headers, timeout=30
+    )
+    assert answer.status_code == 413
+    assert process.memory_info().rss - before < 300 * MIB
