@@ -7,7 +7,7 @@ from collector.contract import Finding, Outcome, Role, Verdict
 from evals.findings_by_margin import by_margin
 from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines
-from evals.visible_text import made_visible
+from evals.visible_text import made_visible, visible
 
 _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
@@ -59,7 +59,6 @@ def to_junit(verdict: Verdict) -> str:
 
 def to_github(verdict: Verdict) -> str:
     """Return GitHub's workflow commands: an annotation for each reason, and one for the verdict."""
-    verdict = made_visible(verdict)
     level = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning"}
     notes = () if verdict.history is None else verdict.history.notes
     said = f"{may_it_ship(verdict)} {verdict.summary}"
@@ -141,4 +140,4 @@ def _annotation(level: str, title: str, message: str) -> str:
     for character, escape in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
         title, message = title.replace(character, escape), message.replace(character, escape)
     title = title.replace(":", "%3A").replace(",", "%2C")
-    return f"::{level} title={title}::{message}"
+    return f"::{level} title={visible(title)}::{visible(message)}"

@@ -1,13 +1,21 @@
 """The verdict as Markdown, as JUnit, and as annotations."""
 
+import io
+import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
 from collector.contract import Outcome
 from evals import policy
 from evals.gate import decide
+from evals.report import print_verdict
 from evals.report_formats import FORMATS, to_github, to_junit, to_markdown
+from evals.visible_text import visible
 
 RULES = policy.parse(
     """
@@ -87,3 +95,47 @@ def test_every_format_is_deterministic(verdict_of) -> None:
     assert verdict_of(0.5).outcome is Outcome.INCONCLUSIVE
     for form in FORMATS.values():
         assert form(verdict_of(0.5)) == form(verdict_of(0.5))
+
+
+HOSTILE = (
+    "::error::x\x1b]0;pwned\x07\x1b[31m\r\n::add-mask::y\u202e\x9b1m "
+    "@all https://evil.example `a` *b*"
+)
+
+
+def _hostile(verdict):
+    return replace(
+        verdict,
+        rollout=HOSTILE,
+        summary=HOSTILE,
+        reasons=(HOSTILE,),
+        findings=tuple(replace(f, cohort=HOSTILE, message=HOSTILE) for f in verdict.findings),
+    )
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "junit", "github"])
+def test_names_do_nothing_to_what_shows_them(form, verdict_of) -> None:
+    """No control character passes, no line is a command, and XML stays XML."""
+    verdict = _hostile(verdict_of(2.0))
+    if form == "terminal":
+        console = Console(file=io.StringIO(), width=200, force_terminal=False)
+        print_verdict(console, verdict)
+        text = console.file.getvalue()
+    else:
+        text = FORMATS[form](verdict)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]", text)
+    commands = [line for line in text.splitlines() if line.lstrip().startswith(("::", "##["))]
+    ours = ("::error title=", "::warning title=", "::notice title=")
+    assert all(form == "github" and line.startswith(ours) for line in commands)
+    if form == "junit":
+        assert ET.fromstring(text.encode()) is not None  # noqa: S314  # our own
+    if form == "markdown":
+        assert not re.search(r"(?<!\\)[`*]a|@all|https://", text.partition("Policy")[0])
+
+
+@given(st.text())
+def test_what_is_visible_is_shown_as_it_is(text: str) -> None:
+    """A text that is safe stays; one that is not becomes safe once and for all."""
+    assert visible(visible(text)) == visible(text)
+    if text.isprintable() and not text.lstrip().startswith(("::", "##[")):
+        assert visible(text) == text

@@ -1,0 +1,139 @@
+"""With content off, a database's file holds none: looked for byte by byte in what is written."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from backports import zstd
+
+from collector.contract import Span, SpanEvent, SpanLink
+from collector.settings import Settings
+from collector.store import payload
+
+SECRET = "my-mother-has-4-blue-parrots"
+START = 1_700_000_000_000_000_000
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+DIALECTS: dict[str, dict[str, Any]] = {
+    "contract": {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "vllm"},
+    "older conventions": {"gen_ai.operation.name": "chat", "gen_ai.system": "openai"},
+    "OpenInference": {"openinference.span.kind": "LLM"},
+    "OpenLLMetry": {"llm.request.type": "chat"},
+    "traceAI": {"gen_ai.span.kind": "LLM"},
+    "vLLM": {"gen_ai.request.id": "cmpl-1"},
+    "SGLang": {"module": "sglang::request"},
+    "TGI": {"inference_time": "1s", "validation_time": "1ms"},
+    "no dialect": {},
+}
+TEXTS = (
+    *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"),
+    *(
+        "gen_ai.prompt",
+        "gen_ai.completion",
+        "gen_ai.prompt.0.content",
+        "gen_ai.completion.0.content",
+    ),
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.definitions", "traceloop.entity.input"),
+    *("input.value", "output.value", "llm.input_messages.0.message.content", "llm.prompts"),
+    *("retrieval.documents.0.document.content", "exception.message", "exception.stacktrace"),
+    *("http.url", "url.full", "url.query", "http.target", "db.statement", "error.message"),
+    *("mlflow.spanInputs", "langfuse.observation.input", "ai.prompt.messages", "logfire.msg"),
+    *("prompt", "completion", "messages", "input", "output", "question", "answer"),
+)
+EVENTS = (
+    *("gen_ai.user.message", "gen_ai.system.message", "gen_ai.assistant.message"),
+    *("gen_ai.tool.message", "gen_ai.choice", "gen_ai.content.prompt", "gen_ai.content.completion"),
+    *("gen_ai.client.inference.operation.details", "exception", "llm.content.completion.chunk"),
+)
+
+
+def spans() -> list[Span]:
+    made = []
+    for number, (name, own) in enumerate(DIALECTS.items(), start=1):
+        text = {key: f"{SECRET} {key}" for key in TEXTS}
+        odd = {"content": SECRET, "gen_ai.prompt": SECRET, "anything": (SECRET,), "body": SECRET}
+        made.append(
+            Span(
+                trace_id=f"{number:032x}",
+                span_id=f"{number:016x}",
+                name="llm_request" if name == "vLLM" else f"chat {name}",
+                start_unix_ns=START + number,
+                end_unix_ns=START + number + 10**9,
+                status_message=f"failed on {SECRET}",
+                attributes=own | text,
+                resource={"service.name": "app", "gen_ai.prompt": SECRET, "input.value": SECRET},
+                events=tuple(
+                    SpanEvent(name=e, time_unix_ns=START + number, attributes=odd | text)
+                    for e in EVENTS
+                ),
+                links=(SpanLink(trace_id=f"{9:032x}", span_id=f"{9:016x}", attributes=text),),
+            )
+        )
+    return made
+
+
+def test_no_dialect_leaves_content_in_the_file(
+    database_url: str,
+    http_of: Callable[[Settings], Any],
+    body_of: Callable[[list[Span]], bytes],
+) -> None:
+    """Not in a row, a payload, a shared text, a page that was freed, or the log of writes."""
+    with http_of(Settings(database_url=database_url)) as http:
+        answer: httpx.Response = http.post("/v1/traces", content=body_of(spans()), headers=PROTOBUF)
+        assert answer.status_code == 200
+        for number in range(1, len(DIALECTS) + 1):
+            assert SECRET not in http.get(f"/api/v1/traces/{number:032x}").text
+        path = Path(database_url.removeprefix("sqlite:///"))
+        for file in path.parent.glob(f"{path.name}*"):
+            assert SECRET.encode() not in file.read_bytes(), file.name
+        values = list(_values(path))
+    assert len(values) > 100
+    assert any(b"chat no dialect" in value for value in values)
+    unpacked = [plain for value in values for plain in _unpacked(value)]
+    assert unpacked, "no payload was read: this looks at nothing"
+    for value in (*values, *unpacked):
+        assert SECRET.encode() not in value
+
+
+@pytest.mark.parametrize("captures", [False, True])
+def test_names_are_redacted(
+    captures: bool,
+    database_url: str,
+    http_of: Callable[[Settings], Any],
+    body_of: Callable[[list[Span]], bytes],
+) -> None:
+    """A span's and an event's, for some put an address there; with content kept, URLs too."""
+    span = Span(
+        trace_id="1" * 32,
+        span_id="1" * 16,
+        name="mail bob@example.com",
+        start_unix_ns=START,
+        end_unix_ns=START + 1,
+        attributes={"url.full": "https://x.example/?to=bob@example.com"},
+        events=(SpanEvent(name="sent to bob@example.com", time_unix_ns=START, attributes={}),),
+    )
+    settings = Settings(database_url=database_url, capture_content=captures)
+    with http_of(settings) as http:
+        assert http.post("/v1/traces", content=body_of([span]), headers=PROTOBUF).is_success
+        shown = http.get(f"/api/v1/traces/{'1' * 32}").text
+    assert "bob@" not in shown
+    assert shown.count("[redacted:email]") == (3 if captures else 2)
+
+
+def _values(path: Path) -> Any:
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        for (table,) in tables.fetchall():
+            for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608
+                for value in row:
+                    yield value if isinstance(value, bytes) else str(value).encode()
+
+
+def _unpacked(value: bytes) -> list[bytes]:
+    plain = []
+    with suppress(zstd.ZstdError):
+        plain.append(payload.unpack_text(value))
+    return [text for text in plain if text]
