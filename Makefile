@@ -3,12 +3,13 @@ PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+AUDIT  := .venv-audit
 # How many processes share the tests; 0: all of them in one
 WORKERS ?= logical
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox clean help
+.PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom clean help
 
 help:  ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 12
@@ -72,5 +73,19 @@ clients: $(READY)  ## Install the instrumentations, and the packages of metrics,
 engines: $(READY)  ## Install the engines that the slow tests start (vLLM, 2 GB)
 	$(BIN)/python tests/support/engine_environments.py
 
+$(AUDIT)/.ready:
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check pip-audit cyclonedx-bom
+	touch $@
+
+audit: $(AUDIT)/.ready  ## Ask for known vulnerabilities of the pinned packages; says so if nobody can be asked
+	@found=$$($(AUDIT)/bin/pip-audit --disable-pip --no-deps -r constraints.txt 2>&1) && { echo "$$found"; exit 0; }; \
+	echo "$$found" | tail -20; \
+	if echo "$$found" | grep -q "known vulnerabilit"; then exit 1; fi; \
+	echo "not audited: the index of advisories cannot be reached"
+
+sbom: $(READY) $(AUDIT)/.ready  ## Write the bill of materials of the environment to sbom.json (CycloneDX)
+	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --output-format JSON --output-file sbom.json
+
 clean:  ## Remove the environment and what builds left
-	rm -rf $(VENV) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(AUDIT) .venv-clients build dist .mypy_cache .ruff_cache .pytest_cache

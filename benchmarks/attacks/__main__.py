@@ -11,15 +11,20 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
-from benchmarks.attacks import descheduled_client, router_requests  # noqa: E402
+from benchmarks.attacks import collector_doors, descheduled_client, router_requests  # noqa: E402
 from benchmarks.attacks.findings import Finding  # noqa: E402
 
 ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
+    **{
+        f"collector-{attack.__name__.replace('_', '-')}": partial(collector_doors.attack_by, attack)
+        for attack in collector_doors.ATTACKS
+    },
     "client-descheduled": descheduled_client.attack,
     "router-large-array": router_requests.large_array,
     "router-large-heads": router_requests.large_heads,
