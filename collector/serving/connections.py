@@ -80,6 +80,7 @@ class Connections:
         """Each address's, the one that was silent longest first."""
         self._by_peer: dict[tuple[str, int], Held] = {}
         self._body_bytes = 0
+        self._looks_again_s = 0.0
         self._sweeping: asyncio.TimerHandle | None = None
 
     @property
@@ -109,17 +110,25 @@ class Connections:
             own[connection] = None
 
     def body_came(self, connection: Held, size_bytes: int) -> None:
-        """Note a piece of a body; if all together hold too much, end one that is not complete."""
+        """Note a piece of a body; if all together hold too much, end some that are not complete."""
         connection.body_bytes += size_bytes
         self._body_bytes += size_bytes
-        if self._body_bytes <= _MOST_BODY_BYTES:
-            return
+        now_s = asyncio.get_running_loop().time()
+        is_time = self._body_bytes > _MOST_BODY_BYTES and now_s >= self._looks_again_s
+        if is_time or self._body_bytes > _MOST_BODY_BYTES_AT_ALL:
+            self._looks_again_s = now_s + _SWEEP_EVERY_S
+            self._end_half_bodies(now_s)
+
+    def _end_half_bodies(self, now_s: float) -> None:
+        """End those first whose senders were silent longest; those that send only in need."""
+        in_need = self._body_bytes > _MOST_BODY_BYTES_AT_ALL
         halves = [one for one in self._by_peer.values() if one.body_bytes and one.waits_for_peer]
-        oldest = min(halves, key=lambda one: one.heard_s, default=connection)
-        is_silent = oldest.heard_s < asyncio.get_running_loop().time() - _SILENT_S
-        if is_silent or self._body_bytes > _MOST_BODY_BYTES_AT_ALL:
-            oldest.abort()
-            self.drop(oldest)
+        for one in sorted(halves, key=lambda one: one.heard_s):
+            is_silent = one.heard_s < now_s - _SILENT_S
+            if self._body_bytes <= _MOST_BODY_BYTES or not (is_silent or in_need):
+                return
+            one.abort()
+            self.drop(one)
 
     def body_ended(self, connection: Held) -> None:
         """Note that a body is complete, or of no more use."""
