@@ -34,8 +34,9 @@ class _Watch:
         self._address, self._process = address, process
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        self._before = process.memory_info().rss
-        self.worst_s, self.unanswered, self._most = 0.0, 0, self._before
+        self._before: int = process.memory_info().rss
+        self._most = self._before
+        self.worst_s, self.unanswered = 0.0, 0
 
     @property
     def memory_mib(self) -> float:

@@ -141,7 +141,7 @@ def test_a_score_whose_name_no_index_can_hold_is_refused(
     score |= {"metric": "m", "evaluator": "e", "version": "1", name: value}
     answer = http.post("/api/v1/scores", json=[score])
     assert answer.status_code == 400
-    detail = f"[0].{name}: wanted up to 255 characters, none of them NUL"
+    detail = f"[0].{name}: wanted up to 255 characters, none of them a control character"
     assert answer.json()["detail"] == detail
 
 
@@ -153,6 +153,7 @@ def test_an_integer_that_no_float_can_hold_is_refused(http: httpx.Client, key: s
     answer = http.post(
         "/api/v1/scores",
         content=f"[{json.dumps(score)}]".replace('"huge"', "1" + 400 * "0"),
+        headers={"Content-Type": "application/json"},
     )
     assert answer.status_code == 400
     assert f"[0].{key}: wanted a finite number, got 1000" in answer.json()["detail"]

@@ -101,12 +101,12 @@ IDS = "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not a
         (
             {"gen_ai.evaluation.name": "x" * 256},
             {},
-            "gen_ai.evaluation.name: wanted up to 255 characters, none of them NUL",
+            "gen_ai.evaluation.name: wanted up to 255 characters, none of them a control character",
         ),
         (
             NAME | {"draftgate.evaluator.name": "a\0"},
             {},
-            "the evaluator's name: wanted up to 255 characters, none of them NUL",
+            "the evaluator's name: wanted up to 255 characters, none of them a control character",
         ),
         (NAME, {"trace_id": b"", "span_id": b""}, IDS),
         (NAME, {"trace_id": b""}, IDS),

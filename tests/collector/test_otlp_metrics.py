@@ -131,7 +131,10 @@ LONG = "vllm:" + "x" * 251
         (gauge(RUNNING, {"timeUnixNano": "7"}), "value: absent"),
         (gauge(RUNNING, point(at=0)), "time_unix_nano: wanted Unix nanoseconds from 1"),
         (gauge(RUNNING, point(at=2**63)), "time_unix_nano: wanted Unix nanoseconds from 1"),
-        (gauge(LONG, point()), "metric name: wanted up to 255 characters, none of them NUL"),
+        (
+            gauge(LONG, point()),
+            "metric name: wanted up to 255 characters, none of them a control character",
+        ),
         (gauge("vllm:\0", point()), "metric name: wanted up to 255 characters"),
         (
             gauge(
