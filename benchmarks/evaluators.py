@@ -4,7 +4,7 @@ Each file of labelled answers is judged by the shipped model, or out of fold whe
 trained that model (this needs scikit-learn), and compared with the answers' length and with the
 share of words that the passages lack; with `--minilm` with the distance of embeddings; with
 `--network` by `groundedness-model`, too. Then 1,000 pairs a rollout go through the gate, of which
-the candidate corrupted a share.
+the candidate corrupted a share, or edited one harmlessly or harmfully.
 
     python benchmarks/evaluators.py --data FOLDER [--picture docs/images/groundedness.svg]
 """
@@ -24,6 +24,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.grounding import baselines, calibration
+from benchmarks.grounding.edits import edit_rows
 from benchmarks.grounding.judged import Judged, files, judged, of_folds
 from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import equal_arms, powers
@@ -161,6 +162,14 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
+def edit_costs(found: Judged, rollouts: int, seed: int) -> list[Row]:
+    """Return what harmless and harmful edits cost, if the file's edited answers were judged."""
+    if found.edits_beside is None or not rollouts:
+        return []
+    rows = edit_rows(found.name, found.edit_kinds, found.edits_beside, rollouts, seed)
+    return [asdict(row) for row in rows]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of *.jsonl.gz")
@@ -183,7 +192,7 @@ def main() -> None:
     """Print progress, then one JSON document."""
     args = _arguments()
     embed = _embedder(args.minilm) if args.minilm else None
-    document: Row = {"benchmark": "evaluators", "accuracy": [], "power": []}
+    document: Row = {"benchmark": "evaluators", "accuracy": [], "power": [], "edits": []}
     for file in files(args.data):
         name = file.name.removesuffix(".jsonl.gz")
         if args.only and name not in args.only:
@@ -210,6 +219,9 @@ def main() -> None:
             decided = [asdict(row) for row in rows]
             document["power"] += decided
             print(*map(json.dumps, decided), sep="\n", flush=True)
+        costs = edit_costs(found, args.rollouts, args.seed)
+        document["edits"] += costs
+        print(*map(json.dumps, costs), sep="\n", flush=True)
         if args.throughput and found.corrupted and "throughput" not in document:
             duels = duels_of(found.answers, found.corrupted)[: args.throughput]
             document["throughput"] = asdict(throughput(duels, args.workers))

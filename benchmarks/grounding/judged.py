@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from evals.evaluators.groundedness import Groundedness
 from evals.evaluators.groundedness.judgement import Judgement, indexed, judge
-from evals.evaluators.groundedness.model import FILE, Model, shipped, together
+from evals.evaluators.groundedness.model import FILE, Model, shipped
 from training.groundedness.beside import values_beside
 from training.groundedness.data import Labelled, fingerprint, load
 from training.groundedness.examples import corrupted, sentences
+from training.groundedness.held_out_edits import edited_pairs
 from training.groundedness.twin_examples import Duel, duels_of, real
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,9 @@ class Judged:
     """Two models' answers to one question, where the file has such."""
     real_beside: Floats | None = None
     """Their scores, each beside the other."""
+    edit_kinds: Sequence[str] = ()
+    edits_beside: Floats | None = None
+    """The scores of supported answers and of edited copies of them, each beside the other."""
     evaluator: str = Groundedness.name
     threshold: float = field(default_factory=lambda: shipped().calibration.threshold)
 
@@ -71,9 +75,14 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
     if trained_on(answers):
         how = "out of fold"
         raw, raw_made, beside, real_beside = _out_of_fold(kept)
+        kinds, edits_beside = _edits_out_of_fold(kept)
     else:
         how, raw, raw_made = "shipped model", _raw(answers, model), _raw(made, model)
-        beside, real_beside = (values_beside(d, lambda _: model) for d in (pairs, two_models))
+        edits = edited_pairs(answers, SEED + 3)
+        kinds = [duel.kind for duel in edits]
+        beside, real_beside, edits_beside = (
+            values_beside(d, lambda _: model) for d in (pairs, two_models, edits)
+        )
     return Judged(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
@@ -85,6 +94,8 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
         beside=beside,
         real=two_models,
         real_beside=real_beside,
+        edit_kinds=kinds,
+        edits_beside=edits_beside,
         cpu_ms=cpu_ms(answers[:400], _by_forests),
     )
 
@@ -126,7 +137,7 @@ def trained_on(answers: Sequence[Labelled]) -> bool:
 
 def cpu_ms(answers: Sequence[Labelled], judge: Callable[[Labelled], object]) -> float:
     """Return the processor time an answer; each run of one context indexes it once."""
-    indexed.cache_clear()
+    indexed.clear()
     started = time.process_time()
     for item in answers:
         judge(item)
@@ -142,7 +153,14 @@ def _raw(answers: Sequence[Labelled], model: Model) -> Floats:
         return np.zeros(0)
     data = sentences(answers, model.rarity)
     checked = model.calibration.checked(model.raw(data.rows), data.excess)
-    return together(checked, data.answer, len(answers))
+    return model.calibration.of_answers(checked, data.answer, len(answers))
+
+
+def _edits_out_of_fold(kept: Path | None) -> tuple[list[str], Floats | None]:
+    if kept is None:
+        return [], None
+    with np.load(kept, allow_pickle=False) as arrays:
+        return arrays["edit_kinds"].tolist(), arrays["edits_beside"]
 
 
 def _out_of_fold(kept: Path | None) -> tuple[Floats, Floats, Floats, Floats]:

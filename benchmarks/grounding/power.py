@@ -102,7 +102,7 @@ def equal_arms(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
             chosen = values[rng.choice(len(values), min(PAIRS, len(values)), replace=False)]
             sides = rng.permuted(chosen, axis=1)
             drops.append(float((sides[:, 1] - sides[:, 0]).mean()))
-            outcomes.append(_decided(sides[:, 0], sides[:, 1]))
+            outcomes.append(decided(sides[:, 0], sides[:, 1]))
         yield _power(found, name, ("two models, arms by chance", 0.0), drops, outcomes)
 
 
@@ -125,11 +125,12 @@ class _Draws:
                 number = rng.choice(of_kind[turn % len(of_kind)])
                 baseline[at], candidate[at] = score.before[number], score.after[number]
             drops.append(float((candidate - baseline).mean()))
-            outcomes.append(_decided(baseline, candidate))
+            outcomes.append(decided(baseline, candidate))
         return _power(self._found, score.name, (kinds[0], share), drops, outcomes)
 
 
-def _decided(baseline: Floats, candidate: Floats) -> Outcome:
+def decided(baseline: Floats, candidate: Floats) -> Outcome:
+    """Return the gate's decision on pairs of scores."""
     return decide(evidence(baseline, candidate), _RULES, rollout="power").outcome
 
 

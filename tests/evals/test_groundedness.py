@@ -179,7 +179,7 @@ def test_ten_megabytes_are_judged_by_their_beginning(generation_of, answer) -> N
         ("1.5 million", "1,500,000"),
         ("twenty-five", "25"),
         ("twenty five %", "25 percent"),
-        ("$5k", "5000"),
+        ("$5k", "$5,000"),
         ("3rd", "3 rd"),
         ("Jan 3", "January 3"),
         ("can’t", "can't"),
@@ -193,12 +193,12 @@ def test_one_number_or_word_has_one_form(one, other) -> None:
 
 def test_an_index_serves_every_answer_on_its_passages() -> None:
     """Answers on the same passages share one index, and order does not matter."""
-    indexed.cache_clear()
+    indexed.clear()
     answers = ["Ada Berg bought the Lumen kettle.", "The parcel left Bonn on 9 May."]
     there = [judge(a, indexed(PASSAGES)) for a in answers]
     back = [judge(a, indexed(tuple(PASSAGES))) for a in reversed(answers)]
     assert [j.value for j in there if j] == [j.value for j in reversed(back) if j]
-    assert indexed.cache_info().misses == 1
+    assert indexed.built == 1
 
 
 def test_the_trees_are_the_trained_ones() -> None:

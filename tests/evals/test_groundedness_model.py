@@ -206,7 +206,10 @@ def test_without_its_weights_it_names_the_file(tmp_path) -> None:
 
 def test_the_command_scores_a_rollout_with_it(url, generation_of, otlp_of) -> None:
     """`draftgate evaluate --evaluator groundedness-model`, by two processes."""
-    answers = ("Ada Berg bought the Lumen kettle on 12 May.", "She paints the harbour at night.")
+    answers = (
+        "Ada Berg bought the Lumen kettle on 12 May.",
+        "She paints seven frozen harbours at night.",
+    )
     made = [
         replace(generation_of(at, answer, context=PASSAGES), rollout="k4", arm=Arm.CANDIDATE)
         for at, answer in enumerate(answers, 1)

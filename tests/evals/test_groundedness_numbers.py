@@ -45,7 +45,7 @@ def numbers(answer: str, context: tuple[str, ...], question: str = "") -> list[s
         ("There are seven ways to bake bread.", ["seven"]),
         ("Bake it for 1/2 to 3/4 of an hour.", []),
         ("The bakery is open 24/7.", []),
-        ("The recipe is of 5/12/2014.", ["5", "12", "2014"]),
+        ("The recipe is of 5/12/2014.", ["5/12/2014", "5/12/2014"]),
         ("It costs 48/month, or 7/8/9.", ["48", "7", "8", "9"]),
         ("The recipe dates from the early 20th century.", []),
         ("The recipe dates from the early 19th century.", ["19"]),

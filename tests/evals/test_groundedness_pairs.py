@@ -16,7 +16,7 @@ from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.shared_sentences import key, twins
+from evals.evaluators.groundedness.shared_sentences import Key, key, twins
 from training.groundedness.data import Labelled
 from training.groundedness.twin_examples import contrasts, made_duels
 
@@ -103,13 +103,13 @@ def test_answers_with_nothing_in_common_are_judged_alone(beside, generation_of) 
     without = replace(elsewhere, content=None)
     found = [Groundedness().score_beside(mine, other) for other in (elsewhere, without)]
     found.append(beside(WRONG["number"], BREAD))
-    assert found == [replace(alone, version="4+pair")] * 3
+    assert found == [replace(alone, version="5+pair")] * 3
 
 
 def test_the_explanation_shows_both(beside) -> None:
     """It counts what is shared, and quotes the passages and the other answer."""
     score = beside(WRONG["number"], ANSWER)
-    assert score.version == "4+pair"
+    assert score.version == "5+pair"
     first, worst = score.explanation.splitlines()
     assert first.endswith("; the other answer has 3 of its 4 sentences, too")
     assert worst.startswith("320 not in the passages: 'It is 320 metres tall.'; nearest: passage 1")
@@ -121,13 +121,13 @@ def test_the_explanation_shows_both(beside) -> None:
 def test_sentences_find_their_counterparts() -> None:
     """By their words, else by the sentences around them; exchanged, the result is exchanged."""
 
-    def keys(text: str) -> list[tuple[str, ...]]:
+    def keys(text: str) -> list[Key]:
         return [key(sentence) for sentence in sentences_of(text)]
 
     one = keys("A cat sat there. The dog ran off quickly. Rain fell. It was late.")
     other = keys("A cat sat there. The dog ran home quickly. Snow lay deep. It was late.")
     found = twins(one, other)
-    assert found.shared == {one[0], one[3]}
+    assert found.shared == (((0,), (0,)), ((3,), (3,)))
     assert (found.pairs, found.ours, found.theirs) == (((1, 1), (2, 2)), (), ())
     assert twins(other, one) == found.exchanged()
     more = keys("A cat sat there. It was late. Then all went to bed.")
@@ -212,14 +212,14 @@ def test_pairs_are_scored_beside_each_other_and_once(url, post, beside) -> None:
         counts = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (counts.scored, counts.kept) == (3, 0)
         good, bad = beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)
-        assert {version for _, version, _ in stored(client)} == {"4", "4+pair"}
+        assert {version for _, version, _ in stored(client)} == {"5", "5+pair"}
         assert seen_by_the_gate(client)[1] == [round(bad.value, 9), None]
         again = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (again.scored, again.kept) == (0, 3)
         post(Arm.CANDIDATE, [WRONG["number"], WRONG["negation"]])
         later = evaluate_rollout(client, "k4", choice=CHOICE)
         assert (later.scored, later.kept) == (2, 3)
-        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == "4+pair"}
+        assert lone.span_id in {s.span_id for s in client.scores("k4") if s.version == "5+pair"}
         assert seen_by_the_gate(client) == [
             [round(good.value, 9), round(beside(ANSWER, WRONG["negation"]).value, 9)],
             [round(bad.value, 9), round(beside(WRONG["negation"], ANSWER).value, 9)],
@@ -233,7 +233,7 @@ def test_a_side_that_failed_leaves_the_other_alone(url, post, generation_of) -> 
     with Client(url) as client:
         evaluate_rollout(client, "k4", choice=CHOICE)
         alone = Groundedness().score(generation_of(1, ANSWER, context=TOWER))
-        assert [(s.version, s.value) for s in client.scores("k4")] == [("4", alone.value)]
+        assert [(s.version, s.value) for s in client.scores("k4")] == [("5", alone.value)]
 
 
 class SeenEnoughError(Exception):
@@ -262,7 +262,7 @@ def test_following_scores_a_pair_once_it_is_one(url, post, beside) -> None:
     post(Arm.BASELINE, [ANSWER])
     with Client(url) as client:
         follow(client, 1)
-        assert {version for _, version, _ in stored(client)} == {"4"}
+        assert {version for _, version, _ in stored(client)} == {"5"}
         post(Arm.CANDIDATE, [WRONG["number"]])
         follow(client, 1)
         wanted = [beside(ANSWER, WRONG["number"]), beside(WRONG["number"], ANSWER)]

@@ -21,7 +21,6 @@ from evals.evaluators.groundedness.model import (
     Model,
     any_of,
     to_arrays,
-    together,
 )
 from training.groundedness.beside import values_beside
 from training.groundedness.data import Labelled, fingerprint, load, texts
@@ -40,7 +39,9 @@ from training.groundedness.fit import (
     rarity,
     with_calibration,
 )
+from training.groundedness.held_out_edits import edited_pairs
 from training.groundedness.twin_examples import (
+    Duel,
     contrasts,
     duels_of,
     exchanged,
@@ -86,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arrays["trained"] = np.array([fingerprint(i) for i in corpus.answers], dtype=np.uint32)
     np.savez_compressed(args.out, allow_pickle=False, **arrays)
     if args.out_of_fold:
-        beside, real = _beside(corpus, found, calibration)
+        edits = edited_pairs(corpus.answers, SEED + 3)
+        beside, real, edited = _beside(corpus, found, calibration, edits)
         own, made = _checked(corpus, found, calibration)
         np.savez(
             args.out_of_fold,
@@ -94,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             made=made,
             beside=beside,
             real_beside=real,
+            edit_kinds=np.array([duel.kind for duel in edits]),
+            edits_beside=edited,
             sentences=found.sentences,
             made_sentences=found.corrupted,
         )
@@ -109,22 +113,28 @@ def _checked(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tupl
     )
 
 
-def _beside(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
-    """Return the scores of corrupted answers' pairs, and of two models' answers."""
+def _beside(
+    corpus: Corpus, found: OutOfFold, calibration: Calibration, edits: Sequence[Duel]
+) -> tuple[Floats, Floats, Floats]:
+    """Return the scores of corrupted answers' pairs, of two models' answers, and of edited ones."""
     models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
 
     def model_of(item: Labelled) -> Model:
         return models[id(found.models[item.group])]
 
     pairs = duels_of(corpus.answers, corpus.corrupted)
-    return values_beside(pairs, model_of), values_beside(real(corpus.answers), model_of)
+    return (
+        values_beside(pairs, model_of),
+        values_beside(real(corpus.answers), model_of),
+        values_beside(edits, model_of),
+    )
 
 
 def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dict[str, object]:
     """Return what the models that saw nothing of an answer's question say of it."""
     label = np.array([item.label for item in corpus.answers])
     kinds = np.array([item.kind for item in corpus.corrupted])
-    raw = together(any_of(*found.sentences.T), corpus.sentences.answer, len(label))
+    raw = calibration.of_answers(any_of(*found.sentences.T), corpus.sentences.answer, len(label))
     with_checks, made = _checked(corpus, found, calibration)
 
     def flagged(log_odds: Floats) -> Bools:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from evals.evaluators.groundedness.lexicon import ANTONYM_PAIRS
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 from evals.evaluators.groundedness.tokens import Token
+from training.groundedness.edits.places import Source
 
 _AUXILIARY = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|should|must|may|might|has been|have been)\b"
@@ -43,14 +44,6 @@ class Corrupted(NamedTuple):
     answer: str
     start: int
     end: int
-
-
-class Source(NamedTuple):
-    """What a corruption is made from; `other` is a grounded answer on other passages."""
-
-    context: str
-    answer: str
-    other: str
 
 
 def corrupt(source: Source, kind: str, rng: random.Random) -> Corrupted | None:

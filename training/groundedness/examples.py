@@ -11,8 +11,9 @@ from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Rarity, matrix, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
-from training.groundedness.corruption import KINDS, Source, corrupt
+from training.groundedness.corruption import KINDS, corrupt
 from training.groundedness.data import Labelled
+from training.groundedness.edits.places import Source
 
 _LEAST_OVERLAP = 3
 """Characters of a marked span that make a sentence unsupported."""

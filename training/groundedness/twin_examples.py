@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from evals.evaluators.groundedness.features import Rarity, Reading, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import sentences_of
 from evals.evaluators.groundedness.shared_sentences import key, twins
-from training.groundedness.corruption import KINDS, Source, corrupt
+from training.groundedness.corruption import KINDS, corrupt
 from training.groundedness.data import Labelled
+from training.groundedness.edits import harmful, harmless
+from training.groundedness.edits.places import Source
 from training.groundedness.examples import beside_strangers, touched
 
 _NOT = re.compile(r"\s+(?:not|never)\b|n['’]t\b", re.IGNORECASE)
@@ -39,6 +41,13 @@ _EXCHANGED = {
     "mentioned": "stated", "it is": "it's", "is not": "isn't", "do not": "don't", "for": "of",
 }  # fmt: skip
 _EXCHANGE = re.compile(r"\b(?:" + "|".join(map(re.escape, _EXCHANGED)) + r")\b", re.IGNORECASE)
+
+
+_OFTEN = [
+    (kind, harmful.TRAINING[kind])
+    for kind in ("modality", "condition left out", "negation left out")
+]
+"""Kinds that are made twice of each answer: they have many forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,19 @@ def made_duels(answers: Sequence[Labelled], seed: int) -> list[Duel]:
                 found.append(_duel(item, wrong.answer, kind, (wrong.start, wrong.end)))
         found += _more_wrong(item, other, rng)
         found += _reworded(item, rng)
+        found += _edited(item, other, rng)
+    return found
+
+
+def _edited(item: Labelled, other: Labelled, rng: random.Random) -> list[Duel]:
+    """Return copies with one edit of each kind, harmful and harmless."""
+    found, source = list[Duel](), Source(item.context, item.answer, other.answer)
+    for rules, is_harmful in ((harmful.TRAINING, True), (harmless.TRAINING, False)):
+        for kind, rule in chain(rules.items(), _OFTEN if is_harmful else ()):
+            edit = rule(source, rng)
+            if edit is not None and edit.answer != item.answer:
+                span = (edit.start, edit.end) if is_harmful else None
+                found.append(_duel(item, edit.answer, kind, span))
     return found
 
 
@@ -125,12 +147,18 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
 def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
     """Return the features of both sides' sentences that differ."""
     rows, labels, groups, kinds = [], [], [], []
+    context, known = "", dict[str, list[Reading]]()
     for duel in duels:
         passages = indexed((duel.one.context,))
-        readings = [
-            read(i.answer, sentences_of(i.answer), passages, rarity) for i in (duel.one, duel.other)
-        ]
-        for item, ours, theirs in _differing(duel, *readings):
+        one, other = duel.one.answer, duel.other.answer
+        if duel.one.context != context:
+            context, known = duel.one.context, {}
+        first = known.get(one) or read(one, sentences_of(one), passages, rarity)
+        second = known.get(other) or read(other, sentences_of(other), passages, rarity, first)
+        known[one] = first
+        if duel.kind == "real":
+            known[other] = second
+        for item, ours, theirs in _differing(duel, first, second):
             values = contrast(ours, theirs, passages)
             rows.append([values[name] for name in CONTRASTS])
             labels.append(touched(ours.sentence, item.spans))

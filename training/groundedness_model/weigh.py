@@ -63,10 +63,12 @@ def weighed(said: Said, label: NDArray[np.int64]) -> Blend:
 
     def calibrated_at(share: float) -> Blend:
         raw = Blend(share, UNCALIBRATED).odds(said.forests, said.network)
-        return Blend(share, calibrated(raw, said.sentences, label))
+        return Blend(share, calibrated(raw, said.sentences, label, lengths=(0.0,)))
 
     def loss(blend: Blend) -> float:
-        odds = said.together(blend.odds(said.forests, said.network))
+        odds = blend.calibration.of_answers(
+            blend.odds(said.forests, said.network), said.sentences.answer, said.answers
+        )
         return float(log_loss(label, blend.calibration.probability(odds), sample_weight=weight))
 
     return min(map(calibrated_at, _SHARES), key=loss)

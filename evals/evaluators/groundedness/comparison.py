@@ -1,6 +1,6 @@
 """Two answers on the same passages, judged beside each other."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from evals.evaluators.groundedness.judgement import (
     SentenceJudgement,
     alone,
 )
-from evals.evaluators.groundedness.shared_sentences import Key, SentenceMatch, key, twins
+from evals.evaluators.groundedness.shared_sentences import Group, Key, SentenceMatch, key, twins
 
 Both = tuple[Judgement | None, Judgement | None]
 
@@ -38,12 +38,10 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
     found = twins(one_side, other_side)
     if not found.shared and not found.pairs:
         return alone(ours, judge), alone(theirs, judge)
-    common = _common(ours, one_side, found.shared)
-    for name, probability in _common(theirs, other_side, found.shared).items():
-        common[name] = min(common[name], probability)
+    turned = found.exchanged()
     return (
-        _beside(_Side(ours, one_side, theirs, found), common, judge),
-        _beside(_Side(theirs, other_side, ours, found.exchanged()), common, judge),
+        _beside(_Side(ours, theirs, found), _common(ours, theirs, found.shared), judge),
+        _beside(_Side(theirs, ours, turned), _common(theirs, ours, turned.shared), judge),
     )
 
 
@@ -51,7 +49,6 @@ class _Side(NamedTuple):
     """One of the two answers."""
 
     ours: Judged
-    keys: Sequence[Key]
     theirs: Judged
     found: SentenceMatch
 
@@ -60,29 +57,56 @@ def _keys(judged: Judged) -> list[Key]:
     return [key(reading.sentence) for reading in judged.readings]
 
 
-def _common(judged: Judged, keys: Sequence[Key], shared: Collection[Key]) -> dict[Key, float]:
-    """Return the least probability of each sentence that both answers have."""
-    least: dict[Key, float] = {}
-    for name, probability in zip(keys, judged.probabilities.tolist(), strict=True):
-        if name in shared:
-            least[name] = min(least.get(name, 1.0), probability)
-    return least
+def _common(ours: Judged, theirs: Judged, shared: Sequence[Group]) -> dict[int, float]:
+    """Return, by number, the probabilities of our sentences that both answers have.
+
+    A sentence has the lesser one of both. Where both split the same words otherwise, the worst
+    sentence of either side is compared.
+    """
+    found: dict[int, float] = {}
+    for here, there in shared:
+        own, other = (
+            [float(judged.probabilities[n]) for n in numbers]
+            for judged, numbers in ((ours, here), (theirs, there))
+        )
+        is_split = len(own) != len(other)
+        least = min(max(own), max(other)) if is_split else min(own + other)
+        found |= {n: min(p, least) if is_split else least for n, p in zip(here, own, strict=True)}
+    return found
 
 
-def _beside(side: _Side, common: Mapping[Key, float], judge: SentenceJudge) -> Judgement:
+def _beside(side: _Side, common: Mapping[int, float], judge: SentenceJudge) -> Judgement:
     both, own, differ = max(common.values(), default=0.0), 0.0, 0
+    among = max(_differing(side.found))
     contrasted = _contrasted(side, judge)
     sentences = list[SentenceJudgement]()
-    own_ones = zip(side.ours.readings, side.keys, side.ours.probabilities.tolist(), strict=True)
-    for at, (reading, name, by_itself) in enumerate(own_ones):
-        if name in common:
-            sentences.append(SentenceJudgement(reading, common[name]))
+    own_ones = zip(side.ours.readings, side.ours.probabilities.tolist(), strict=True)
+    for at, (reading, by_itself) in enumerate(own_ones):
+        if at in common:
+            sentences.append(SentenceJudgement(reading, common[at]))
             continue
         found = contrasted.get(at, SentenceJudgement(reading, by_itself))
         sentences.append(found)
         own, differ = max(own, found.probability), differ + 1
+    own = _worst_of(among, own)
     value = (1 - both) * (judge.value(own) if differ else 1.0)
     return Judgement(max(both, own), value, tuple(sentences), len(sentences) - differ)
+
+
+def _differing(found: SentenceMatch) -> tuple[int, int]:
+    """Return how many sentences of each answer the other one lacks."""
+    return len(found.pairs) + len(found.ours), len(found.pairs) + len(found.theirs)
+
+
+def _worst_of(count: int, probability: float) -> float:
+    """Return the probability of the worst of several sentences, corrected for their number.
+
+    Of many sentences one looks bad by chance: the log-odds fall by the number's logarithm.
+    """
+    if count < 2 or probability >= 1:
+        return probability
+    odds = probability / (1 - probability) / count
+    return odds / (1 + odds)
 
 
 def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, SentenceJudgement]:

@@ -6,9 +6,11 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
+from evals.evaluators.groundedness import word_classes
 from evals.evaluators.groundedness.alignment import NEGATION_REACH, company, opposites
 from evals.evaluators.groundedness.features import Reading, Values, Words
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
+from evals.evaluators.groundedness.tokens import Token, synonyms_of
 
 _NOTHING = -99.0
 """Stands where there is nothing to measure."""
@@ -22,6 +24,8 @@ _SIDE = (
     "words", "mass", "absent", "absent_mass", "near", "near_mass", "negators",
     "numbers", "numbers_absent", "numbers_far", "names", "names_absent", "names_far",
     "joints", "joints_held", "triples_held", "company_least", "company_mean", "opposed",
+    "number_joints_lost", "forms_held", "past", "synonyms",
+    *(f"{name}_words" for name in word_classes.NAMES),
 )  # fmt: skip
 _OF_READING = (
     "words", "content_words", "negators", "refusal", "about_passages", "item", "colon",
@@ -58,22 +62,39 @@ def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Value
             values[f"here_{name}"] = values[f"there_{name}"] = _NOTHING
         values["negated_near"] = _NOTHING
         values["same_words"] = 0.0
+        values |= {f"{name}_held": _NOTHING for name in word_classes.NAMES}
         return values
     for name in _OF_READING:
         values[f"more_{name}"] = float(ours.values[name] - theirs.values[name])
-    a, b = [t.form.stem for t in ours.words.tokens], [t.form.stem for t in theirs.words.tokens]
+    a, b = _compared(ours.words), _compared(theirs.words)
     here, there, alike = _differences(a, b)
     values["twin"] = 1.0
     values["alike"] = alike
     mine, other = _Difference(ours.words, here), _Difference(theirs.words, there)
     near = _near(ours.words, here, passages)
-    rows = frozenset(passages.row[p] for start, end in near for p in range(start, end)) - {-1}
+    rows = _held_near(near, passages)
     for side, one, against in (("here", mine, other), ("there", other, mine)):
         for name, value in _side(one, against, rows, passages).items():
             values[f"{side}_{name}"] = value
     values["negated_near"] = _negated(mine, other, near, passages)
     values["same_words"] = float(sorted(a) == sorted(b))
+    scopes = [
+        one | two
+        for one, two in zip(
+            *(
+                word_classes.governed(w.words.tokens, w.words.rows, sorted(w.own))
+                for w in (mine, other)
+            ),
+            strict=True,
+        )
+    ]
+    held = word_classes.held(scopes, near, passages)
+    values |= {f"{name}_held": share for name, share in zip(word_classes.NAMES, held, strict=True)}
     return values
+
+
+def _compared(words: Words) -> list[str]:
+    return [t.form.stem + "~" * t.form.is_past for t in words.tokens]
 
 
 def _differences(
@@ -110,14 +131,35 @@ def _near(words: Words, own: frozenset[int], passages: Passages) -> list[tuple[i
     ]
 
 
-def _side(
-    one: _Difference, against: _Difference, near: frozenset[int], passages: Passages
-) -> Values:
+def _compared_form(token: Token, row: int) -> tuple[int, bool]:
+    return row, token.form.is_past
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """The words of the nearest stretches."""
+
+    rows: frozenset[int]
+    forms: frozenset[tuple[int, bool]]
+    """Each with whether it is in the past."""
+
+
+def _held_near(near: Sequence[tuple[int, int]], passages: Passages) -> _Near:
+    forms = {
+        _compared_form(token, passages.row[place])
+        for start, end in near
+        for place in range(start, end)
+        if (token := passages.places[place]) is not None
+    }
+    return _Near(frozenset(row for row, _ in forms), frozenset(forms))
+
+
+def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passages) -> Values:
     words, own = one.words, sorted(one.own)
     tokens, rows, weights = words.tokens, words.rows, words.row_weights
     content = [at for at in own if tokens[at].form.is_content]
     absent = [at for at in content if rows[at] < 0]
-    close = [at for at in content if rows[at] in near]
+    close = [at for at in content if rows[at] in near.rows]
     numbers = [at for at in content if tokens[at].form.is_number]
     names = [at for at in content if tokens[at].is_name]
     joints = [at for at in range(len(rows) - 1) if at in one.own or at + 1 in one.own]
@@ -127,7 +169,16 @@ def _side(
     kept = [company(place[at], words.ids, words.weights, passages) for at in asked]
     opposite = opposites()
     theirs = {against.words.tokens[at].form.stem for at in against.own}
+    classes = word_classes.counted(tokens, own)
+    behind = [
+        at for at in joints if tokens[at].form.is_number and not tokens[at + 1].form.is_number
+    ]
     return {
+        "number_joints_lost": sum((rows[at], rows[at + 1]) not in passages.pairs for at in behind),
+        "forms_held": sum(_compared_form(tokens[at], rows[at]) in near.forms for at in content),
+        "past": sum(tokens[at].form.is_past for at in own),
+        "synonyms": sum(not theirs.isdisjoint(synonyms_of(tokens[at].form.stem)) for at in content),
+        **{f"{name}_words": n for name, n in zip(word_classes.NAMES, classes, strict=True)},
         "words": len(own),
         "mass": sum(weights[at] for at in content),
         "absent": len(absent),
@@ -137,10 +188,10 @@ def _side(
         "negators": sum(tokens[at].form.is_negator for at in own),
         "numbers": len(numbers),
         "numbers_absent": sum(rows[at] < 0 for at in numbers),
-        "numbers_far": sum(rows[at] not in near for at in numbers),
+        "numbers_far": sum(rows[at] not in near.rows for at in numbers),
         "names": len(names),
         "names_absent": sum(rows[at] < 0 for at in names),
-        "names_far": sum(rows[at] not in near for at in names),
+        "names_far": sum(rows[at] not in near.rows for at in names),
         "joints": len(joints),
         "joints_held": sum((rows[at], rows[at + 1]) in passages.pairs for at in joints)
         / max(len(joints), 1),
@@ -191,5 +242,6 @@ CONTRASTS = (
     *(f"here_{name}" for name in _SIDE),
     *(f"there_{name}" for name in _SIDE),
     "twin", "alike", "negated_near", "same_words",
+    *(f"{name}_held" for name in word_classes.NAMES),
 )  # fmt: skip
 """The features' names, in the order of the model's columns."""

@@ -25,6 +25,7 @@ from evals.evaluators.groundedness.passages import Passages, Span
 
 _Judging = Callable[[str, tuple[str, ...], str], Judgement | None]
 """From an answer, its passages and what was asked to what is said of it."""
+_HALF = 0.5
 _MAX_NAMED = 3
 _MAX_QUOTED = 160
 
@@ -43,8 +44,8 @@ class Groundedness:
     Applies where a generation carries passages.
     """
 
-    name = "sentence-support"
-    version = "4"
+    name = "lexical-support"
+    version = "5"
     metric = "groundedness"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
@@ -160,8 +161,12 @@ def _explanation(answer: str, passages: Passages, judgement: Judgement, threshol
         count = len(judgement.sentences)
         lines[0] += f"; the other answer has {judgement.shared} of its {count} sentences, too"
     worst = sorted(judgement.sentences, key=lambda s: -s.probability)
-    for found in [s for s in worst if s.probability >= threshold][:_MAX_NAMED]:
-        line = f"{found.reason(answer)}: {_shortened(found.sentence.text)!r}"
+    named = [s for s in worst if s.probability >= threshold][:_MAX_NAMED]
+    together = "" if named else "doubtful together with others, "
+    if not named and (judgement.probability >= threshold or judgement.value < _HALF):
+        named = worst[:1]
+    for found in named:
+        line = f"{together}{found.reason(answer)}: {_shortened(found.sentence.text)!r}"
         if (nearest := found.nearest(passages)) is not None:
             line += f"; nearest: {_quoted(passages, nearest)}"
         if found.instead is not None:

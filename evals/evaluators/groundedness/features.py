@@ -56,12 +56,14 @@ class Words:
     """A sentence's words as the passages know them; −1 is a word that they do not hold."""
 
     def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
-        known = passages.ids
         self.tokens = sentence.tokens
-        self.content = [t for t in sentence.tokens if t.form.is_content]
-        self.ids = [known.get(t.form.stem, -1) for t in self.content]
+        self.rows = [passages.number_of(token) for token in sentence.tokens]
+        content = [
+            (t, row) for t, row in zip(self.tokens, self.rows, strict=True) if t.form.is_content
+        ]
+        self.content = [token for token, _ in content]
+        self.ids = [row for _, row in content]
         self.weights = [rarity.of(t.form.stem) for t in self.content]
-        self.rows = [known.get(t.form.stem, -1) for t in sentence.tokens]
         self.row_weights = [
             rarity.of(t.form.stem) if t.form.is_content else _STOP_WORD_WEIGHT
             for t in sentence.tokens

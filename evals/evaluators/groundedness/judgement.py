@@ -1,21 +1,26 @@
 """What is said of an answer against its passages, sentence by sentence."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evals.evaluators.groundedness.checks import excess
 from evals.evaluators.groundedness.features import Reading, matrix, read
-from evals.evaluators.groundedness.model import Calibration, Model, shipped, together
+from evals.evaluators.groundedness.language import is_foreign
+from evals.evaluators.groundedness.model import Calibration, Model, shipped
 from evals.evaluators.groundedness.passages import Passages, Span
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
 MAX_ANSWER_CHARACTERS = 50_000
 """A longer answer is judged by its beginning."""
 MAX_CONTEXT_CHARACTERS = 1_000_000
+_MOST_INDEXES = 16
+_MOST_CHARACTERS = 1_500_000
+"""Of the passages whose indexes are kept: an index takes about a hundred bytes a character."""
 _MAX_NAMED = 4
 _MAX_WORD = 40
 
@@ -99,12 +104,13 @@ class SentenceJudge:
         What a check found counts whatever the log-odds say.
         """
         text = answer[:MAX_ANSWER_CHARACTERS]
-        sentences, rarity = sentences_of(text), self.model.rarity
+        every, rarity = sentences_of(text), self.model.rarity
+        sentences = [s for s in every if not is_foreign(s.text)] or every
         readings = read(text, sentences, self.passages, rarity, known, self.question)
         if not readings:
             return None
         odds = self.calibration.checked(self.odds(text, readings), excess(readings))
-        whole = together(odds, np.zeros(len(odds), dtype=np.int64), 1)
+        whole = self.calibration.of_answers(odds, np.zeros(len(odds), dtype=np.int64), 1)
         probability = float(self.calibration.probability(whole)[0])
         return Judged(text, readings, self.calibration.alone(odds), probability)
 
@@ -142,10 +148,41 @@ def alone(judged: Judged | None, by: SentenceJudge) -> Judgement | None:
     return Judgement(judged.probability, by.value(judged.probability), sentences)
 
 
-@lru_cache(maxsize=16)
-def indexed(texts: tuple[str, ...]) -> Passages:
-    """Return the index of some passages, kept for the answers that rest on the same ones."""
-    return Passages(texts)
+class _Indexes:
+    """Indexes of passages, the last used ones kept up to a number of characters in all."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, ...], Passages] = OrderedDict()
+        self._lock = threading.Lock()
+        self.built = 0
+
+    def __call__(self, texts: tuple[str, ...]) -> Passages:
+        """Return the index of some passages, kept for the answers that rest on the same ones."""
+        with self._lock:
+            if texts in self._kept:
+                self._kept.move_to_end(texts)
+                return self._kept[texts]
+        made = Passages(texts)
+        with self._lock:
+            self.built += 1
+            self._kept[texts] = made
+            while len(self._kept) > 1 and self._is_full():
+                self._kept.popitem(last=False)
+        return made
+
+    def clear(self) -> None:
+        """Forget all indexes."""
+        with self._lock:
+            self._kept.clear()
+            self.built = 0
+
+    def _is_full(self) -> bool:
+        sizes = (sum(map(len, texts)) for texts in self._kept)
+        return len(self._kept) > _MOST_INDEXES or sum(sizes) > _MOST_CHARACTERS
+
+
+indexed = _Indexes()
+"""The index of some passages; each evaluator of the process shares it."""
 
 
 def _reason(reading: Reading, text: str) -> str:

@@ -3,20 +3,73 @@
 import re
 
 from evals.evaluators.groundedness.lexicon import FOREIGN_FUNCTION_WORDS, STOP_WORDS
+from evals.evaluators.groundedness.tokens import form_of
+from evals.evaluators.groundedness.words import known_stems
 
 _LETTERS = re.compile(r"[^\W\d_]+")
-_FEWEST_WORDS = 6
+_SENTENCE = re.compile(r"[^.!?\n。！？]+")
+_FEWEST_WORDS = 3
+_SHORT = 6
+"""Of a sentence of fewer words its content words count, too."""
 _READ_CHARACTERS = 4_000
+_OF_BOTH = frozenset(
+    [
+        "a",
+        "i",
+        "an",
+        "as",
+        "at",
+        "do",
+        "en",
+        "he",
+        "in",
+        "is",
+        "it",
+        "me",
+        "no",
+        "on",
+        "or",
+        "so",
+        "us",
+        "was",
+        "were",
+    ]
+)
+"""English function words that other languages have, too."""
 _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained and measured on"
 
 
 def why_unreadable(text: str) -> str | None:
-    """Say why an answer cannot be judged for its language, `None` where it can."""
-    words = _LETTERS.findall(text[:_READ_CHARACTERS].lower())
+    """Say why an answer cannot be judged for its language, `None` where it can.
+
+    It can if half of its words or more stand in English sentences.
+    """
+    every = foreign = 0
+    for match in _SENTENCE.finditer(text[:_READ_CHARACTERS]):
+        count = sum(map(len, _LETTERS.findall(match.group())))
+        every += count
+        foreign += count * is_foreign(match.group())
+    return _NOT_ENGLISH if foreign > every / 2 else None
+
+
+def is_foreign(sentence: str) -> bool:
+    """Say whether a sentence is in another language; of a very short one it is not known."""
+    words = _LETTERS.findall(sentence.lower())
     letters = "".join(words)
-    latin = sum(letter < "\u0250" for letter in letters)
-    if letters and latin < len(letters) / 2:
-        return _NOT_ENGLISH
+    if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:
+        return True
+    if len(words) < _FEWEST_WORDS:
+        return False
     foreign = sum(word in FOREIGN_FUNCTION_WORDS for word in words)
-    english = sum(word in STOP_WORDS for word in words)
-    return _NOT_ENGLISH if len(words) >= _FEWEST_WORDS and foreign > english else None
+    english = sum(word in STOP_WORDS - FOREIGN_FUNCTION_WORDS for word in words)
+    if len(words) >= _SHORT and foreign > english:
+        return True
+    if foreign == 0 or any(word in STOP_WORDS and word not in _OF_BOTH for word in words):
+        return False
+    others = [w for w in words if w not in FOREIGN_FUNCTION_WORDS and w not in _OF_BOTH]
+    unknown = sum(form_of(word).stem not in known_stems(_stem_of) for word in others)
+    return 2 * unknown >= len(others)
+
+
+def _stem_of(word: str) -> str:
+    return form_of(word).stem

@@ -96,7 +96,14 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 NUMBER_WORDS = {word: number for number, word in enumerate(_UNITS.split())} | {
     word: 10 * number for number, word in enumerate(_TENS.split(), start=2)
 }
+_ORDINAL_LIST = """
+third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth
+"""
+ORDINALS = {word: number for number, word in enumerate(_ORDINAL_LIST.split(), start=3)}
+"""`first` and `second` have other meanings."""
 MULTIPLES = {
+    "dozen": 12,
     "hundred": 100,
     "thousand": 1000,
     "k": 1000,
@@ -110,15 +117,43 @@ MULTIPLES = {
 _MONTH_LIST = """
 january february march april june july august september october november december
 """
+WHOLE_MONTHS = tuple(_MONTH_LIST.split())
 MONTHS = {name[:3]: name for name in _MONTH_LIST.split()} | {"sept": "september"}
 """Short names of months; `may` is its own, and ambiguous."""
+
+CURRENCIES = {
+    "$": "dollar", "dollar": "dollar", "dollars": "dollar", "usd": "dollar",
+    "€": "euro", "euro": "euro", "euros": "euro", "eur": "euro",
+    "£": "sterling", "gbp": "sterling", "sterling": "sterling",
+    "¥": "yen", "yen": "yen", "jpy": "yen", "₹": "rupee", "rupee": "rupee", "rupees": "rupee",
+    "inr": "rupee",
+}  # fmt: skip
+UNITS_SHORT = {
+    "km": "kilometer", "kms": "kilometer", "cm": "centimeter", "mm": "millimeter", "kg": "kilogram",
+    "kgs": "kilogram", "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce",
+    "ft": "foot", "feet": "foot", "mi": "mile", "yd": "yard", "ml": "milliliter",
+    "mL": "milliliter",
+    "L": "liter",
+    "hr": "hour", "hrs": "hour", "h": "hour", "min": "minute", "mins": "minute",
+    "sec": "second", "secs": "second", "s": "second", "yr": "year", "yrs": "year",
+    "F": "fahrenheit", "C": "celsius", "MB": "megabyte", "GB": "gigabyte", "tbsp": "tablespoon",
+    "tsp": "teaspoon", "m": "meter",
+}  # fmt: skip
+"""Behind a number."""
+CONTRACTED = {
+    "can't": ("can", "not"), "cannot": ("can", "not"), "won't": ("will", "not"),
+    "shan't": ("shall", "not"), "ain't": ("is", "not"), "let's": ("let", "us"),
+}  # fmt: skip
+"""Both words of contractions that are not spelled as the rest."""
 
 _FOREIGN_LIST = """
 anche att au auch auf aux av avec bir bu ce cette che como con da daha dans das dat del della
 delle dem den der des det deze di dla dos een ein eine el em en er es est está et för für gli het
 ikke il ile im inte ist için jest las le les los met mit más na nel nicht nie niet não och olarak
 op os para pas por pour på que qui sie się som sono sont su sur são til um uma una und une van ve
-von voor w werden wird z zijn zu är è że
+von voor w werden wird z zijn zu är è że y la los las lo su sus al con entre desde hasta según fue
+está están este esta estos estas muy también pero como más tiene son donde cuando du sur ce cette
+ces qui ne pas avec sans sous été était leur leurs nous vous ils elles mais donc depuis où à elle
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
 """Function words of other European languages that are no English words."""

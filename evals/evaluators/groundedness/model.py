@@ -36,10 +36,17 @@ class Calibration:
     intercept: float
     threshold: float
     """Probability from which on an answer counts as unsupported."""
+    length: float = 0.0
+    """How much an answer's log-odds fall with the logarithm of its number of sentences."""
 
     def probability(self, odds: Floats) -> Floats:
-        """Return the probabilities of answers, of log-odds as `together` gives them."""
+        """Return the probabilities of answers, of log-odds as `of_answers` gives them."""
         return np.asarray(expit(self.slope * odds + self.intercept))
+
+    def of_answers(self, odds: Floats, answer: NDArray[np.int64], answers: int) -> Floats:
+        """Return answers' log-odds from their sentences', corrected for how many those are."""
+        count = np.maximum(np.bincount(answer, minlength=answers), 1)
+        return together(odds, answer, answers) - self.length * np.log(count)
 
     def checked(self, raw: Floats, excess: Floats) -> Floats:
         """Return sentences' raw log-odds, or more where a check found an error.

@@ -1,15 +1,16 @@
 """Passages, indexed once for all answers that rest on them."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.evaluators.groundedness.tokens import Token, tokens_of
+from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 
 STRIDE = 10
 WINDOW = 40
@@ -69,6 +70,14 @@ class Passages:
         found = np.bincount(where, np.repeat(weights, lengths), minlength=self._window_count)
         return found.astype(np.float64)
 
+    def number_of(self, token: Token) -> int:
+        """Return the number of a word, or of one that means the same; −1 if they hold neither."""
+        stem, form = token.form.stem, token.form
+        number = self.ids.get(stem, -1)
+        if number >= 0 or not form.is_content or form.is_number or token.is_name:
+            return number
+        return next((self.ids[other] for other in synonyms_of(stem) if other in self.ids), -1)
+
     @property
     def is_empty(self) -> bool:
         """Say whether there is no word in them."""
@@ -104,7 +113,8 @@ class Passages:
             self._starts.append(len(self.places))
             self._texts_of.append(number - 1)
             self._labels.append((label, len(self.places)))
-            self.places += [t for t in tokens if begin <= t.start < end]
+            first, last = (bisect_left(tokens, at, key=attrgetter("start")) for at in (begin, end))
+            self.places += tokens[first:last]
 
     def _id(self, stem: str) -> int:
         return self.ids.setdefault(stem, len(self.ids))

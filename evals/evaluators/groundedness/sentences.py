@@ -3,8 +3,13 @@
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 
+from evals.evaluators.groundedness.courtesies import announcement, courtesy_behind, is_courtesy
+from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.refusals import REFUSAL, claims_beside
 from evals.evaluators.groundedness.tokens import Token, tokens_of
 
 MAX_WORDS = 60
@@ -16,25 +21,19 @@ _NO_END = re.compile(
     r"|(?:[A-Z]\.)+[A-Z])\.$"
 )
 _ITEM = re.compile(r"\s*(?:[-*•–]\s+|\(?(?:\d{1,2}|[a-z])[.)]\s+)")
-_REFUSAL = re.compile(
-    r"\b(?:(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|not possible to)\s+"
-    r"(?:\w+\s+){0,2}?(?:answer|find|determine|tell|say|help|provide|be\s+(?:answered|determined))"
-    r"|(?:no|not enough|insufficient|lack of)\s+(?:\w+\s+){0,2}?"
-    r"(?:information|mention|details?|data)"
-    r"|(?:do|does|did)(?: not|n't)\s+(?:\w+ly\s+)?(?:contain|mention|provide|say|specify|state|know"
-    r"|include|have|give|address|offer|discuss)"
-    r"|(?:is|are|was|were)(?: not|n't)\s+(?:\w+ly\s+)?(?:mentioned|provided|specified|stated|given"
-    r"|available|included|discussed))\b",
-    re.IGNORECASE,
-)
+_LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*")
+"""Nothing but an item's number."""
 _ABOUT_PASSAGES = re.compile(
     r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information)\b",
     re.IGNORECASE,
 )
 _ATTRIBUTION = re.compile(
-    r"\bpassages?\s+#?\d{1,2}(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b",
+    r"\b(?:passages?|documents?|sources?|articles?|excerpts?|texts?)\s+#?\d{1,2}"
+    r"(?:(?:\s*,\s*|\s+and\s+|\s*,\s+and\s+|\s*&\s*)\d{1,2})*\b"
+    r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
+_PLACES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Sentence:
     @property
     def is_refusal(self) -> bool:
         """Say whether it tells what the passages do not say."""
-        return _REFUSAL.search(self.text) is not None
+        return REFUSAL.search(self.text) is not None
 
     @property
     def is_about_passages(self) -> bool:
@@ -61,15 +60,30 @@ class Sentence:
     @property
     def attributed_to(self) -> tuple[int, ...]:
         """Return the numbers of the passages that it names."""
-        named = " ".join(_ATTRIBUTION.findall(self.text))
-        return tuple(int(number) for number in re.findall(r"\d+", named))
+        return named_passages(self.text)
+
+
+@lru_cache(maxsize=4096)
+def named_passages(text: str) -> tuple[int, ...]:
+    """Return the numbers of the passages that a text names, in its order."""
+    named = " ".join(_ATTRIBUTION.findall(plain(text))).lower()
+    return tuple(
+        int(word) if word.isdigit() else _PLACES[word]
+        for word in re.findall(r"\d+|" + "|".join(_PLACES), named)
+    )
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Return the sentences that have words."""
-    tokens, found = _claimed(text), list[Sentence]()
-    for start, end in _bounds(text):
-        item = _ITEM.match(text, start, end)
+    """Return the sentences that have words; courtesies at both ends claim nothing and are left out.
+
+    Where nothing else is said they are returned.
+    """
+    blank = plain(text)
+    skipped = announcement(blank)
+    tokens, found = _claimed(blank), list[Sentence]()
+    bounds = [b for b in _bounds(blank, skipped) if not _LABEL.fullmatch(blank, *b)]
+    for start, end in _between_courtesies(blank, bounds) or _bounds(blank, 0):
+        item = _ITEM.match(blank, start, end)
         first = bisect_left(tokens, item.end() if item else start, key=attrgetter("start"))
         last = bisect_left(tokens, end, key=attrgetter("start"))
         for at in range(first, last, MAX_WORDS):
@@ -78,6 +92,21 @@ def sentences_of(text: str) -> list[Sentence]:
             begin, stop = (start, end) if whole else (part[0].start, part[-1].end)
             found.append(Sentence(text[begin:stop], begin, stop, part, item is not None))
     return found
+
+
+def _between_courtesies(text: str, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the bounds without those of courtesies at the beginning and at the end."""
+    first, last = 0, len(bounds)
+    while last > first and _claims_nothing(text, *bounds[last - 1]):
+        last -= 1
+    while first < last and _claims_nothing(text, *bounds[first]):
+        first += 1
+    return bounds[first:last]
+
+
+def _claims_nothing(text: str, start: int, end: int) -> bool:
+    item = _ITEM.match(text, start, end)
+    return is_courtesy(text[item.end() if item else start : end])
 
 
 def _claimed(text: str) -> list[Token]:
@@ -94,16 +123,19 @@ def _claimed(text: str) -> list[Token]:
     return [token for token in tokens_of(text) if not inside(token)]
 
 
-def _bounds(text: str) -> list[tuple[int, int]]:
+def _bounds(text: str, skipped: int) -> list[tuple[int, int]]:
     """Return where sentences start and end, without the white space around them."""
-    bounds, start = [], 0
-    for match in _END.finditer(text):
+    bounds, start = [], skipped
+    for match in _END.finditer(text, skipped):
         end = match.end()
         if match.group()[0] == "." and _NO_END.search(text[max(start, end - 12) : end]):
             continue
-        bounds.append((start, end))
+        bounds += list(pairwise([start, *claims_beside(text, start, end), end]))
         start = end
-    bounds.append((start, len(text)))
+    behind = courtesy_behind(text, start, len(text))
+    end = len(text) if behind is None else behind
+    bounds += list(pairwise([start, *claims_beside(text, start, end), end]))
+    bounds += [] if behind is None else [(behind, len(text))]
     return [
         (end - len(piece.lstrip()), start + len(piece.rstrip()))
         for start, end in bounds

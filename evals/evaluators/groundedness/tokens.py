@@ -1,24 +1,54 @@
 """Words of a text in the one form under which answers and passages are compared."""
 
 import re
+import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import pairwise
 
+from evals.evaluators.groundedness import number_words
 from evals.evaluators.groundedness.lexicon import (
+    CONTRACTED,
+    CURRENCIES,
     MONTHS,
-    MULTIPLES,
     NEGATORS,
     NUMBER_WORDS,
+    ORDINALS,
     STOP_WORDS,
+    UNITS_SHORT,
+    WHOLE_MONTHS,
 )
+from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.token import Form, Token
+from evals.evaluators.groundedness.words import base_forms, irregular_pasts, synonyms
 
+__all__ = ["Form", "Token", "form_of", "synonyms_of", "tokens_of"]
+
+_LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
+"""Characters within a word that show nothing, or belong to the letter before them."""
+_LETTERS = rf"[^\W\d_](?:[{_LOOSE}]*[^\W\d_])*[{_LOOSE}]*"
 _TOKEN = re.compile(
-    r"\d+(?:[.,]\d+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-    r"|[^\W\d_]+(?:['’][^\W\d_]+)*|%"
+    r"(?P<iso>(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-]))"
+    r"|(?P<slash>(?<![\d/])\d{1,2}/\d{1,2}/(?:\d{4}|\d\d)(?![\d/]))"
+    r"|(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d,]|[ .-]\d)"
+    r"|\d{1,3}(?:(?:\{,\}|\\,|['’])\d{3})+(?!\d)"
+    rf"|\d(?:[{_LOOSE}]*\d)*(?:[.,]\d+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\d)|(?<=\d)\s?[€£¥₹]"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
 """What makes the next word's capital one of place."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_INVISIBLE = re.compile(f"[{_LOOSE}]")
+_BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
+_CONTRACTION = re.compile(r"(.+)n't|(.+)'(re|ve|ll|m|d|s)")
+_SUFFIXES = frozenset(["st", "nd", "rd", "th"])
+_WITH_IS = frozenset(
+    ["it", "that", "there", "he", "she", "what", "who", "where", "here", "how", "this"]
+)
+"""Words behind which `'s` is a verb."""
+_NUMBERS = NUMBER_WORDS | ORDINALS
+_SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent")
+_CURRENCIES = frozenset(CURRENCIES.values())
 _MAX_DIGITS = 40
 _ENDINGS = (
     ("ational", "ate"), ("fulness", "ful"), ("iveness", "ive"), ("ization", "ize"),
@@ -29,58 +59,127 @@ _ENDINGS = (
 )  # fmt: skip
 
 
-class Form(NamedTuple):
-    """What a word is compared by."""
-
-    stem: str
-    is_content: bool = True
-    is_number: bool = False
-    is_negator: bool = False
-
-
-class Token(NamedTuple):
-    """A word in its text."""
-
-    form: Form
-    start: int
-    end: int
-    is_name: bool
-    """Written with a capital that its place does not explain."""
-
-
 def tokens_of(text: str) -> list[Token]:
     """Return the words of a text; spelled and scaled numbers become one number each."""
-    found, before = list[Token](), 0
+    text, found, before = plain(text), list[Token](), 0
     for match in _TOKEN.finditer(text):
-        word, (start, end) = match.group(), match.span()
-        is_name = word[0].isupper() and (
-            (end - start > 1 and word.isupper())
-            or (before > 0 and _BOUNDARY.search(text, before, start) is None)
-        )
-        found.append(Token(form_of(word), start, end, is_name))
+        word, (start, end) = match.group().strip(), match.span()
+        if match["iso"] or match["slash"]:
+            found += _date(match)
+        elif found and word.lower() in _SUFFIXES and _follows(found[-1], start):
+            continue
+        else:
+            found += _of_word(word, start, end, text, before, found[-1:])
         before = end
-    return _with_numbers_joined(found)
+    return _with_currencies_behind(number_words.joined(found, text))
+
+
+def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
+    """Let currencies stand behind their numbers, as in `48 euros`, and not before."""
+    for at, (one, other) in enumerate(pairwise(tokens)):
+        is_before = one.form.stem in _CURRENCIES and other.form.is_number
+        if is_before and other.start - one.end <= 1:
+            tokens[at] = other._replace(start=one.start)
+            tokens[at + 1] = one._replace(start=other.end, end=other.end)
+    return tokens
+
+
+def _of_word(
+    word: str, start: int, end: int, text: str, before: int, last: list[Token]
+) -> Iterator[Token]:
+    is_name = word[0].isupper() and (
+        (end - start > 1 and word.isupper())
+        or (before > 0 and _BOUNDARY.search(text, before, start) is None)
+    )
+    if last and _follows(last, start) and (unit := UNITS_SHORT.get(word)):
+        yield Token(form_of(unit), start, end, is_name=False)
+        return
+    first, second = _parts(word)
+    if second:
+        cut = min(start + len(first), end)
+        yield Token(form_of(first), start, cut, is_name)
+        yield Token(form_of(second), cut, end, is_name=False)
+    else:
+        yield Token(form_of(word), start, end, is_name)
+
+
+def _follows(last: Token | list[Token], start: int) -> bool:
+    """Say whether a number ends right before a place, or one character before it."""
+    token = last[-1] if isinstance(last, list) and last else last
+    return isinstance(token, Token) and token.form.is_number and start - token.end <= 1
+
+
+@lru_cache(maxsize=4096)
+def _parts(word: str) -> tuple[str, str]:
+    """Return both words of a contraction, the second empty if it is none."""
+    lower = word.lower().replace("’", "'")
+    if lower in CONTRACTED:
+        return CONTRACTED[lower]
+    match = _CONTRACTION.fullmatch(lower) if "'" in lower else None
+    if match is None:
+        return word, ""
+    if match[1]:
+        return match[1], "not"
+    verb = {"re": "are", "ve": "have", "ll": "will", "m": "am", "d": "would", "s": "is"}[match[3]]
+    return (word, "") if match[3] == "s" and match[2] not in _WITH_IS else (match[2], verb)
+
+
+def _date(match: re.Match[str]) -> Iterator[Token]:
+    """Yield month, day and year of a date in figures."""
+    parts, (start, end) = re.split("[-/]", match.group()), match.span()
+    if match["iso"]:
+        year, month, day = parts
+    else:
+        month, day, year = parts
+        if int(month) > 12:
+            month, day = day, month
+        year = year if len(year) == 4 else ("20" if int(year) < 50 else "19") + year
+    if not 1 <= int(month) <= 12:
+        for piece in re.finditer(r"\d+", match.group()):
+            yield Token(
+                form_of(piece.group()), start + piece.start(), start + piece.end(), is_name=False
+            )
+        return
+    yield Token(form_of(WHOLE_MONTHS[int(month) - 1]), start, end, is_name=False)
+    yield Token(form_of(day), start, end, is_name=False)
+    yield Token(form_of(year), start, end, is_name=False)
 
 
 @lru_cache(maxsize=65_536)
 def form_of(word: str) -> Form:
     """Return the form of one word."""
-    lower = word.lower().replace("’", "'")
-    if lower[0].isdigit():
+    lower = unicodedata.normalize("NFC", _INVISIBLE.sub("", word).lower().replace("’", "'"))
+    if not lower or lower[0].isdigit():
         return Form(_number(lower), is_number=True)
-    if lower == "%":
-        return Form("percent", is_content=False)
+    if lower in _SYMBOLS:
+        return Form(_SYMBOLS[lower], is_content=False)
     negator = lower in NEGATORS or lower.endswith("n't")
     if lower in STOP_WORDS or negator:
         return Form(lower, is_content=False, is_negator=negator)
-    if lower in NUMBER_WORDS:
-        return Form(str(NUMBER_WORDS[lower]), is_number=True)
-    lower = MONTHS.get(lower, lower)
-    return Form(_stem(lower.removesuffix("'s")))
+    if (number := _NUMBERS.get(lower)) is not None:
+        return Form(str(number), is_number=True)
+    lower = MONTHS.get(lower, lower).removesuffix("'s").removesuffix("s'")
+    base = base_forms().get(lower, lower)
+    return Form(_stem(base_forms().get(base, base)), is_past=_is_past(lower))
+
+
+def _is_past(word: str) -> bool:
+    return (word.endswith("ed") and len(word) > 4) or word in irregular_pasts()
+
+
+@lru_cache(maxsize=1)
+def _same() -> dict[str, tuple[str, ...]]:
+    return synonyms(lambda word: form_of(word).stem)
+
+
+def synonyms_of(stem: str) -> tuple[str, ...]:
+    """Return the stems that say the same."""
+    return _same().get(stem, ())
 
 
 def _number(text: str) -> str:
     """Return one spelling of a number: 1,000 and 1000.0 are both 1000."""
+    text = _BETWEEN_DIGITS.sub("", text)
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     whole, dot, fraction = text[:_MAX_DIGITS].partition(".")
@@ -101,34 +200,3 @@ def _stem(word: str) -> str:
     if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "aeiouls":
         word = word[:-1]
     return word
-
-
-def _with_numbers_joined(tokens: list[Token]) -> list[Token]:
-    """Join `twenty five`, `1.5 million` and `one thousand` into single numbers."""
-    joined: list[Token] = []
-    for token in tokens:
-        value = _joined_value(joined[-1], token) if joined else None
-        if value is None:
-            joined.append(token)
-        else:
-            before = joined.pop()
-            form = Form(value, is_number=True)
-            joined.append(Token(form, before.start, token.end, is_name=False))
-    return joined
-
-
-def _joined_value(before: Token, token: Token) -> str | None:
-    if token.start - before.end > 1 or not (before.form.is_number or before.form.stem == "one"):
-        return None
-    scale = _SCALES.get(token.form.stem)
-    head = "1" if before.form.stem == "one" else before.form.stem
-    if scale is not None and len(head) <= 15 and head.count(".") < 2 and "," not in head:
-        return f"{float(head) * scale:.10g}" if "." in head else str(int(head) * scale)
-    tens = before.form.stem in _TENS and before.end - before.start > 2
-    units = token.form.stem in _UNITS and token.end - token.start > 2
-    return str(int(before.form.stem) + int(token.form.stem)) if tens and units else None
-
-
-_SCALES = {_stem(word): scale for word, scale in MULTIPLES.items()}
-_TENS = frozenset(str(10 * n) for n in range(2, 10))
-_UNITS = frozenset(str(n) for n in range(1, 10))

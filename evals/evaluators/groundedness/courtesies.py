@@ -1,0 +1,79 @@
+"""Sentences that claim nothing: greetings, offers of help, wishes."""
+
+import re
+
+_TRIGGER = re.compile(
+    r"\blet (?:me|us) know\b|\b(?:i|we) hope\b|^hope (?:this|that|it)\b"
+    r"|\bhope (?:this|that|it)(?: \w+)? helps?\b"
+    r"|\bfeel free\b|\bhesitate\b|\b(?:happy|glad|pleased|delighted) to\b|\bwould you like\b"
+    r"|\bdo you (?:have|need|want)\b|\bif you(?:'d| would| have| need| want|'re| are)\b"
+    r"|\b(?:any|more|further|other|additional) (?:\w+ )?(?:questions?|help|assistance|details)\b"
+    r"|\bthank(?:s| you)\b|\bwelcome\b|^have a\b|\bgood luck\b|\banything else\b"
+    r"|\b(?:great|good|excellent|interesting) question\b|\b(?:here|available) to help\b"
+    r"|^(?:sure|certainly|absolutely|of course|definitely|my pleasure|no problem|okay|ok|hello|hi"
+    r"|hi there|best regards|kind regards|cheers|take care"
+    r"|i trust|wishing you|should you|(?:i'm |i am )?glad i could)\b|\bplease ask\b|\bjust ask\b"
+    r"|\breach out\b|\bhere(?:'s| is| are)\b",
+    re.IGNORECASE,
+)
+_WORD_LIST = """
+a able about above absolutely additional advice afternoon again all also always am an and answer
+answers any anything anytime appreciate are ask asking aspect aspects assist assistance at
+available back based be below best but by can care certainly cheers clarification clarifications
+clarify clear concern concerns contact could course curious custom day deeper definitely delighted
+detail details did discuss dive do don't elaborate else enjoy evening everything excellent expand
+explain explained explanation feedback feel find follow following for forward found free from
+further future general get give given glad gladly go good great guidance had happily happy have
+hello help helped helpful helping helps here hesitate hi hope how i i'd i'll i'm if in info
+information inquiries inquiry insight interested interesting is issue issues it it's just keep
+kind kindly know let like look looking love luck make matter may me mention might more morning my
+need needed needs nice no not now of offer ok okay on or other our out part parts pass passages
+please pleased pleasure point points possible problem problems provide provided queries query
+question questions reach regarding regards reply request require response rest return right search
+see sense service share should shout simply so some something soon specific subject summary
+support sure take tell than thank thanks that that's the them then there these they thing things
+this those thoughts time to today topic topics touch trust understand up us useful wait want way
+we we're welcome what what's whatever when whenever where which will wish wishes wishing with
+wonderful work works would you you'd you're you've your yours
+"""
+_WORDS = frozenset(_WORD_LIST.split())
+_LETTERS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
+_SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
+_BEGINNING = re.compile(r"\s+(?=[A-Z])")
+_MOST_CHARACTERS = 200
+"""Of a courtesy behind a sentence that has no end of its own."""
+_ANNOUNCEMENT = re.compile(
+    r"\s*(?:(?:sure|certainly|absolutely|of course|okay|ok)(?: thing)?[,!.:]*\s*)?"
+    r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
+    re.IGNORECASE,
+)
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Say whether a sentence speaks only of the conversation, in words that conversations have."""
+    words = _words(sentence)
+    if not words or _TRIGGER.search(sentence.replace("’", "'").strip(" \n*_-")) is None:
+        return False
+    return all(word in _WORDS for word in words)
+
+
+def courtesy_behind(text: str, start: int, end: int) -> int | None:
+    """Return where a courtesy begins that ends a sentence without a full stop before it."""
+    for match in _BEGINNING.finditer(text, max(start, end - _MOST_CHARACTERS), end):
+        if is_courtesy(text[match.end() : end]):
+            return match.end()
+    return None
+
+
+def _words(text: str) -> list[str]:
+    words = _LETTERS.findall(text.lower().replace("’", "'"))
+    return [_SUFFIX.sub("", word) for word in words]
+
+
+def announcement(text: str) -> int:
+    """Return how many characters at a text's beginning only announce the answer."""
+    match = _ANNOUNCEMENT.match(text)
+    if match is None:
+        return 0
+    words = _words(match.group())
+    return match.end() if all(word in _WORDS for word in words) else 0

@@ -1,0 +1,140 @@
+"""Numbers in several words: `two hundred and five`, `1.5 million`, `6.2M`, `a dozen`."""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+
+from evals.evaluators.groundedness.lexicon import MULTIPLES, NUMBER_WORDS
+from evals.evaluators.groundedness.token import Token
+
+_MOST_DIGITS = 15
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+def joined(tokens: list[Token], text: str) -> list[Token]:
+    """Return the tokens with every number in several words made one number."""
+    if not any(t.form.is_number or t.form.stem in _HEADS for t in tokens):
+        return tokens
+    found, at = list[Token](), 0
+    while at < len(tokens):
+        value, length = _run(tokens, at, text) if _may_begin(tokens, at) else (None, 1)
+        if length > 1 and value is not None:
+            first, last = tokens[at], tokens[at + length - 1]
+            form = first.form._replace(
+                stem=_written(value), is_content=True, is_number=True, is_negator=False,
+                is_past=False,
+            )  # fmt: skip
+            found.append(first._replace(form=form, end=last.end, is_name=False))
+        else:
+            found += tokens[at : at + max(length, 1)]
+        at += max(length, 1)
+    return found
+
+
+def _may_begin(tokens: Sequence[Token], at: int) -> bool:
+    """Say whether a number in several words may begin at a token."""
+    form, is_last = tokens[at].form, at + 1 == len(tokens)
+    if is_last or not (form.is_number or form.stem in _HEADS):
+        return False
+    behind = tokens[at + 1].form
+    return behind.is_number or behind.stem in _BEHIND or behind.stem in MULTIPLES
+
+
+def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None, int]:
+    """Return the number that begins at a token, and how many tokens it takes."""
+    total, part, last, length = Decimal(0), None, Decimal(0), 0
+    at = first
+    while at < len(tokens):
+        if at > first and tokens[at].start - tokens[at - 1].end > 1:
+            break
+        word = text[tokens[at].start : tokens[at].end].lower().lstrip("$€£¥₹ ")
+        if word == "and":
+            if last not in _LARGE or at + 1 >= len(tokens) or not _is_spelled(tokens[at + 1], text):
+                break
+            at += 1
+            continue
+        if at == first and word in ("a", "an", "one"):
+            value: Decimal | None = Decimal(1)
+            if word != "one" and not _is_multiple(tokens, at + 1, text):
+                break
+        else:
+            value = _value(tokens[at], word)
+        scale = _scale(tokens, at, word, text) if at > first else None
+        if scale is not None and part is not None:
+            part *= scale
+            if scale >= 1000:
+                total, part = total + part, None
+            last = scale
+        elif value is not None and _fits(value, part, last, total, word, first=at == first):
+            part = (part * 100 if _is_year(part, last, value) else part) + value if part else value
+            last = value
+        else:
+            break
+        length = at - first + 1
+        at += 1
+    return (total + (part or 0), length) if length else (None, 0)
+
+
+def _fits(
+    value: Decimal, part: Decimal | None, last: Decimal, total: Decimal, word: str, *, first: bool
+) -> bool:
+    """Say whether a number goes on with a value: tens after hundreds, units after tens."""
+    if first:
+        return True
+    if word[:1].isdigit():
+        return False
+    if part is None:
+        return total > 0
+    if last == 100:
+        return value < 100
+    if 20 <= last < 100 and last % 10 == 0:
+        return 0 < value < 10
+    return _is_year(part, last, value)
+
+
+def _is_year(part: Decimal | None, last: Decimal, value: Decimal) -> bool:
+    """Say whether two values are a year's: nineteen eighty-four."""
+    return part == last and 10 < last < 21 and last != 20 and 10 <= value < 100
+
+
+def _value(token: Token, word: str) -> Decimal | None:
+    if not token.form.is_number:
+        return None
+    if word.isalpha():
+        return Decimal(NUMBER_WORDS[word]) if word in NUMBER_WORDS else None
+    stem = token.form.stem
+    return Decimal(stem) if len(stem) <= _MOST_DIGITS and _PLAIN.fullmatch(stem) else None
+
+
+def _scale(tokens: Sequence[Token], at: int, word: str, text: str) -> Decimal | None:
+    """Return what a number is multiplied by; `M` and `B` count only right behind its figures."""
+    token = tokens[at]
+    written = text[token.start : token.end]
+    if written in ("M", "B"):
+        is_near = token.start == tokens[at - 1].end
+        return Decimal(10 ** (6 if written == "M" else 9)) if is_near else None
+    if len(word) <= 2 and token.start - tokens[at - 1].end > 1:
+        return None
+    scale = MULTIPLES.get(word) or MULTIPLES.get(word.removesuffix("s"))
+    return None if scale is None else Decimal(scale)
+
+
+def _is_spelled(token: Token, text: str) -> bool:
+    return token.form.is_number and text[token.start : token.end].isalpha()
+
+
+def _is_multiple(tokens: Sequence[Token], at: int, text: str) -> bool:
+    if at >= len(tokens):
+        return False
+    word = text[tokens[at].start : tokens[at].end].lower()
+    return len(word) > 2 and word in MULTIPLES
+
+
+def _written(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+_HEADS = frozenset(["one", "a", "an"])
+_BEHIND = frozenset(["and", "b", "m", "k", "bn", "mn", "doz", "hundr", "mill", "bill", "trill"])
+"""Stems of what multiplies a number or goes on with it."""
+_LARGE = frozenset(map(Decimal, (100, 1000, 10**6, 10**9)))

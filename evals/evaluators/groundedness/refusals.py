@@ -1,0 +1,71 @@
+"""Clauses that tell what the passages do not say, and claims that stand beside them."""
+
+import re
+from itertools import pairwise
+
+REFUSAL = re.compile(
+    r"\b(?:(?:can(?:no|')t|cannot|could not|couldn't|unable to|not able to|not possible to)\s+"
+    r"(?:\w+\s+){0,2}?(?:answer|find|determine|tell|say|help|provide|be\s+(?:answered|determined))"
+    r"|(?:no|not enough|insufficient|lack of)\s+(?:\w+\s+){0,2}?"
+    r"(?:information|mention|details?|data)"
+    r"|(?:do|does|did)(?: not|n't)\s+(?:\w+ly\s+)?(?:contain|mention|provide|say|specify|state|know"
+    r"|include|have|give|address|offer|discuss|answer|tell|explain|cover|describe)"
+    r"|(?:is|are|was|were)(?: not|n't)\s+(?:\w+ly\s+)?(?:mentioned|provided|specified|stated|given"
+    r"|available|included|discussed|answered|covered|described|addressed))\b",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:[,;:]|\s[-–—])\s+|(?<=\w)[–—](?=\w)|\s+(?=(?:but|however|although|though|whereas|while)\s)",
+    re.IGNORECASE,
+)
+_ADVERSATIVE = re.compile(
+    r"(?:but|however|yet|still|nevertheless|nonetheless|instead|and|so|that said|in fact"
+    r"|actually)\b[\s,]*",
+    re.IGNORECASE,
+)
+_DEPENDENT = re.compile(
+    r"(?:because|as|since|which|who|whom|whose|that|if|whether|based|about|such|or|nor|including"
+    r"|like|especially|specifically|particularly|regarding|given|according|to|for|in|on|of|at|with"
+    r"|without|by|from|therefore|thus|hence|i|we|please|unable|cannot|making|leaving)\b",
+    re.IGNORECASE,
+)
+_AFTER_ALL = re.compile(r"(?:while|although|though|even though|despite)\b", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information|question"
+    r"|answer|provided|given|based|sorry|unfortunately)\b",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 3
+"""Words of a clause beside a refusal from which on it claims something."""
+
+
+def claims_beside(text: str, start: int, end: int) -> list[int]:
+    """Return where a sentence is cut, so that a refusal and what is claimed beside it are apart.
+
+    "The passages do not say, but it was in Denmark" is cut before `but`.
+    """
+    if REFUSAL.search(text, start, end) is None:
+        return []
+    joints = [m.end() for m in _JOINT.finditer(text, start, end) if start < m.end() < end]
+    bounds = [start, *joints, end]
+    kinds = [
+        _is_claim(text[a:b], text[start:end], is_first=at == 0)
+        for at, (a, b) in enumerate(pairwise(bounds))
+    ]
+    cuts, last = [], kinds[0]
+    for at, kind in zip(joints, kinds[1:], strict=True):
+        if kind is not None and last is not None and kind != last:
+            cuts.append(at)
+        last = kind if kind is not None else last
+    return cuts
+
+
+def _is_claim(clause: str, sentence: str, *, is_first: bool) -> bool | None:
+    """Say whether a clause claims something, `None` where it goes on with the one before."""
+    if REFUSAL.search(clause) is not None:
+        return False
+    said = _ADVERSATIVE.match(clause)
+    rest = clause[said.end() :] if said else clause
+    if said is None and (_DEPENDENT.match(rest) or (is_first and not _AFTER_ALL.match(sentence))):
+        return False if is_first and _ABOUT.search(rest) else None
+    return True if len(re.findall(r"\w+", rest)) >= _FEWEST_WORDS else None

@@ -1,0 +1,91 @@
+"""Whether two sentences say the same in words that mean the same."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from evals.evaluators.groundedness.alignment import opposites
+from evals.evaluators.groundedness.sentences import Sentence, named_passages
+from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
+
+_FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then"])
+"""Words that a sentence can have or lack."""
+_PHRASES = {
+    tuple(t.form.stem for t in tokens_of(phrase)): tuple(t.form.stem for t in tokens_of(instead))
+    for phrase, instead in {
+        "such as": "like", "for example": "like", "for instance": "like", "in order to": "to",
+        "so as to": "to", "as well as": "and", "because of": "due to", "owing to": "due to",
+        "a number of": "several", "a variety of": "various", "a lot of": "many", "lots of": "many",
+        "plenty of": "many", "at least": "at least", "take away": "remove", "in addition": "also",
+        "all in all": "overall", "as a result": "thus", "for this reason": "thus",
+        "is able to": "can", "are able to": "can", "has to": "must", "have to": "must",
+        "in spite of": "despite", "prior to": "before", "subsequent to": "after",
+        "with regard to": "about", "in case": "if", "carry out": "perform", "find out": "discover",
+        "stands in": "is in", "is located in": "is in", "are located in": "are in",
+        "more than": "over",
+    }.items()
+}  # fmt: skip
+_LONGEST = max(map(len, _PHRASES))
+_FIRST = frozenset(phrase[0] for phrase in _PHRASES)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as it is compared: its stem, and whether it is in the past."""
+
+    stem: str
+    is_past: bool
+    is_fixed: bool = field(compare=False)
+    """A number or a negation, for which no other word stands."""
+
+
+class Key(NamedTuple):
+    """What a sentence says: sentences with one key are the same."""
+
+    words: tuple[Word, ...]
+    attributed_to: tuple[int, ...]
+    """The passages that it names."""
+
+
+def key(sentence: Sentence) -> Key:
+    """Return what is compared of a sentence."""
+    return Key(tuple(_words(sentence.tokens)), named_passages(sentence.text))
+
+
+def is_same(one: Key, other: Key) -> bool:
+    """Say whether two sentences say the same, word by word."""
+    return (
+        one.attributed_to == other.attributed_to
+        and len(one.words) == len(other.words)
+        and all(map(_means, one.words, other.words))
+    )
+
+
+def _words(tokens: list[Token]) -> Iterator[Word]:
+    at, stems = 0, [token.form.stem for token in tokens]
+    while at < len(tokens):
+        for length in range(_LONGEST if stems[at] in _FIRST else 1, 1, -1):
+            phrase = tuple(islice(stems, at, at + length))
+            if len(phrase) == length and (instead := _PHRASES.get(phrase)):
+                yield from (
+                    Word(stem, is_past=False, is_fixed=False)
+                    for stem in instead
+                    if stem not in _FILLERS
+                )
+                at += length
+                break
+        else:
+            token = tokens[at]
+            if token.form.stem not in _FILLERS:
+                fixed = token.form.is_number or token.form.is_negator
+                yield Word(token.form.stem, token.form.is_past, fixed)
+            at += 1
+
+
+def _means(one: Word, other: Word) -> bool:
+    if one.stem == other.stem:
+        return one.is_past == other.is_past
+    if one.is_fixed or other.is_fixed or one.is_past != other.is_past:
+        return False
+    return other.stem in synonyms_of(one.stem) and other.stem not in opposites().get(one.stem, ())

@@ -1,0 +1,78 @@
+"""Words that say the same: spellings, irregular forms, synonyms.
+
+Synonyms and irregular forms are WordNet's, © 2006 Princeton University; spellings are those of the
+package `breame`, Apache-2.0. `words.LICENSE` has the terms, `training.groundedness.words` made the
+file.
+"""
+
+import gzip
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).parent / "words.txt.gz"
+_CURATED = """
+approximately about around roughly circa|usually generally typically commonly normally often
+frequently often commonly|additionally furthermore moreover also besides|however nevertheless yet
+therefore thus hence consequently|several various numerous multiple|numerous many
+important significant essential crucial vital key|necessary essential needed required|need require
+main primary principal chief major|type kind sort variety form|part portion section
+area region zone|amount quantity|location place site|example instance|start begin commence
+end finish conclude|show demonstrate indicate|say state mention note|give provide supply offer
+get obtain acquire receive|use utilize employ|help assist aid|keep maintain retain
+let allow permit|enable allow|choose select pick|want wish desire|buy purchase|try attempt
+ask inquire|reply answer respond|happen occur|live reside|improve enhance|ensure guarantee
+reduce decrease lessen lower|rise increase grow|create make produce|remove eliminate
+recommend advise suggest|recommended advised|situate locate|name call|mostly mainly primarily
+quick fast rapid swift|quickly rapidly fast swiftly|big large|little small|hard difficult tough
+easy simple|sick ill|illness disease sickness|doctor physician|child kid|movie film|car automobile
+job occupation work|home house|mistake error|method technique approach way
+goal aim purpose objective|result outcome|benefit advantage|drawback disadvantage
+company firm business|money cash|wide broad|entire whole|complete total entire
+completely entirely totally fully wholly|nearly almost|slowly gradually|enough sufficient
+specific particular certain|different distinct|different various|wealthy rich
+smart intelligent clever|typical usual common|frequent common|pupil student|contain include hold
+include contain|like including|think believe|eat consume|construct build|look appear seem
+near close|individual person|people individual|within inside|near nearby|cheque check
+provided given|mentioned stated|correct right|shut close|gift present|begin start
+additional extra further
+"""
+"""Common ones that WordNet keeps apart, or knows of rarer senses alone."""
+
+
+@cache
+def _entries() -> list[tuple[str, list[str]]]:
+    lines = gzip.decompress(FILE.read_bytes()).decode().splitlines()
+    return [(line[0], line[2:].split(" ")) for line in lines]
+
+
+@cache
+def base_forms() -> dict[str, str]:
+    """Return the American spelling of British words, and the lemma of irregular forms."""
+    return {words[0]: words[1] for mark, words in _entries() if mark in "=<>"}
+
+
+@cache
+def irregular_pasts() -> frozenset[str]:
+    """Return the irregular pasts and participles of verbs."""
+    return frozenset(words[0] for mark, words in _entries() if mark == "<")
+
+
+@cache
+def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
+    """Return the stems of the words that the file holds."""
+    return frozenset(stem_of(word) for _, words in _entries() for word in words)
+
+
+@cache
+def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
+    """Return the stems that say the same as a stem, in usual senses of both."""
+    found: dict[str, set[str]] = defaultdict(set)
+    groups = [words for mark, words in _entries() if mark == "~"]
+    groups += [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]
+    for group in groups:
+        stems = {stem_of(word) for word in group}
+        for stem in stems:
+            found[stem] |= stems - {stem}
+    return {stem: tuple(sorted(others)) for stem, others in found.items() if others}

@@ -1,0 +1,183 @@
+"""Edits that say the same cost nothing; what claims nothing is left out; blind spots stay shut."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.contract import Generation, Score
+from evals.evaluators import Groundedness
+from evals.evaluators.groundedness.judgement import indexed
+from evals.evaluators.groundedness.language import is_foreign, why_unreadable
+from evals.evaluators.groundedness.plain import plain
+from evals.evaluators.groundedness.sentences import sentences_of
+from evals.evaluators.groundedness.tokens import tokens_of
+
+MakeGeneration = Callable[..., Generation]
+PASSAGE = (
+    "The harbor museum in Bergen opened on March 5, 2014 in a large gray building. It is not open "
+    "on Mondays. The center holds 10,100 objects and cost $6.2 million to build. About 312 "
+    "visitors come every day, and children may enter if an adult is with them. "
+    "A ticket costs $29.40."
+)
+ANSWER = (
+    "The harbor museum opened in a large gray building. It is not open on Mondays. "
+    "Children may enter if an adult is with them."
+)
+
+
+@pytest.fixture
+def score(generation_of: MakeGeneration) -> Callable[..., Score]:
+    """Give a function that scores an answer, beside another one if that is given."""
+
+    def scored(answer: str, other: str | None = None, context: str = PASSAGE) -> Score:
+        mine = generation_of(1, answer, context=(context,))
+        if other is None:
+            found = Groundedness().score(mine)
+        else:
+            found = Groundedness().score_beside(mine, generation_of(2, other, context=(context,)))
+        assert found is not None
+        return found
+
+    return scored
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        ANSWER.replace("harbor", "harbour").replace("gray", "grey"),
+        ANSWER.replace("building.", "building [1].").replace("Mondays.", "Mondays.[2]"),
+        ANSWER.replace("building.", "building【1】.").replace("Mondays.", "Mondays (source 2)."),
+        f"{ANSWER} Please let me know if you have any further questions!",
+        f"Sure! Here is what I found:\n\n{ANSWER}\n\nHope that helps!",
+        ANSWER.replace("large", "big"),
+        ANSWER.replace("is not", "isn't"),
+        "- " + ANSWER.replace(". ", ".\n- "),
+        "1. " + ANSWER.replace(". It", ".\n2. It").replace(". Children", ".\n3. Children"),
+        ANSWER.replace("large gray", "**large** gray"),
+    ],
+    ids=["spelling", "citations", "other citations", "closing", "courtesies", "synonym",
+         "contraction", "bullets", "numbers", "emphasis"],
+)  # fmt: skip
+def test_a_harmless_edit_costs_nothing(score, edited) -> None:
+    """Beside the unedited answer both have one score."""
+    assert abs(score(edited, ANSWER).value - score(ANSWER, edited).value) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        ANSWER.replace("may", "must"),
+        ANSWER.replace("It is not open", "It is open"),
+        ANSWER.replace("opened in a large", "opened with royal support in a large"),
+        ANSWER.replace(" is not", " used to be not"),
+    ],
+    ids=["modality", "negation left out", "detail", "tense"],
+)
+def test_a_harmful_edit_is_seen(score, edited) -> None:
+    """The edited answer falls below the other."""
+    assert score(edited, ANSWER).value < score(ANSWER, edited).value - 0.3
+
+
+def test_citations_change_nothing_alone(score) -> None:
+    """Markers claim nothing, and the sentences' places stay those of the text."""
+    cited = ANSWER.replace(".", " [1].")
+    assert score(cited).value == score(ANSWER).value
+    ends = [(span.start, span.end) for span in score(cited).spans or ()]
+    assert [cited[start:end][-5:] for start, end in ends] == [" [1]."] * 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The passages do not give the full answer, but experts say it was invented in Denmark.",
+        "The passages do not mention it; however, it was invented by a Danish engineer in Aarhus.",
+        "While the text does not say so, the museum was designed by Danish prisoners of war.",
+    ],
+)
+def test_what_stands_beside_a_refusal_is_judged(score, answer) -> None:
+    """It is a sentence of its own, and no refusal."""
+    found = score(answer)
+    assert found.label != "refusal"
+    assert len(found.spans or ()) == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2014-03-05", "March 5, 2014"),
+        ("3/5/2014", "March 5, 2014"),
+        ("10 100", "10,100"),
+        ("6.2M", "6.2 million"),
+        ("two hundred and five thousand three hundred twelve", "205,312"),
+        ("nineteen eighty-four", "1984"),
+        ("three hundred and twelve", "312"),
+        ("１２３", "123"),
+        ("mus\u200beum", "museum"),
+        ("10{,}100", "10,100"),
+        ("€29.40", "29.40 euros"),
+        ("two dozen", "24"),
+        ("children's colours", "child's colors"),
+    ],
+)
+def test_one_value_has_one_form(one, other) -> None:
+    """Dates, grouped and spelled numbers, wide digits, invisible characters."""
+    assert [t.form.stem for t in tokens_of(one)] == [t.form.stem for t in tokens_of(other)]
+
+
+def test_a_currency_is_part_of_a_price() -> None:
+    """Dollars are no euros."""
+    dollars, euros = (tokens_of(text) for text in ("$29.40", "€29.40"))
+    assert [t.form.stem for t in dollars] != [t.form.stem for t in euros]
+
+
+@given(st.text(alphabet=" a1.[](){}$\\\u200b（１【】¹", max_size=60))
+def test_blanks_keep_every_place(text) -> None:
+    """Whatever is taken out, each character keeps its place, and tokens stay in order."""
+    assert len(plain(text)) == len(text)
+    starts = [token.start for token in tokens_of(text)]
+    assert starts == sorted(starts)
+    assert all(0 <= s.start < s.end <= len(text) for s in sentences_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_other"),
+    [
+        ("La torre mide 330 metros.", True),
+        ("Le prix est de 30 euros.", True),
+        ("Los Angeles Lakers won the title.", False),
+        ("The Las Vegas casino opened in 1950.", False),
+        ("Yes.", False),
+    ],
+)
+def test_short_answers_in_other_languages_are_told(text, is_other) -> None:
+    """By their function words, and by words that English lacks."""
+    assert is_foreign(text) is is_other
+
+
+def test_mixed_languages_are_judged_by_their_english() -> None:
+    """Half of the words in English are enough."""
+    mixed = "The tower is tall and stands in Paris. It is red. Der Turm ist hoch und steht dort."
+    assert why_unreadable(mixed) is None
+
+
+def test_every_flag_names_a_sentence(score) -> None:
+    """An unsupported answer's explanation quotes one with its reason."""
+    found = score("The museum sells whale oil. Its founder collected Peruvian stamps in Lima.")
+    assert found.label == "unsupported"
+    assert len((found.explanation or "").splitlines()) > 1
+
+
+def test_large_indexes_are_not_all_kept() -> None:
+    """The memory of passages' indexes is bounded by their characters."""
+    indexed.clear()
+    texts = [("word " * 100_000 + str(n),) for n in range(5)]
+    for one in texts:
+        indexed(one)
+    assert indexed.built == 5
+    indexed(texts[-1])
+    assert indexed.built == 5
+    indexed(texts[0])
+    assert indexed.built == 6
+    indexed.clear()

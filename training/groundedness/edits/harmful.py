@@ -1,0 +1,292 @@
+"""Edits that change the meaning in one place, each kind with rules for training and for testing."""
+
+import random
+import re
+
+from evals.evaluators.groundedness.sentences import Sentence
+from training.groundedness.edits.places import (
+    Edit,
+    Rule,
+    Source,
+    after_a_match,
+    claims,
+    exchange,
+    left_out,
+    one_of,
+    put,
+)
+
+_DETAILS_TRAINING = (
+    " in the early 1990s", ", especially in winter,", " by a team of engineers",
+    " for more than a decade", ", mostly in rural areas,", " under strict supervision",
+    " at temperatures below freezing", ", according to a recent survey,", " near the coast",
+    " with the support of local farmers", " twice a week", " before breakfast",
+    " in almost every country", " without any side effects", ", which is rare,",
+    " among older women", " for tax reasons", " due to a lack of funding", " by federal law",
+    " in the second stage", " made of stainless steel", " during the night",
+)  # fmt: skip
+_DETAILS_TEST = (
+    " in southern Europe", ", usually on weekends,", " by volunteers",
+    " since the Second World War",
+    ", particularly among teenagers,", " with a special permit", " on a full stomach",
+    ", as researchers at Oxford found,", " near major airports", " for a small fee",
+    " every other month", " after a long trial period", " in liquid form", " using solar energy",
+    ", which surprised many experts,", " for religious reasons", " at high altitude",
+    " under military control", " made from recycled plastic", " at the request of the owner",
+)  # fmt: skip
+_IS = (
+    r"\b(?:is|are|was|were|can|will|has been|have been|may)\s+"
+    r"[a-z]{4,}(?:ed|en|ing|able|ful|ant)?\b"
+)
+_NOUN = (
+    r"\b(?:the|a|an|of|in|for|with|to)\s+[a-z]{4,}"
+    r"(?=\s+(?:and|is|are|was|of|in|to|that|for)\b)"
+)
+
+
+def _detail_of_another(source: Source, rng: random.Random) -> Edit | None:
+    """Insert a phrase that an answer on other passages has."""
+    phrases = re.findall(
+        r"\b(?:in|by|for|with|from|at|during|after|due to) (?:[a-z]+ ){1,3}[a-z]{4,}(?=[.,])",
+        source.other,
+    )
+    if not phrases:
+        return None
+    return after_a_match(_IS, [f" {rng.choice(phrases)}"])(source, rng)
+
+
+def _detail_of_the_passages(source: Source, rng: random.Random) -> Edit | None:
+    """Insert a phrase that the passages say of something else."""
+    phrases = re.findall(
+        r"\b(?:in|by|for|with|from|at|during|after) (?:[A-Za-z]+ ){1,3}[a-z]{4,}(?=[.,])",
+        source.context,
+    )
+    phrases = [p for p in phrases if p not in source.answer]
+    if not phrases:
+        return None
+    return after_a_match(_IS, [f" {rng.choice(phrases)}"])(source, rng)
+
+
+_MODALITY_TRAINING = {
+    "may": ("will", "must", "always"), "can": ("must", "will always"), "might": "will",
+    "could": "will", "should": ("must", "can"), "usually": "always", "often": ("always", "rarely"),
+    "some": ("all", "no"), "most": ("all", "few"), "many": ("all", "few"), "must": ("may", "can"),
+    "will": ("may", "should"), "several": ("all", "no"), "only": ("also", "mostly"),
+    "never": "sometimes", "required": "recommended", "possible": "certain", "all": ("some",
+    "most"), "always": "sometimes", "generally": "always",
+    "typically": "always", "likely": "certainly", "every": "almost every",
+}  # fmt: skip
+_MODALITY_TEST = {
+    "may": ("must", "does definitely"), "might": ("has to", "must"), "can": ("has to",
+    "cannot but"),
+    "could": ("must", "is certain to"), "should": ("may", "is free to"), "some": "every",
+    "several": "all", "most": "every one of the", "many": "hardly any", "sometimes": ("always",
+    "never"),
+    "usually": ("invariably", "only rarely"), "often": ("invariably", "seldom"),
+    "typically": "in every case", "generally": "without exception", "commonly": "seldom",
+    "possible": ("certain", "guaranteed"), "possibly": "definitely", "likely": "guaranteed",
+    "recommended": ("mandatory", "optional"), "required": ("optional", "recommended"),
+    "need to": ("may optionally",), "must": ("could",), "will": ("might",), "all": "a few",
+    "always": "occasionally", "only": "mainly", "frequently": "rarely",
+}  # fmt: skip
+_TENSE_TRAINING = {
+    "is": ("used to be", "was once"), "are": ("used to be", "were once"), "has": ("once had",
+    "had"),
+    "have": ("once had", "had"), "can": "could once", "was": "is", "were": "are",
+    "uses": "used to use", "contains": "used to contain", "includes": "used to include",
+}  # fmt: skip
+_TENSE_TEST = {
+    "is": ("was formerly", "will one day be", "was", "has ceased to be"),
+    "are": ("were formerly", "will soon be", "were", "have ceased to be"),
+    "has": ("no longer has", "formerly had"), "have": ("formerly had", "will have"),
+    "was": ("will be", "is still"), "were": ("will be", "are still"),
+    "provides": "formerly provided", "includes": "formerly included", "uses": "formerly used",
+    "helps": "used to help", "offers": "used to offer", "requires": "once required",
+    "contains": "once contained", "causes": "once caused", "can": "was once able to",
+}  # fmt: skip
+_LEFT_OUT_TRAINING = (
+    r"\s*,?\s+(?:if|unless|when|while|until|provided that|as long as)\s+[^,.;:]{8,80}(?=[.,;])",
+    r"\b(?:if|when|unless|once)\s+[^,.;:]{6,80},\s*",
+    r"\s*,?\s+(?:before|after|without|with|for|in)\s+[^,.;:]{10,60}(?=[.,;])",
+    r"\b(?:only|at least|up to|no more than|mainly|partly|often|about|mostly)\s+",
+)
+_LEFT_OUT_TEST = (
+    (
+        r"\s*,?\s+(?:whenever|except|depending on|in case|in the case of|during|despite"
+        r"|only when|only if|even if|within|because|since|although|whereas)"
+        r"\s+[^,.;:]{8,80}(?=[.,;])"
+    ),
+    (
+        r"\b(?:before|after|during|in case|in the case of|depending on|for people|for those)\s+"
+        r"[^,.;:]{6,80},\s*"
+    ),
+    (
+        r"\b(?:usually|typically|generally|sometimes|approximately|around|nearly|almost"
+        r"|primarily|less than|more than|a minimum of|a maximum of)\s+"
+    ),
+)
+_UNITS_TRAINING = {
+    "minutes": ("hours", "seconds"), "hours": ("days", "minutes"), "days": ("weeks", "hours"),
+    "weeks": ("months", "days"), "months": ("years", "weeks"), "years": ("months", "days"),
+    "miles": "kilometers", "feet": ("meters", "inches"), "inches": ("centimeters", "feet"),
+    "pounds": ("ounces", "kilograms"), "percent": "percentage points", "grams": "milligrams",
+    "million": "billion", "degrees fahrenheit": "degrees celsius",
+}  # fmt: skip
+_UNITS_TEST = {
+    "minutes": ("days", "weeks"), "hours": ("weeks", "seconds"), "days": ("months", "minutes"),
+    "weeks": ("years", "hours"), "months": ("days", "decades"), "years": ("decades", "weeks"),
+    "miles": ("yards", "metres"), "feet": ("yards", "miles"), "inches": ("millimeters", "yards"),
+    "pounds": ("grams", "tons"), "ounces": ("pounds", "grams"), "cups": ("tablespoons", "quarts"),
+    "tablespoons": ("cups", "teaspoons"), "teaspoons": ("cups", "tablespoons"),
+    "milligrams": "grams", "grams": "kilograms", "mg": ("g", "mcg"), "calories": "joules",
+    "dollars": ("euros", "pounds"), "cents": "dollars", "million": "thousand",
+    "billion": "million", "thousand": "million", "gallons": ("liters", "pints"),
+    "kilometers": "miles", "meters": "feet", "hour": "minute", "day": "month", "week": "year",
+    "year": "month", "month": "week",
+}  # fmt: skip
+_AFTER_NUMBER = r"(?<=[0-9] )"
+
+
+def _currency(others: str) -> Rule:
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        text = source.answer
+        found = [
+            m for s in claims(text) for m in re.finditer(r"\$(?=\d)", text[: s.end])
+            if m.start() >= s.start
+        ]  # fmt: skip
+        return put(text, *rng.choice(found).span(), rng.choice(others)) if found else None
+
+    return rule
+
+
+def _degrees(source: Source, rng: random.Random) -> Edit | None:
+    text = source.answer
+    found = [
+        m for s in claims(text) for m in re.finditer(r"(?<=°)\s?[FC]\b|(?<=\d)%", text[: s.end])
+        if m.start() >= s.start
+    ]  # fmt: skip
+    if not found:
+        return None
+    match = rng.choice(found)
+    other = {"F": "C", "C": "F", "%": " per mille"}[match.group().strip()]
+    return put(text, *match.span(), other)
+
+
+_NOT = (
+    r"\s+not\b(?!\s+only)",
+    r"n't\b",
+)
+_NOT_TEST = (
+    r"\s+(?:not|never)\b(?!\s+only)",
+    r"\bno\s+(?=[a-z])",
+    r"(?<=do|es|id|re|as|is)n['’]t\b",
+)
+_WITHOUT = {"without": "with", "unable": "able", "none": "all", "cannot": "can", "neither": "both"}
+_PASSAGE = re.compile(r"\b(passage)s?\s+(\d{1,2})\b", re.IGNORECASE)
+
+
+def _wrong_passage(source: Source, rng: random.Random) -> Edit | None:
+    """Name another passage."""
+    text = source.answer
+    held = [n for n in (1, 2, 3) if f"passage {n}:" in source.context]
+    found = [
+        m
+        for s in claims(text)
+        for m in _PASSAGE.finditer(text, s.start, s.end)
+        if len(s.attributed_to) == 1
+    ]
+    if not found or len(held) < 2:
+        return None
+    match = rng.choice(found)
+    other = rng.choice([n for n in held if str(n) != match[2]])
+    return put(text, match.start(2), match.end(2), str(other))
+
+
+def _names(sentence: Sentence) -> list[tuple[int, int]]:
+    return [
+        (t.start, t.end)
+        for t in sentence.tokens[1:]
+        if t.is_name and t.form.is_content and not t.form.is_number and t.form.stem != "passag"
+    ]
+
+
+def _other_name(source: Source, rng: random.Random) -> Edit | None:
+    """Put another name of the same passages in a name's place."""
+    text = source.answer
+    ours = [span for s in claims(text) for span in _names(s)]
+    theirs = {source.context[a:b] for s in claims(source.context) for a, b in _names(s)}
+    if not ours:
+        return None
+    start, end = rng.choice(ours)
+    others = sorted(n for n in theirs if n.lower() != text[start:end].lower() and len(n) > 2)
+    return put(text, start, end, rng.choice(others)) if others else None
+
+
+def _number(source: Source, rng: random.Random) -> Edit | None:
+    text = source.answer
+    found = [
+        m for s in claims(text) for m in re.finditer(r"\d+", text[: s.end])
+        if m.start() >= s.tokens[0].start and m.group() in source.context
+    ]  # fmt: skip
+    if not found:
+        return None
+    match = rng.choice(found)
+    value = int(match.group()[:9])
+    other = value + rng.choice((1, 2, 3, 7, 10, -1, -2)) if value > 3 else value + 3
+    return put(text, *match.span(), str(other))
+
+
+_NEGATE = after_a_match(
+    r"\b(?:is|are|was|were|can|could|will|would|should|may|might)\b(?!\s+(?:not|never)|n't)",
+    [" not", " never"],
+)
+_OPPOSITES_TEST = {
+    "increase": "decrease", "increases": "decreases", "increased": "decreased", "more": "less",
+    "higher": "lower", "high": "low", "larger": "smaller", "before": "after", "after": "before",
+    "first": "last", "long": "short", "hot": "cold", "warm": "cool", "best": "worst",
+    "safe": "dangerous", "strong": "weak", "early": "late", "easy": "difficult", "old": "new",
+    "reduce": "increase", "reduces": "increases", "good": "bad", "positive": "negative",
+    "left": "right", "north": "south", "east": "west", "minimum": "maximum", "large": "small",
+}  # fmt: skip
+
+
+def _appended(source: Source, rng: random.Random) -> Edit | None:
+    """Append a sentence of an answer on other passages."""
+    others = [s.text for s in claims(source.other) if len(s.tokens) >= 6]
+    text = source.answer
+    return put(text, len(text), len(text), f" {rng.choice(others)}") if others else None
+
+
+TRAINING: dict[str, Rule] = {
+    "detail": one_of(
+        after_a_match(_IS, _DETAILS_TRAINING),
+        after_a_match(_NOUN, _DETAILS_TRAINING),
+        _detail_of_another,
+        _detail_of_the_passages,
+    ),
+    "modality": exchange(_MODALITY_TRAINING),
+    "tense": exchange(_TENSE_TRAINING),
+    "condition left out": one_of(*map(left_out, _LEFT_OUT_TRAINING)),
+    "wrong passage": _wrong_passage,
+    "unit": one_of(exchange(_UNITS_TRAINING), _currency("£€"), _degrees),
+    "negation left out": one_of(*map(left_out, _NOT), exchange(_WITHOUT)),
+    "name": _other_name,
+}
+"""Rules by kind."""
+HELD_OUT: dict[str, Rule] = {
+    "detail inserted": one_of(
+        after_a_match(_IS, _DETAILS_TEST), after_a_match(_NOUN, _DETAILS_TEST),
+    ),
+    "modality": exchange(_MODALITY_TEST),
+    "tense": exchange(_TENSE_TEST),
+    "condition or qualifier left out": one_of(*map(left_out, _LEFT_OUT_TEST)),
+    "wrong passage": _wrong_passage,
+    "unit": one_of(exchange(_UNITS_TEST), _currency("€¥"), _degrees),
+    "negation left out": one_of(*map(left_out, _NOT_TEST)),
+    "name of the same passages": _other_name,
+    "number": _number,
+    "negation added": _NEGATE,
+    "opposite": exchange(_OPPOSITES_TEST),
+    "sentence appended": _appended,
+}  # fmt: skip
+"""Rules by kind that no training sees, but for those without a choice of words."""

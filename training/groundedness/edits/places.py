@@ -1,0 +1,130 @@
+"""What every edit is made of: a text, a rule, and the place that it changes."""
+
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from evals.evaluators.groundedness.sentences import Sentence, sentences_of
+
+
+class Source(NamedTuple):
+    """A supported answer with its passages, and a supported answer on other passages."""
+
+    context: str
+    answer: str
+    other: str
+
+
+class Edit(NamedTuple):
+    """An edited answer; the characters from `start` to before `end` of it are new."""
+
+    answer: str
+    start: int
+    end: int
+
+
+Rule = Callable[[Source, random.Random], Edit | None]
+"""Edits an answer, `None` where the rule does not apply."""
+
+
+def put(text: str, start: int, end: int, words: str) -> Edit:
+    """Return the text with some of its characters replaced."""
+    edited = text[:start] + words + text[end:]
+    return Edit(edited, start, max(start + len(words), start + 1))
+
+
+def claims(text: str) -> list[Sentence]:
+    """Return the sentences that claim something."""
+    return [s for s in sentences_of(text) if not s.is_refusal and len(s.tokens) >= 4]
+
+
+def like(words: str, place: str) -> str:
+    """Return words with the capital that the replaced ones have."""
+    return words[0].upper() + words[1:] if place[:1].isupper() and words else words
+
+
+def exchange(table: Mapping[str, str | Sequence[str]], only: str = "") -> Rule:
+    """Return the rule that puts other words in one place; `only` is what must follow it."""
+    names = sorted(table, key=len, reverse=True)
+    every = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b" + only, re.IGNORECASE)
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        text = source.answer
+        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
+        if not found:
+            return None
+        match = rng.choice(found)
+        others = table[match.group().lower()]
+        other = others if isinstance(others, str) else rng.choice(others)
+        return put(text, *match.span(), like(other, match.group()))
+
+    return rule
+
+
+def exchange_all(table: Mapping[str, str]) -> Rule:
+    """Return the rule that puts other words in every place."""
+    every = re.compile(
+        r"\b(?:" + "|".join(map(re.escape, sorted(table, key=len, reverse=True))) + r")\b",
+        re.IGNORECASE,
+    )
+
+    def rule(source: Source, _: random.Random) -> Edit | None:
+        edited = every.sub(lambda m: like(table[m.group().lower()], m.group()), source.answer)
+        return None if edited == source.answer else Edit(edited, 0, len(edited))
+
+    return rule
+
+
+def after_a_match(pattern: str, words: Sequence[str]) -> Rule:
+    """Return the rule that inserts words behind what matches a pattern."""
+    every = re.compile(pattern)
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        text = source.answer
+        found = [m for s in claims(text) for m in every.finditer(text, s.start, s.end)]
+        if not found:
+            return None
+        at = rng.choice(found).end()
+        return put(text, at, at, rng.choice(words))
+
+    return rule
+
+
+def left_out(pattern: str) -> Rule:
+    """Return the rule that deletes what matches a pattern from a sentence that goes on."""
+    every = re.compile(pattern, re.IGNORECASE)
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        text = source.answer
+        found = [
+            (s, m)
+            for s in claims(text)
+            for m in every.finditer(text, s.start, s.end)
+            if m.end() - m.start() < 0.6 * (s.end - s.start)
+        ]
+        if not found:
+            return None
+        sentence, match = rng.choice(found)
+        start, end = match.span()
+        rest = text[end : sentence.end]
+        if start == sentence.start:
+            rest = rest.lstrip(" ,")
+            rest = rest[:1].upper() + rest[1:]
+        edited = text[:start] + rest + text[sentence.end :]
+        return Edit(edited, sentence.start, start + len(rest))
+
+    return rule
+
+
+def one_of(*rules: Rule) -> Rule:
+    """Return the rule that takes the first of several in a drawn order that applies."""
+
+    def rule(source: Source, rng: random.Random) -> Edit | None:
+        for one in rng.sample(rules, len(rules)):
+            edit = one(source, rng)
+            if edit is not None and edit.answer != source.answer:
+                return edit
+        return None
+
+    return rule

@@ -1,0 +1,142 @@
+"""Make the list of words that say the same: `python -m training.groundedness.words`.
+
+Reads the database of WordNet 3.0 (a folder with `data.noun`, `noun.exc`, `cntlist.rev`, as
+Debian's `wordnet-base` installs it) and the spellings of the package `breame`.
+"""
+
+import argparse
+import gzip
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+
+from evals.evaluators.groundedness.words import FILE
+
+_PARTS = ("noun", "verb", "adj", "adv")
+_MOST_SENSES = 3
+"""Two words are synonyms if they share one of each one's so many most frequent senses."""
+_BRITISH = (
+    (r"our(?=$|[a-z])", "or"), (r"is(?=e$|ed$|ing$|er$|ation$)", "iz"), (r"ys(?=e$)", "yz"),
+    (r"re$", "er"), (r"ae|oe", "e"), (r"ogue$", "og"), (r"ence$", "ense"), (r"ll(?=[a-z])", "l"),
+    (r"ey$", "ay"), (r"mme$", "m"), (r"ph", "f"),
+)  # fmt: skip
+"""What a British spelling has, and an American one instead."""
+_CLOSED_LIST = """
+second minute hour day week month year moment time foot pound yard ounce ton degree point
+one two three ten hundred thousand million billion first last all some many most few more less
+may might must can could should would will need have be do make get take let go come set put
+have give man woman person people thing north south east west
+"""
+_CLOSED = frozenset(_CLOSED_LIST.split())
+"""Units, quantities, modal and light verbs: what WordNet calls a synonym of these is often none."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the file."""
+    parser = argparse.ArgumentParser(prog="python -m training.groundedness.words")
+    parser.add_argument("--wordnet", type=Path, required=True, help="folder with data.noun")
+    parser.add_argument("--out", type=Path, default=FILE)
+    args = parser.parse_args(argv)
+    counts = _counts(args.wordnet)
+    known = dict(_spellings())
+    more = {
+        b: a for b, a in _of_synsets(args.wordnet) if a not in known and b not in known.values()
+    }
+    spellings = {b: a for b, a in more.items() if a not in more} | known
+    lines = [f"= {british} {american}" for british, american in sorted(spellings.items())]
+    lines += [f"{mark} {form} {lemma}" for mark, form, lemma in _irregular(args.wordnet, counts)]
+    lines += [f"~ {' '.join(group)}" for group in _groups(args.wordnet, counts)]
+    text = "\n".join(dict.fromkeys(lines)) + "\n"
+    args.out.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _spellings() -> Iterator[tuple[str, str]]:
+    found = import_module("breame.data.spelling_constants").BRITISH_ENGLISH_SPELLINGS
+    for british, american in sorted(found.items()):
+        if british.isalpha() and american.isalpha() and british.islower():
+            yield british, american
+
+
+def _of_synsets(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield British spellings of words that WordNet gives in both, with their usual endings."""
+    for part in _PARTS:
+        for _, words in _synsets(folder / f"data.{part}"):
+            for british, american in _variants(words):
+                yield british, american
+                one, other = (w.removesuffix("e") for w in (british, american))
+                if part in ("noun", "verb"):
+                    yield f"{british}s", f"{american}s"
+                if part == "verb":
+                    yield from ((f"{one}{end}", f"{other}{end}") for end in ("ed", "ing"))
+
+
+def _variants(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for british, american in product(words, words):
+        if (
+            british.isalpha()
+            and british.islower()
+            and any(
+                british != american and re.sub(pattern, instead, british) == american
+                for pattern, instead in _BRITISH
+            )
+        ):
+            yield british, american
+
+
+def _counts(folder: Path) -> Mapping[str, int]:
+    """Return how often each word was found in WordNet's tagged texts."""
+    found: dict[str, int] = defaultdict(int)
+    for line in (folder / "cntlist.rev").read_text().splitlines():
+        key, _, count = line.split(" ")
+        found[key.partition("%")[0]] += int(count)
+    return found
+
+
+def _irregular(folder: Path, counts: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
+    """Yield irregular forms that are no words of their own: verbs' past as `<`, others as `>`."""
+    for part in _PARTS:
+        for line in (folder / f"{part}.exc").read_text().splitlines():
+            form, *lemmas = line.split()
+            is_word = counts.get(form, 0) > 2
+            if form.isalpha() and not is_word and counts.get(lemmas[0], 0) > 0:
+                is_past = part == "verb" and not form.endswith(("ing", "s"))
+                yield "<" if is_past else ">", form, lemmas[0]
+
+
+def _groups(folder: Path, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield groups of words of which every two say the same in frequent senses of both."""
+    for part in _PARTS:
+        senses = dict(_senses(folder / f"index.{part}"))
+        for synset, words in _synsets(folder / f"data.{part}"):
+            usual = [w for w in words if _is_usual(w, counts)]
+            known = [w for w in usual if senses[w].index(synset) < _MOST_SENSES]
+            if len(known) > 1:
+                yield known
+
+
+def _is_usual(word: str, counts: Mapping[str, int]) -> bool:
+    return word.isalpha() and word.islower() and word not in _CLOSED and counts.get(word, 0) > 0
+
+
+def _senses(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each word with its synsets, the most frequent first."""
+    for line in file.read_text().splitlines():
+        if not line.startswith(" "):
+            fields = line.split()
+            yield fields[0], fields[-int(fields[2]) :]
+
+
+def _synsets(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each synset's words."""
+    for line in file.read_text().splitlines():
+        if not line.startswith(" "):
+            fields = line.split()
+            words = fields[4 : 4 + 2 * int(fields[3], 16) : 2]
+            yield fields[0], [word.partition("(")[0] for word in words]
+
+
+if __name__ == "__main__":
+    main()
