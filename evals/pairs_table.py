@@ -148,12 +148,16 @@ def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
     )
 
 
+_IMPOSSIBLE = ("counts:accepted_exceeds_draft", "counts:negative")
+"""Flags of counts that no engine can have meant."""
+
+
 def _told(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Told]:
     """Return what is recorded of how answers were asked for, served and judged."""
     of_metrics = [f"{name}_{metric}" for metric in metrics for name in ("unscored", "judge")]
     there = [name for name in (*_TOLD, *of_metrics) if f"{arm}_{name}" in table.column_names]
     told = {name: _objects(table[f"{arm}_{name}"]) for name in there}
-    impossible = _flagged(table[f"{arm}_quality"], "counts:accepted_exceeds_draft")
+    impossible = np.any([_flagged(table[f"{arm}_quality"], flag) for flag in _IMPOSSIBLE], axis=0)
     return told | {"impossible_counts": impossible.astype(np.object_)}
 
 

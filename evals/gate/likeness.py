@@ -22,8 +22,10 @@ _ASKED = {
     "cohort": "the cohort",
 }
 """What both sides of a pair must say alike, where they say it."""
-_GIVEN = ("temperature", "max_tokens", "seed")
+_GIVEN = ("temperature", "max_tokens", "seed", "cohort")
 """Of these a side that says nothing was asked without, if anybody says it at all."""
+_NAMED = "response_model"
+"""Every answer of an engine names it, or none."""
 _SERVED = ("response_model", "input_tokens")
 """What a side says of its own: a candidate that truncates its context counts fewer tokens."""
 _MIXED = ("request_model", "response_model", "temperature", "max_tokens")
@@ -60,6 +62,9 @@ def _inside_pairs(evidence: Evidence) -> Iterator[Difference]:
         unlike = _unlike(baseline, candidate)
         if name in _GIVEN:
             unlike |= _is_known(baseline) != _is_known(candidate)
+        if name == _NAMED:
+            both = evidence.baseline.answered & evidence.candidate.answered
+            unlike |= (_is_known(baseline) != _is_known(candidate)) & both[complete]
         if unlike.any():
             first = int(np.flatnonzero(unlike)[0])
             yield Difference(

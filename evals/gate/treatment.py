@@ -20,7 +20,10 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
         count = int(_says(side, "impossible_counts", value=True).sum())
         if count:
-            words = f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted"
+            words = (
+                f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted, or "
+                "fewer than none"
+            )
             yield Obstacle(Reason.QUALITY, words, bars_fail=False)
 
 

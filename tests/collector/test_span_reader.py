@@ -315,6 +315,7 @@ def test_without_it_the_collector_says_so_and_stores_the_same(
         ).raise_for_status()
         (stored,) = client.generations(sent.rollout or "")
     server.process.terminate()
-    said, _ = server.process.communicate(timeout=20)
+    said = server.process.stdout.read()
+    server.process.communicate(timeout=20)
     assert dataclasses.replace(stored, content=sent.content) == sent
     assert "Spans: read by Python, which takes five times as long" in said

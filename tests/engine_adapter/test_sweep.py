@@ -112,7 +112,9 @@ def test_a_server_that_does_not_come_up_is_told(tmp_path: Path, command: str, me
         "url": "http://127.0.0.1:{port}/v1",
         "start": command,
     }
-    code, _, error = sweep(tmp_path, {"baseline": plain, "candidate": route}, "--k", "2")
+    document = {"baseline": plain, "candidate": route}
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        code, _, error = sweep(tmp_path, document, "--k", "2", "--collector", url)
     assert (code, message in error) == (2, True), error
 
 

@@ -105,6 +105,12 @@ CASES: dict[str, Spoil] = {
     "a cohort that says nothing of speculation": lambda r: r.change(
         CANDIDATE, r.of("code"), speculation=None
     ),
+    "no cohort in one arm": lambda r: r.change(CANDIDATE, cohort=None),
+    "no answering model in one arm": lambda r: [
+        r.change(BASELINE, response_model="m"),
+        r.change(CANDIDATE, response_model=None),
+    ],
+    "fewer than no draft tokens accepted": lambda r: r.speculate([7], accepted_tokens=-3),
     "no prompt ids": lambda r: [r.change(arm, prompt_id=None) for arm in Arm],
     "one prompt": _one_prompt,
 }
