@@ -21,8 +21,8 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
         count = int(_says(side, "impossible_counts", value=True).sum())
         if count:
             words = (
-                f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted, or "
-                "fewer than none"
+                f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted, "
+                "or fewer than none"
             )
             yield Obstacle(Reason.QUALITY, words, bars_fail=False)
 
