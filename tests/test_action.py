@@ -16,10 +16,11 @@ import yaml
 from otlp_bodies import export_request
 
 from collector.client import Client
-from collector.contract import Arm, Generation, encode
+from collector.contract import Arm, Generation, Speculation, encode
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+DRAFTED = Speculation(method="draft_model", steps=5, draft_tokens=20, accepted_tokens=15)
 POLICY = """
 version: 1
 name: ci
@@ -102,6 +103,7 @@ def database(tmp_path: Path) -> str:
                     start_unix_ns=10**18 + p * 10**9 + (p + (arm is Arm.BASELINE)) % 2,
                     end_unix_ns=10**18 + (p + 1) * 10**9,
                     rollout=rollout, arm=arm, prompt_id=str(p), repeat=0, cohort="chat",
+                    speculation=DRAFTED if arm is Arm.CANDIDATE else None,
                     error_type="timeout" if arm is Arm.CANDIDATE and p % 3 < fails else None,
                 )
                 for p in range(prompts) for arm in Arm

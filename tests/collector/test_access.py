@@ -78,7 +78,8 @@ def test_each_scope_opens_its_routes_and_no_others(
         for needed, wanted in routes.items():
             for method, path in wanted:
                 body = b"[]" if path.startswith("/api/") and method == "POST" else None
-                status = guarded.request(method, path, headers=headers, content=body).status_code
+                typed = headers | {"Content-Type": "application/json"} if body else headers
+                status = guarded.request(method, path, headers=typed, content=body).status_code
                 assert (status == 403) == (held is not needed), (held, path, status)
                 assert status in (200, 204, 403)
     for path in ("/healthz", "/readyz", "/openapi.json", "/docs"):

@@ -24,7 +24,8 @@ from collector.contract import (
     to_document,
 )
 
-# A name with NUL is refused, which has tests of its own.
+# A name with a control character is refused, which has tests of its own.
+names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=20)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 counts = st.integers(0, 1000)
 seconds = st.floats(0, 1e6, allow_nan=False)
@@ -45,10 +46,16 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 }
 
 
+NAMES = ("rollout", "cohort", "prompt_id")
+
+
 def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:
     """Return a strategy for each `T | None` field of the record."""
     found = {}
     for field in dataclasses.fields(kind):
+        if field.name in NAMES and kind is Generation:
+            found[field.name] = maybe(names)
+            continue
         name = str(field.type).removeprefix("collector.contract.records.")
         if name.endswith(" | None") and name.removesuffix(" | None") in FIELDS:
             found[field.name] = maybe(FIELDS[name.removesuffix(" | None")])

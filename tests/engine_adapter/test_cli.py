@@ -130,7 +130,6 @@ def test_a_stranger_on_the_collectors_port_is_told(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("workload", "absent.jsonl", "absent.jsonl: cannot be read: No such file or directory"),
         ("rollout", "", "rollout: String should have at least 1 character"),
         ("baseline", {"engine": "transformers"}, "baseline.model: required key is missing"),
     ],
@@ -142,6 +141,18 @@ def test_bad_input_is_one_line_and_exit_2(
     code, _, error = run(tmp_path, rollout | {key: value})
     assert code == 2
     assert message in error
+    assert "Traceback" not in error
+
+
+def test_an_absent_workload_is_one_line_and_exit_2(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """The line names the file."""
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        given = rollout | {"workload": "absent.jsonl"}
+        code, _, error = run(tmp_path, given, "--collector", url)
+    assert code == 2
+    assert "absent.jsonl: cannot be read: No such file or directory" in error
     assert "Traceback" not in error
 
 

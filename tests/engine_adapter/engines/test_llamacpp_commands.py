@@ -86,7 +86,9 @@ def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
 
 def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
     """The message names the route and what to write."""
-    found = invoke("run", str(rollout(tmp_path, command, "{k}")), "--no-journal")
+    file = str(rollout(tmp_path, command, "{k}"))
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("run", file, "--no-journal", "--collector", url)
     assert found.exit_code == 2
     assert "candidate: start holds {k}" in " ".join(found.stderr.split())
 
