@@ -40,7 +40,7 @@ class _Watch:
 
     @property
     def memory_mib(self) -> float:
-        return (self._most - self._before) / _MIB
+        return float((self._most - self._before) / _MIB)
 
     def __enter__(self) -> "_Watch":
         self._thread.start()
