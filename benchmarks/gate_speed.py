@@ -75,7 +75,7 @@ def _side(
         "ttft_s": pa.array(seconds / 10),
         "tpot_s": pa.array(seconds / tokens),
         "e2e_s": pa.array(seconds),
-        "input_tokens": pa.array(rng.integers(10, 900, pairs)),
+        "input_tokens": pa.array((100 * shared).astype(np.int64) + 10),  # both arms' alike
         "output_tokens": pa.array(tokens),
         "counts_usable": pa.array(~failed),
         "speculated": pa.array(np.full(pairs, turn == 1)),
