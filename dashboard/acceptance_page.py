@@ -33,7 +33,7 @@ def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
         states.one_arm(overview)
         return
     cohort = address.narrow("Cohort", "cohort", overview.cohorts, of=rollout, every="All cohorts")
-    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    stored = client.newest_verdict(rollout)
     if stored is None:
         states.undecided(overview)
     else:

@@ -85,7 +85,7 @@ def pairs(client: Client, at: Stamp) -> pa.Table:
 
 def advice(client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
     """Return what `draftgate advise` says of a rollout."""
-    newest = next(iter(client.verdicts(at.rollout, limit=1)), None)
+    newest = client.newest_verdict(at.rollout)
     return _advice(client, settled(at), others, newest, None if newest is None else newest.id)
 
 

@@ -46,7 +46,7 @@ def _show_rollout(
 ) -> None:
     rollout = overview.rollout
     st.html(markup.title(rollout, _about(overview)))
-    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    stored = client.newest_verdict(rollout)
     if not (overview.baseline_generations and overview.candidate_generations):
         states.one_arm(overview)
     elif stored is None:

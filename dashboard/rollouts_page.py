@@ -69,7 +69,7 @@ def _page(rollouts: int) -> int:
 
 def _row(client: Client, overview: RolloutOverview, now_unix_ns: int) -> list[Cell]:
     rollout = overview.rollout
-    stored = next(iter(client.verdicts(rollout, limit=1)), None)
+    stored = client.newest_verdict(rollout)
     findings = () if stored is None else stored.verdict.findings
     accepted = None if stored is None else _accepted(stored.verdict.acceptance)
     marks = _marks(overview, stored, now_unix_ns)

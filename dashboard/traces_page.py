@@ -104,7 +104,7 @@ def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None)
     draw(charts.waterfall(found), alt="Waterfall of the trace's steps")
     rows = [_row(place, step) for place, step in enumerate(found, start=1)]
     st.html(markup.table("Steps", _STEPS, rows, fit="cards"))
-    stored = next(iter(client.verdicts(overview.rollout, limit=1)), None)
+    stored = client.newest_verdict(overview.rollout)
     _show_deltas(None if stored is None else stored.verdict, found)
 
 

@@ -105,6 +105,10 @@ class ReleaseRequests(Resource):
         body = self._connection.get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
         return self._connection.records(StoredVerdict, body, "verdicts")
 
+    def newest_verdict(self, rollout: str) -> StoredVerdict | None:
+        """Return a rollout's newest verdict; `None` if nobody judged it."""
+        return next(iter(self.verdicts(rollout, limit=1)), None)
+
 
 def _switch_path(rollout: str) -> str:
     return f"/api/v1/rollouts/{quote(rollout, safe='')}/switch"

@@ -81,7 +81,7 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
 
 def _verdict_lines(client: Client, rollout: str) -> list[str]:
     """Return what the newest verdict says of letting the candidate answer."""
-    newest = next(iter(client.verdicts(rollout, limit=1)), None)
+    newest = client.newest_verdict(rollout)
     if newest is None:
         return ["No verdict: nobody judged whether its answers are as good, or come as fast."]
     return [may_it_ship(newest.verdict), *cohort_lines(newest.verdict)]

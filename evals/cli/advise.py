@@ -44,7 +44,7 @@ def advise(
         with open_client(collector, database) as client:
             pairs = advices.load(client, rollout)
             beside = {name: advices.load(client, name) for name in others or ()}
-            newest = next(iter(client.verdicts(rollout, limit=1)), None)
+            newest = client.newest_verdict(rollout)
         verdict = None if newest is None else newest.verdict
         advice = advices.advise(rollout, pairs, beside, prices, verdict)
         if routes is not None:
