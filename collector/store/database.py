@@ -60,6 +60,10 @@ class RelationalDatabase(Database):
     def bulk(self, connection: Connection) -> RelationalBulk:
         """Return what takes many rows on the connection."""
 
+    def connect(self) -> StoreConnection:
+        """Return a connection that has its reader."""
+        return StoreConnection(self.engine, self.reader)
+
     def close(self) -> None:
         """Close every connection; may be called twice."""
         self.engine.dispose()

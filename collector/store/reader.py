@@ -17,6 +17,22 @@ class Range(NamedTuple):
     end_unix_s: int | None
 
 
+class RollupQuery(NamedTuple):
+    """Which rollups to merge, and how."""
+
+    series: Iterable[int]
+    """Ids."""
+    hours: Sequence[Range]
+    """Of whole hours."""
+    minutes: Sequence[Range]
+    step_s: int | None = None
+    """Each step of so many seconds has an entry of its own; None: one for all."""
+    at_most: int | None = None
+    """Rows that may be read."""
+    measured: bool = True
+    """Whether what was measured is wanted, beside counts."""
+
+
 class Merged(NamedTuple):
     """The state of one series, in one step of time if steps were asked for."""
 
@@ -86,20 +102,10 @@ class Reader(ABC):
         """Return the revision of the last post of a score; 0 if there is none."""
 
     @abstractmethod
-    def merged(  # what of which table, and how
-        self,
-        series: Iterable[int],
-        *,
-        hours: Sequence[Range],
-        minutes: Sequence[Range],
-        step_s: int | None = None,
-        at_most: int | None = None,
-        measured: bool = True,
-    ) -> Iterable[Merged]:
-        """Return the rollups of the series over all these ranges; those of hours are whole hours.
+    def merged(self, query: RollupQuery) -> Iterable[Merged]:
+        """Return the rollups of the series over all the ranges.
 
-        Each step of `step_s` seconds has an entry of its own. Without what was `measured` there are
-        counts alone. Raises `TooManyRowsError` if more than `at_most` rows have to be read.
+        Raises `TooManyRowsError` if more than `at_most` rows have to be read.
         """
 
     @abstractmethod

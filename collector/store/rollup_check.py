@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table, func, select
 
 from collector.store import pair_counts, progress
-from collector.store.reader import Range, StoreConnection
+from collector.store.reader import Range, RollupQuery, StoreConnection
 from collector.store.rollups import deltas, state
 from collector.store.rollups.deltas import Series
 from collector.store.tables import generation as g
@@ -131,7 +131,7 @@ def _recomputed(
 def _stored(connection: StoreConnection, table: Table, series: list[int], length_s: int) -> _States:
     every = [Range(None, None)]
     hours, minutes = (every, []) if table is rollup_hour else ([], every)
-    found = connection.reader.merged(series, hours=hours, minutes=minutes, step_s=length_s)
+    found = connection.reader.merged(RollupQuery(series, hours, minutes, step_s=length_s))
     return {_Key(one.series_id, one.start_unix_s): state.unpack(one.packed) for one in found}
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from collector.errors import RequestError
 from collector.store import progress
-from collector.store.reader import Range, StoreConnection, TooManyRowsError
+from collector.store.reader import Range, RollupQuery, StoreConnection, TooManyRowsError
 from collector.store.rollups import state
 from collector.store.rollups.deltas import Series
 from collector.store.tables import series as series_table
@@ -114,7 +114,7 @@ def buckets(
     asked = [Range(*window)]
     of_minutes = step is BucketLength.MINUTE
     try:
-        found = connection.reader.merged(
+        query = RollupQuery(
             series,
             hours=[] if of_minutes else asked,
             minutes=asked if of_minutes else [],
@@ -122,6 +122,7 @@ def buckets(
             at_most=MOST_ROWS,
             measured=measured,
         )
+        found = connection.reader.merged(query)
         return [Bucket(one.start_unix_s, one.series_id, state.unpack(one.packed)) for one in found]
     except TooManyRowsError as exc:
         raise _too_many(step) from exc
@@ -136,7 +137,7 @@ def _totals(
     connection: StoreConnection, series: Iterable[int], window: Window, *, measured: bool
 ) -> dict[int, state.State]:
     hours, minutes = _ranges(window)
-    found = connection.reader.merged(series, hours=hours, minutes=minutes, measured=measured)
+    found = connection.reader.merged(RollupQuery(series, hours, minutes, measured=measured))
     return {one.series_id: state.unpack(one.packed) for one in found}
 
 

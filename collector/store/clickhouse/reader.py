@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Row, Select, select, tuple_
 from collector.contract import PairKey
 from collector.store.clickhouse import pair_counts, rollups
 from collector.store.clickhouse.connection import TABLES, AnalyticsConnection
-from collector.store.reader import Merged, Range, Reader, TableSize, TooManyRowsError
+from collector.store.reader import Merged, Reader, RollupQuery, TableSize, TooManyRowsError
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
 
@@ -95,29 +95,10 @@ class ClickHouseReader(Reader):
         newest = self._connection.ask("SELECT max(revision) FROM score", final=False)
         return newest.column(0)[0].as_py() or 0
 
-    def merged(  # as in `Reader`
-        self,
-        series: Iterable[int],
-        *,
-        hours: Sequence[Range],
-        minutes: Sequence[Range],
-        step_s: int | None = None,
-        at_most: int | None = None,
-        measured: bool = True,
-    ) -> Iterable[Merged]:
-        """Return the rollups of the series over all these ranges."""
-        found = list(
-            rollups.merged(
-                self._connection,
-                series,
-                hours=hours,
-                minutes=minutes,
-                step_s=step_s,
-                at_most=None if at_most is None else at_most + 1,
-                measured=measured,
-            )
-        )
-        if at_most is not None and len(found) > at_most:
+    def merged(self, query: RollupQuery) -> Iterable[Merged]:
+        """Return the rollups of the series over all the ranges."""
+        found = list(rollups.merged(self._connection, query))
+        if query.at_most is not None and len(found) > query.at_most:
             raise TooManyRowsError
         return found
 

@@ -5,7 +5,7 @@ hours hold what is up to one mark, minutes what is up to a later one, and what n
 from the commits. So a reader sees each commit once, whatever is folded meanwhile.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow as pa
 from collector.store import days, progress
 from collector.store.clickhouse import marks, states
 from collector.store.clickhouse.connection import AnalyticsConnection
-from collector.store.reader import Merged, Range
+from collector.store.reader import Merged, Range, RollupQuery
 from collector.store.rollups.deltas import Delta
 
 _HOUR_S: Final = 3600
@@ -34,20 +34,9 @@ def add(connection: AnalyticsConnection, id_: int, deltas: Sequence[Delta]) -> N
     connection.clickhouse.insert("rollup_delta", pa.table(columns))
 
 
-def merged(
-    connection: AnalyticsConnection,
-    series: Iterable[int],
-    *,
-    hours: Sequence[Range],
-    minutes: Sequence[Range],
-    step_s: int | None = None,
-    at_most: int | None = None,
-    measured: bool = True,
-) -> Iterator[Merged]:
-    """Yield what the series come to in all these ranges, of which hours are whole ones.
-
-    In each step of `step_s` seconds apart; without what was measured where that is not wanted.
-    """
+def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merged]:
+    """Yield what the series come to in all the ranges; of too much, one entry above `at_most`."""
+    series, hours, minutes, step_s, at_most, measured = query
     wanted = ", ".join(map(str, series))
     if not wanted:
         return
@@ -59,7 +48,7 @@ def merged(
         f"WHERE series_id IN ({wanted}) AND {condition}"
         for table, condition in _sources(connection.marks, hours, minutes)
     )
-    limit = "" if at_most is None else f" LIMIT {at_most}"
+    limit = "" if at_most is None else f" LIMIT {at_most + 1}"
     answer = connection.ask(
         f"SELECT series_id, {start} AS step, {aggregates} FROM ({parts}) "  # noqa: S608  # as above
         f"GROUP BY series_id, step{limit}",

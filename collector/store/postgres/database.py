@@ -23,10 +23,6 @@ class PostgresDatabase(RelationalDatabase):
         self.where = url.render_as_string(hide_password=True)
         self.engine = server.create(url, busy_timeout_s=busy_timeout_s, silent_s=silent_s)
 
-    def connect(self) -> StoreConnection:
-        """Return a connection that has its reader."""
-        return StoreConnection(self.engine, self.reader)
-
     def reader(self, connection: Connection) -> PostgresReader:
         """Return a reader in the connection's transaction."""
         return PostgresReader(connection)

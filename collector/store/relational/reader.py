@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Column, ColumnElement, Connection, Row, Select, func, select, tuple_
 
 from collector.contract import PairKey
-from collector.store.reader import Merged, Range, Reader
+from collector.store.reader import Merged, Reader, RollupQuery
 from collector.store.relational import pair_counts, rollups
 from collector.store.tables import generation as g
 from collector.store.tables import score as s
@@ -67,26 +67,9 @@ class RelationalReader(Reader):
         """Return the revision of the last post of a score; 0 if there is none."""
         return self._connection.scalar(select(func.max(s.c.revision))) or 0
 
-    def merged(  # as in `Reader`
-        self,
-        series: Iterable[int],
-        *,
-        hours: Sequence[Range],
-        minutes: Sequence[Range],
-        step_s: int | None = None,
-        at_most: int | None = None,
-        measured: bool = True,
-    ) -> Iterable[Merged]:
-        """Return the rollups of the series over all these ranges."""
-        return rollups.merged(
-            self._connection,
-            series,
-            hours=hours,
-            minutes=minutes,
-            step_s=step_s,
-            at_most=at_most,
-            measured=measured,
-        )
+    def merged(self, query: RollupQuery) -> Iterable[Merged]:
+        """Return the rollups of the series over all the ranges."""
+        return rollups.merged(self._connection, query)
 
     def pending_deltas(self) -> int:
         """Return about how many additions of commits wait to be folded."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from collector.store.reader import Merged, Range, TooManyRowsError
+from collector.store.reader import Merged, Range, RollupQuery, TooManyRowsError
 from collector.store.rollups import state
 from collector.store.tables import rollup_delta, rollup_hour, rollup_minute
 
@@ -55,17 +55,9 @@ def fold(connection: Connection, *, at_most: int) -> int:
     return len(rows)
 
 
-def merged(  # as `Reader.merged`
-    connection: Connection,
-    series: Iterable[int],
-    *,
-    hours: Sequence[Range],
-    minutes: Sequence[Range],
-    step_s: int | None,
-    at_most: int | None,
-    measured: bool,
-) -> Iterator[Merged]:
-    """Yield the rollups of the series over all these ranges."""
+def merged(connection: Connection, query: RollupQuery) -> Iterator[Merged]:
+    """Yield the rollups of the series over all the ranges; raises as `Reader.merged`."""
+    series, hours, minutes, step_s, at_most, measured = query
     wanted = list(series)
     found: dict[_Key, list[state.Packed]] = defaultdict(list)
     for table, part in (

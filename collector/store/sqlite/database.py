@@ -21,11 +21,7 @@ class SqliteDatabase(RelationalDatabase):
     def __init__(self, url: URL, *, busy_timeout_s: float) -> None:
         self.where = str(url.database)
         self.engine = file.create(url, busy_timeout_s=busy_timeout_s)
-        self._identity = file.identity(url)
-
-    def connect(self) -> StoreConnection:
-        """Return a connection that has its reader."""
-        return StoreConnection(self.engine, self.reader)
+        self._identity: tuple[int, int] | None = None  # of an open one
 
     def reader(self, connection: Connection) -> SqliteReader:
         """Return a reader in the connection's transaction."""
