@@ -5,6 +5,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,8 +95,7 @@ def check_tls(settings: Settings) -> None:
         except OSError as exc:
             raise SettingsError(f"{option} {path}: cannot be read: {exc.strerror}") from exc
     try:
-        # A key with a passphrase would otherwise be asked for on the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key, password="")
+        _context(cert, key)
     except (ssl.SSLError, ValueError) as exc:
         reason = getattr(exc, "reason", None) or exc
         raise SettingsError(
@@ -110,10 +110,13 @@ def _hosts(settings: Settings) -> tuple[str, ...] | None:
 
 
 def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
+    return None if settings.tls_cert is None else _context(settings.tls_cert, settings.tls_key)
+
+
+def _context(cert: Path, key: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+    # A key with a passphrase would otherwise be asked for on the terminal.
+    context.load_cert_chain(cert, key, password="")
     return context
 
 
