@@ -1,7 +1,7 @@
 """A request on its way and its answer, as seen by the socket that carries them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -92,10 +92,14 @@ class Exchange:
 
     def lateness_s(self, arrived: Arrived) -> float:
         """Return by how much stamps of a piece's events may be late because of its reader."""
+        return lateness_s(arrived.data, arrived.at_s, self._gaps())
+
+    def _gaps(self) -> Iterator[Gap]:
+        """Yield when the reader was kept from reading; it is asked for the first, not before."""
         if self._was_taken and self.arrivals is not None:
-            return lateness_s(arrived.data, arrived.at_s, self.arrivals.gaps())
-        gaps = self.loop_gaps.gaps if self.loop_gaps is not None else ()
-        return lateness_s(arrived.data, arrived.at_s, gaps)
+            yield from self.arrivals.gaps()
+        elif self.loop_gaps is not None:
+            yield from self.loop_gaps.gaps
 
     def take(self, connection: Connection) -> None:
         """Have the answer read by `arrivals`, from when the request is sent: that may yet come."""
