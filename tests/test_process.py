@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,19 @@ def drill(folder: Path, body: str) -> "subprocess.CompletedProcess[str]":
         text=True,
         check=False,
     )
+
+
+@contextmanager
+def drilling(folder: Path, body: str) -> Iterator["subprocess.Popen[str]"]:
+    """Give the process of such a command, with pipes to read from."""
+    with subprocess.Popen(
+        [*DRAFTGATE, "drill"],
+        env=with_command(folder, body),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
 
 
 def test_a_crash_is_no_failed_gate(tmp_path: Path) -> None:
@@ -65,13 +80,7 @@ def test_a_missing_module_of_ours_is_a_crash(tmp_path: Path) -> None:
 def test_a_reader_that_leaves_does_not_change_the_code(tmp_path: Path, code: int) -> None:
     """`draftgate gate k4 | head -1` ends with the verdict's code, and quietly."""
     body = f"[print('x' * 80) for _ in range(100_000)]; raise typer.Exit({code})"
-    with subprocess.Popen(
-        [*DRAFTGATE, "drill"],
-        env=with_command(tmp_path, body),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with drilling(tmp_path, body) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
@@ -93,13 +102,7 @@ def test_nobody_reads_from_the_beginning(tmp_path: Path) -> None:
 def test_ctrl_c_is_130(tmp_path: Path) -> None:
     """As a shell has it, and not 1, which is a failed gate."""
     body = "import time; print('waiting', flush=True); time.sleep(60)"
-    with subprocess.Popen(
-        [*DRAFTGATE, "drill"],
-        env=with_command(tmp_path, body),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with drilling(tmp_path, body) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)

@@ -69,7 +69,7 @@ def tokens_of(text: str) -> list[Token]:
         elif found and word.lower() in _SUFFIXES and _follows(found[-1], start):
             continue
         else:
-            found += _of_word(word, start, end, text, before, found[-1:])
+            found += _of_word(word, start, end, text, before, found[-1] if found else None)
         before = end
     return _with_currencies_behind(number_words.joined(found, text))
 
@@ -85,13 +85,13 @@ def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
 
 
 def _of_word(
-    word: str, start: int, end: int, text: str, before: int, last: list[Token]
+    word: str, start: int, end: int, text: str, before: int, last: Token | None
 ) -> Iterator[Token]:
     is_name = word[0].isupper() and (
         (end - start > 1 and word.isupper())
         or (before > 0 and _BOUNDARY.search(text, before, start) is None)
     )
-    if last and _follows(last, start) and (unit := UNITS_SHORT.get(word)):
+    if last is not None and _follows(last, start) and (unit := UNITS_SHORT.get(word)):
         yield Token(form_of(unit), start, end, is_name=False)
         return
     first, second = _parts(word)
@@ -103,10 +103,9 @@ def _of_word(
         yield Token(form_of(word), start, end, is_name)
 
 
-def _follows(last: Token | list[Token], start: int) -> bool:
+def _follows(token: Token, start: int) -> bool:
     """Say whether a number ends right before a place, or one character before it."""
-    token = last[-1] if isinstance(last, list) and last else last
-    return isinstance(token, Token) and token.form.is_number and start - token.end <= 1
+    return token.form.is_number and start - token.end <= 1
 
 
 @lru_cache(maxsize=4096)

@@ -65,7 +65,6 @@ def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
     return frozenset(stem_of(word) for _, words in _entries() for word in words)
 
 
-@cache
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
     """Return the stems that say the same as a stem, in usual senses of both."""
     found: dict[str, set[str]] = defaultdict(set)
