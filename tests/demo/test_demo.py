@@ -119,8 +119,8 @@ def check_evidence(folder: Path) -> None:
 
 def without_arrivals(document: dict[str, Any]) -> dict[str, Any]:
     """Return a verdict without how far the store had come: other rollouts arrive in it, too."""
-    parts = [part | {"arrived_up_to": None} for part in document["evidence"]]
-    return document | {"evidence": parts}
+    unknown = {"arrived_up_to": None, "scored_up_to": None}
+    return document | {"evidence": [part | unknown for part in document["evidence"]]}
 
 
 def check_page(page: Page, url: str, folder: Path, name: str) -> None:
