@@ -98,7 +98,7 @@ def start(
     database_url: str | None = None,
     host: str = DEFAULT_HOST,
     port: int = DEFAULT_PORT,
-    timeout_s: float = 60.0,
+    timeout_s: float = 180.0,
 ) -> DashboardProcess:
     """Start a dashboard and return once it answers.
 

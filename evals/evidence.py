@@ -100,6 +100,21 @@ class Divergences(NamedTuple):
         )
 
 
+class SampledTokens(NamedTuple):
+    """What the audit of an arm's sampled answers made of each, one entry a pair."""
+
+    tokens: Counts
+    """−1 where the answer was of no use."""
+    log_e: FloatColumn
+    """Logarithm of the arm's e-value after this answer; NaN where it was of no use."""
+    left_out: NDArray[np.object_]
+    """Why it was of no use; None for all others, and where there is no answer."""
+
+    def take(self, rows: BoolColumn) -> "SampledTokens":
+        """Return some pairs alone."""
+        return SampledTokens(self.tokens[rows], self.log_e[rows], self.left_out[rows])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """One arm's columns, one entry a pair; unknown numbers are NaN, unknown counts −1."""
@@ -192,6 +207,8 @@ class Evidence:
     data_hash: str
     divergences: Divergences | None = None
     """None where nobody compared the answers."""
+    sampled: Mapping[Arm, SampledTokens] | None = None
+    """None where nobody audited sampled answers."""
     workload: Mapping[str, int] = field(default_factory=dict)
     """Pairs that each cohort was to have, as far as the run said; empty where it did not."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
@@ -235,6 +252,9 @@ class Evidence:
             baseline=self.baseline.take(rows),
             candidate=self.candidate.take(rows),
             divergences=None if self.divergences is None else self.divergences.take(rows),
+            sampled=None
+            if self.sampled is None
+            else {arm: seen.take(rows) for arm, seen in self.sampled.items()},
             applies={metric: found.take(rows) for metric, found in self.applies.items()},
         )
 

@@ -18,6 +18,7 @@ from evals.evidence import (
     Evidence,
     FloatColumn,
     PerPosition,
+    SampledTokens,
     Side,
     Told,
 )
@@ -61,6 +62,7 @@ def from_table(table: pa.Table) -> Evidence:
         metrics=tuple(metrics),
         data_hash=data_hash(table),
         divergences=_divergences(table),
+        sampled=_sampled(table),
         workload=_workload(table),
     )
     return found.with_applicability()
@@ -100,6 +102,19 @@ def _divergences(table: pa.Table) -> Divergences | None:
         words=np.array(table["divergence_words"].to_pylist(), dtype=np.object_),
         unknown=np.array(table["divergence_unknown"].to_pylist(), dtype=np.object_),
     )
+
+
+def _sampled(table: pa.Table) -> dict[Arm, SampledTokens] | None:
+    if "candidate_sampled_tokens" not in table.column_names:
+        return None
+    return {
+        arm: SampledTokens(
+            tokens=_counts(table[f"{arm}_sampled_tokens"]),
+            log_e=_floats(table[f"{arm}_sampled_log_e"]),
+            left_out=np.array(table[f"{arm}_sampled_left_out"].to_pylist(), dtype=np.object_),
+        )
+        for arm in Arm
+    }
 
 
 def _check_columns(table: pa.Table) -> None:

@@ -1,16 +1,18 @@
 """`draftgate audit`: whether sampled answers are the baseline's."""
 
 import json
-import math
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import track
 
+from collector.client import Client
 from collector.contract import Arm
-from evals.cli.options import Collector, Database, ExitCode, Rollout, open_client, usable
+from evals.cli.options import EXIT, Collector, Database, Rollout, open_client, usable
 from evals.lossless.rescoring import TransformersRescorer
-from evals.lossless.sampled_answers import ENOUGH_TOKENS, Audited, audit
-from evals.lossless.sampling_audit import ALARM
+from evals.lossless.sampled_answers import ArmAudit, Audited, Tally
+from evals.lossless.sampled_judgement import judge
 from evals.rollouts import require
 
 app = typer.Typer(add_completion=False)
@@ -30,53 +32,59 @@ def audit_(  # noqa: PLR0913  # one argument an option
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
-    """Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3 too few tokens.
+    """Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3 inconclusive.
+
+    The baseline's own answers are audited beside the candidate's: where they alarm, too, the model
+    or the sampler is not the one that was rescored, and nothing is decided.
 
     Example: draftgate audit support-k4 --rescore models/target
     """
     with usable(), open_client(collector, database) as client:
         require(client, rollout)
-        found = audit(
-            client, rollout, TransformersRescorer(rescore), arm=arm, tolerance=tolerance, seed=seed
-        )
-    exit_code = _exit(found)
+        rescorer = TransformersRescorer(rescore)
+        audited = {
+            one: _audited(client, rollout, one, ArmAudit(rescorer, tolerance, seed))
+            for one in dict.fromkeys((arm, Arm.BASELINE))
+        }
+    control = None if arm is Arm.BASELINE else audited[Arm.BASELINE]
+    judged = judge(audited[arm], control)
     if as_json:
         document = {
             "rollout": rollout,
             "arm": arm.value,
-            "outcome": exit_code.name.lower(),
-            "answers": found.answers,
-            "tokens": found.tokens,
-            "left_out": dict(found.left_out),
-            "log_e": found.log_e,
+            "outcome": EXIT[judged.outcome].name.lower(),
+            "message": judged.words,
+            **_document(audited[arm]),
+            "baseline": None if control is None else _document(control),
             "tolerance": tolerance,
             "seed": seed,
         }
         typer.echo(json.dumps(document))
     else:
-        typer.echo(f"{rollout}, {arm.value}: {_words(found)}")
-    raise typer.Exit(exit_code)
+        typer.echo(f"{rollout}, {arm.value}: {judged.words}{_left_out(audited[arm])}")
+    raise typer.Exit(EXIT[judged.outcome])
 
 
-def _exit(found: Audited) -> ExitCode:
-    if found.selected:
-        return ExitCode.INCONCLUSIVE
-    if found.alarmed:
-        return ExitCode.FAIL
-    return ExitCode.PASS if found.tokens >= ENOUGH_TOKENS else ExitCode.INCONCLUSIVE
+def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> Audited:
+    """Return what the audit sees of all of an arm's answers, with a bar on a terminal."""
+    console, tally = Console(stderr=True), Tally()
+    answers = client.generations(rollout, arm=arm, content=True)
+    for one in track(
+        answers, f"{arm.value}'s answers", console=console, disable=not console.is_terminal
+    ):
+        tally.add(audit.take(one))
+    return tally.audited()
 
 
-def _words(found: Audited) -> str:
-    seen = f"{found.tokens:,} tokens of {found.answers:,} answers"
-    said = f"e-value {math.exp(min(found.log_e, 50.0)):.3g}, an alarm at {ALARM:g}"
-    if found.selected:
-        text = f"inconclusive: too many answers cannot be cut into their tokens, {seen} ({said})"
-    elif found.alarmed:
-        text = f"ALARM after {seen} ({said}): these are not the baseline's samples"
-    elif found.tokens >= ENOUGH_TOKENS:
-        text = f"quiet over {seen} ({said})"
-    else:
-        lacking = ENOUGH_TOKENS - found.tokens
-        text = f"inconclusive: quiet over {seen} ({said}), needs {lacking:,} more tokens"
-    left_out = [f"{count} {reason}" for reason, count in sorted(found.left_out.items())]
-    return f"{text}; left out: {', '.join(left_out)}" if left_out else text
+def _document(audited: Audited) -> dict[str, object]:
+    return {
+        "answers": audited.answers,
+        "tokens": audited.tokens,
+        "left_out": dict(audited.left_out),
+        "log_e": audited.log_e,
+    }
+
+
+def _left_out(audited: Audited) -> str:
+    counts = [f"{count:,} {reason}" for reason, count in sorted(audited.left_out.items())]
+    return f"; left out: {', '.join(counts)}" if counts else ""

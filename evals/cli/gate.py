@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 
 from collector.client import Client
-from collector.contract import Outcome
+from collector.contract import Arm
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.cli.options import (
+    EXIT,
     Collector,
     Database,
     ExitCode,
@@ -26,6 +27,7 @@ from evals.evidence_parts import pooled
 from evals.gate import hypothesis, plan
 from evals.lossless.answers import noise_of, with_divergences
 from evals.lossless.rescoring import TransformersRescorer
+from evals.lossless.sampled_answers import ArmAudit
 from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.registration import policy_for
@@ -45,13 +47,6 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     GITHUB = "github"
-
-
-EXIT = {  # of `gate`, and of `watch`
-    Outcome.PASS: ExitCode.PASS,
-    Outcome.FAIL: ExitCode.FAIL,
-    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-}
 
 
 @app.command()
@@ -129,7 +124,10 @@ def gate(  # noqa: PLR0913  # one argument an option
                 return
             equal = None if control is None else load_pairs(client, control)
             if chosen.lossless is not None:
-                given, equal = _compared(client, rollouts, given, control, equal, rescore)
+                tolerance = chosen.lossless.tolerance
+                given, equal = _compared(
+                    client, rollouts, given, control, equal, rescore, tolerance
+                )
                 table = pooled(given)
             history = client.history(rollout)
             inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
@@ -158,15 +156,17 @@ def _compared(
     control: str | None,
     equal: pa.Table | None,
     rescore: str | None,
+    tolerance: float,
 ) -> tuple[list[pa.Table], pa.Table | None]:
-    """Return the tables with where their greedy answers differ."""
+    """Return the tables with where greedy answers differ, and what sampled ones show."""
     rescorer = None if rescore is None else TransformersRescorer(rescore)
+    audits = None if rescorer is None else {arm: ArmAudit(rescorer, tolerance) for arm in Arm}
     noise = 0.0
     if control is not None and equal is not None:
         equal = with_divergences(client, control, equal, rescorer)
         noise = noise_of(equal)
     compared = [
-        with_divergences(client, name, one, rescorer, noise=noise)
+        with_divergences(client, name, one, rescorer, noise=noise, audits=audits)
         for name, one in zip(rollouts, given, strict=True)
     ]
     return compared, equal

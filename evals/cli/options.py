@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from collector.client import Client, ClientError
+from collector.contract import Outcome
 from evals.errors import EvalsError
 
 
@@ -18,6 +19,13 @@ class ExitCode(IntEnum):
     FAIL = 1
     UNUSABLE = 2
     INCONCLUSIVE = 3
+
+
+EXIT = {
+    Outcome.PASS: ExitCode.PASS,
+    Outcome.FAIL: ExitCode.FAIL,
+    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+}
 
 
 Rollout = Annotated[str, typer.Argument(help="Name of the rollout.")]

@@ -14,8 +14,8 @@ from rich.live import Live
 
 from collector.client import Client, ClientError
 from evals import policy as policies
-from evals.cli.gate import EXIT
 from evals.cli.options import (
+    EXIT,
     Collector,
     Database,
     ExitCode,

@@ -8,6 +8,7 @@ import numpy as np
 from collector.contract import Finding, Outcome, Reason, Role
 from evals.evidence import Divergences, Evidence, FloatColumn
 from evals.gate.measured import unaccounted
+from evals.gate.sampled_cells import is_sampled
 from evals.policy import Policy
 from evals.policy_sections import Lossless
 from evals.significant import significant
@@ -30,7 +31,7 @@ class _Judged(NamedTuple):
 def lossless_findings(
     evidence: Evidence, control: Evidence | None, policy: Policy
 ) -> tuple[Finding, ...]:
-    """Return the finding on greedy answers; none if the policy does not ask for it.
+    """Return the finding on greedy answers; none if the policy asks for none, or all were sampled.
 
     A divergence that the baseline's own logits do not call a tie is a fail by itself. If there is
     none, or all are ties, it passes. If nobody rescored them, their rate a token is held against
@@ -38,7 +39,7 @@ def lossless_findings(
     compared count as divergences: as no ties, or, of a rate, from the first token on.
     """
     rules = policy.lossless
-    if rules is None:
+    if rules is None or (len(evidence) and is_sampled(evidence).all()):
         return ()
     found = evidence.divergences
     n = 0 if found is None else int((found.compared >= 0).sum())

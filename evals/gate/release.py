@@ -20,6 +20,7 @@ from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.measurement import measure, pairs_to_decide
 from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
+from evals.gate.sampled_cells import sampled_findings
 from evals.gate.stray import stray_cohorts
 from evals.gate.summary import left_open, reasons, summary
 from evals.gate.treatment import idle
@@ -46,7 +47,11 @@ def decide(
     """
     whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
     cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
-    findings = (*judged, *lossless_findings(evidence, control, policy))
+    findings = (
+        *judged,
+        *lossless_findings(evidence, control, policy),
+        *sampled_findings(evidence, policy),
+    )
     pairs_of_cells = list(zip(cells, judged, strict=True))
     aside = stray_cohorts(evidence, policy)
     open_cells = not_judged(cells, judged, whole)

@@ -1,16 +1,17 @@
-"""The greedy answers of a rollout's pairs, compared: columns beside the table of pairs."""
+"""The answers of a rollout's pairs, compared and audited: columns beside the table of pairs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from collector.client import Client
-from collector.contract import Generation, Pair
+from collector.contract import Arm, Generation, Pair
 from evals.evaluators.answers import answer_text
 from evals.lossless.greedy import Compared, compare, confirm, gap_noise
 from evals.lossless.rescoring import TextRescorer
+from evals.lossless.sampled_answers import ArmAudit, Seen
 
 _PAGE = 200
 _TYPES = {
@@ -21,6 +22,10 @@ _TYPES = {
     "divergence_words": pa.string(),
     "divergence_unknown": pa.string(),
 }
+_SAMPLED_TYPES = {"tokens": pa.int64(), "log_e": pa.float64(), "left_out": pa.string()}
+
+
+_Key = tuple[str | None, int | None]
 
 
 class _Row(NamedTuple):
@@ -40,19 +45,32 @@ def with_divergences(
     rescorer: TextRescorer | None,
     *,
     noise: float = 0.0,
+    audits: Mapping[Arm, ArmAudit] | None = None,
 ) -> pa.Table:
     """Return the table of pairs with where their greedy answers first differ.
 
     With a rescorer answers are compared token by token and each divergence is rescored under the
     baseline; without one they are compared character by character. Answers that were sampled or
     failed are not compared; why others were not is said. `noise` is a gap of logits that equal arms
-    show.
+    show. With `audits` each arm's sampled answers go on through its audit, in the order of pairs,
+    and the table has the evidence after each.
     """
-    rows = {(p.prompt_id, p.repeat): _row(p, rescorer, noise) for p in _pairs(client, rollout)}
-    keys = zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True)
+    rows, seen = dict[_Key, _Row](), dict[Arm, dict[_Key, Seen]]({arm: {} for arm in audits or ()})
+    for pair in _pairs(client, rollout):
+        key = (pair.prompt_id, pair.repeat)
+        rows[key] = _row(pair, rescorer, noise)
+        for arm, audit in (audits or {}).items():
+            side = pair.baseline if arm is Arm.BASELINE else pair.candidate
+            if side is not None:
+                seen[arm][key] = audit.take(side)
+    keys = list(zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True))
     found = [rows.get(key, _Row()) for key in keys]
     for i, (name, kind) in enumerate(_TYPES.items()):
         table = table.append_column(name, pa.array([row[i] for row in found], kind))
+    for arm, of_arm in seen.items():
+        for name, kind in _SAMPLED_TYPES.items():
+            values = [getattr(of_arm.get(key, Seen()), name) for key in keys]
+            table = table.append_column(f"{arm}_sampled_{name}", pa.array(values, kind))
     return table
 
 

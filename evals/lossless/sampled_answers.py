@@ -1,21 +1,22 @@
-"""The sampled answers of a rollout, rescored under the baseline and audited."""
+"""Sampled answers, rescored under the baseline's model and audited one after the other."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from collector.client import Client
-from collector.contract import Arm, Generation
+from collector.contract import Generation
 from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
-from evals.lossless.sampling_audit import Floats, SamplingAudit, observe
+from evals.lossless.sampling_audit import ALARM, Floats, SamplingAudit, observe
 
-ENOUGH_TOKENS = 4000
-"""Tokens by which the audit has seen each planted fault in most runs; fewer that are quiet say
-little."""
+CUT = "cut into other tokens than were sampled"
+GREEDY = "greedy, or of unknown temperature"
+FAILED = "failed"
+SAME_SEED = "with the seed of an earlier answer"
 
 
 class SequenceRescorer(TextRescorer, Protocol):
@@ -25,9 +26,15 @@ class SequenceRescorer(TextRescorer, Protocol):
         """Return the logits at each of the answer's tokens, one row a token."""
 
 
-CUT = "cut into other tokens than were sampled"
-MOST_CUT = 0.05
-"""The share of such answers beyond which the others are no sample of the baseline's either."""
+class Seen(NamedTuple):
+    """What the audit made of one answer."""
+
+    tokens: int | None = None
+    """None where the answer is of no use."""
+    log_e: float | None = None
+    """Logarithm of the arm's e-value after this answer."""
+    left_out: str | None = None
+    """Why the answer is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +46,73 @@ class Audited:
     left_out: Mapping[str, int]
     """Answers that could not be used, by reason."""
     log_e: float
-    alarmed: bool
+    """The greatest that was reached after any answer; 0 where there was none."""
+    tokens_to_alarm: int | None
+    """Tokens up to the answer at which the e-value reached the alarm."""
 
     @property
-    def selected(self) -> bool:
-        """Say whether what is left is a choice among the answers, by what they say."""
-        cut = self.left_out.get(CUT, 0)
-        return cut > MOST_CUT * (cut + self.answers)
+    def alarmed(self) -> bool:
+        """Say whether the e-value ever reached the alarm."""
+        return self.tokens_to_alarm is not None
+
+    @property
+    def cut(self) -> int:
+        """Answers whose text is not made of the tokens that were counted."""
+        return self.left_out.get(CUT, 0)
 
 
-def audit(
-    client: Client,
-    rollout: str,
-    rescorer: SequenceRescorer,
-    *,
-    arm: Arm,
-    tolerance: float,
-    seed: int,
-) -> Audited:
-    """Hold an arm's sampled tokens against the baseline's distribution, answer by answer.
+class ArmAudit:
+    """Holds an arm's sampled tokens against the baseline's distribution, answer by answer.
 
-    The evidence is the e-value after the last answer, or at the alarm. Answers that share a seed
-    share their randomness, so that only the first of each seed counts.
+    Answers that share a seed share their randomness, so that only the first of each seed counts.
     """
-    state, rng = SamplingAudit.begin(tolerance), np.random.default_rng(seed)
-    left_out, seeds = Counter[str](), set[int]()
-    answers = tokens = 0
-    for one in client.generations(rollout, arm=arm, content=True):
-        usable = _usable(one, rescorer, seeds)
+
+    def __init__(self, rescorer: SequenceRescorer, tolerance: float, seed: int = 0) -> None:
+        """Begin; `seed` is of the random numbers that break ties of ranks."""
+        self._rescorer = rescorer
+        self._state = SamplingAudit.begin(tolerance)
+        self._rng = np.random.default_rng(seed)
+        self._seeds = set[int]()
+
+    def take(self, one: Generation) -> Seen:
+        """Rescore one answer, and return the evidence after it."""
+        usable = _usable(one, self._rescorer, self._seeds)
         if isinstance(usable, str):
-            left_out[usable] += 1
-            continue
+            return Seen(left_out=usable)
         prompt, emitted = usable
-        laws = law(
-            rescorer.answer_logits(prompt, emitted), one.temperature or 1.0, one.top_p, one.top_k
+        logits = self._rescorer.answer_logits(prompt, emitted)
+        laws = law(logits, one.temperature or 1.0, one.top_p, one.top_k)
+        self._state = self._state.after(observe(laws, np.array(emitted), None, self._rng))
+        return Seen(len(emitted), self._state.log_e)
+
+
+class Tally:
+    """Sums up what was seen of an arm's answers, in their order."""
+
+    def __init__(self) -> None:
+        """Begin with nothing seen."""
+        self._answers = self._tokens = 0
+        self._left_out = Counter[str]()
+        self._log_e = 0.0
+        self._tokens_to_alarm: int | None = None
+
+    def add(self, seen: Seen) -> None:
+        """Count one answer."""
+        if seen.left_out is not None:
+            self._left_out[seen.left_out] += 1
+        if seen.tokens is None or seen.log_e is None:
+            return
+        self._answers += 1
+        self._tokens += seen.tokens
+        self._log_e = max(self._log_e, seen.log_e)
+        if self._tokens_to_alarm is None and seen.log_e >= math.log(ALARM):
+            self._tokens_to_alarm = self._tokens
+
+    def audited(self) -> Audited:
+        """Return the sums."""
+        return Audited(
+            self._answers, self._tokens, dict(self._left_out), self._log_e, self._tokens_to_alarm
         )
-        state = state.after(observe(laws, np.array(emitted), None, rng))
-        answers, tokens = answers + 1, tokens + len(emitted)
-        if state.alarmed:
-            break
-    return Audited(answers, tokens, dict(left_out), state.log_e, state.alarmed)
 
 
 def law(logits: Floats, temperature: float, top_p: float | None, top_k: int | None) -> Floats:
@@ -106,18 +140,28 @@ def _usable(
 ) -> tuple[list[int], list[int]] | str:
     """Return prompt and answer as tokens, or why the answer is of no use."""
     if one.error_type is not None or not one.temperature:
-        return "failed" if one.error_type is not None else "greedy, or of unknown temperature"
+        return FAILED if one.error_type is not None else GREEDY
     text = answer_text(one)
     prompt = None if one.content is None else rescorer.prompt_tokens(one.content.input_messages)
     if text is None or prompt is None:
         return "without the texts"
     if one.seed is not None and one.seed in seeds:
-        return "with the seed of an earlier answer"
-    tokens = rescorer.tokens(text)
-    if one.finish_reasons == ("stop",):
-        tokens = [*tokens, rescorer.end_token]
-    if not tokens or (one.output_tokens is not None and one.output_tokens != len(tokens)):
+        return SAME_SEED
+    tokens = _counted(rescorer.tokens(text), one, rescorer.end_token)
+    if not tokens:
         return CUT
     if one.seed is not None:
         seeds.add(one.seed)
     return prompt, tokens
+
+
+def _counted(tokens: list[int], one: Generation, end_token: int) -> list[int] | None:
+    """Return the tokens if they are as many as the engine counted, with the end where it did.
+
+    An answer that stopped by itself ends with a token that its text lacks. Engines that do not
+    count it, and answers that a string of the request stopped, have as many tokens as the text.
+    """
+    ended = [*tokens, end_token] if one.finish_reasons == ("stop",) else tokens
+    if one.output_tokens is None or one.output_tokens == len(ended):
+        return ended
+    return tokens if one.output_tokens == len(tokens) else None

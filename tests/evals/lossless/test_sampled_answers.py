@@ -100,6 +100,43 @@ def test_real_samples_of_a_speculating_route(tmp_path: Path) -> None:
         own = CliRunner().invoke(app, [*command, str(MODELS / "target")])
         other = CliRunner().invoke(app, [*command, str(MODELS / "draft")])
     assert own.exit_code == 3, own.stdout
-    assert "inconclusive: quiet over" in own.stdout
-    assert other.exit_code == 1, other.stdout
-    assert "these are not the baseline's samples" in other.stdout
+    assert "candidate: quiet over" in own.stdout
+    assert other.exit_code == 3, other.stdout
+    assert "the baseline's own alarm, too" in other.stdout
+
+
+def test_a_candidate_that_samples_from_another_model_fails(tmp_path: Path) -> None:
+    """By `audit` and by `gate --rescore`, which without the model decides nothing and says why."""
+    target = {"engine": "transformers", "model": str(MODELS / "target")}
+    document = {
+        "rollout": "other",
+        "workload": str(ROOT / "demo" / "workload.jsonl"),
+        "baseline": target,
+        "candidate": target | {"model": str(MODELS / "draft")},
+        "sampling": {"max_tokens": 40, "temperature": 0.8},
+        "load": {"warmup": 0, "max_prompts": 24},
+    }
+    file, rules = tmp_path / "rollout.yaml", tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document))
+    rules.write_text(
+        "version: 1\nname: p\nvalidity: {speculation: optional}\n"
+        "lossless: {sampled: {tolerance: 0.005}}\n"
+        "prove: [{metric: failures, stat: diff, max: 0.30, scope: pooled}]\n"
+    )
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        ran = CliRunner().invoke(app, ["run", str(file), "--collector", url, "--no-journal"])
+        assert ran.exit_code == 0, ran.stderr
+        gate = ["gate", "other", "--policy", str(rules), "--collector", url]
+        plain = CliRunner().invoke(app, gate)
+        zipped, model = str(tmp_path / "b.zip"), ["--rescore", str(MODELS / "target")]
+        rescored = CliRunner().invoke(app, [*gate, *model, "--bundle", zipped, "--json"])
+        audited = CliRunner().invoke(app, ["audit", "other", "--collector", url, *model])
+    assert plain.exit_code == 3, plain.stdout
+    assert "24 pairs were sampled" in " ".join(plain.stdout.split())
+    assert rescored.exit_code == 1, rescored.stdout
+    (found,) = (f for f in json.loads(rescored.stdout)["findings"] if f["stat"] == "e_value")
+    assert found["outcome"] == "fail"
+    assert "ALARM over" in found["message"]
+    assert CliRunner().invoke(app, ["verify", zipped]).exit_code == 0
+    assert audited.exit_code == 1, audited.stdout
+    assert "ALARM over" in audited.stdout

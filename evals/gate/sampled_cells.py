@@ -1,0 +1,95 @@
+"""Whether sampled answers are the baseline's: the cell of a policy with a section `lossless`."""
+
+import numpy as np
+
+from collector.contract import Arm, Finding, Outcome, Reason, Role
+from evals.evidence import BoolColumn, Evidence, Side
+from evals.gate.measured import unaccounted
+from evals.lossless.sampled_answers import Audited, Seen, Tally
+from evals.lossless.sampled_judgement import ENOUGH_TOKENS, Judged, e_value, judge
+from evals.lossless.sampling_audit import ALARM, METHOD
+from evals.policy import Policy
+from evals.significant import significant
+
+METRIC, STAT = "sampled_tokens", "e_value"
+
+
+def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
+    """Return the finding on sampled answers; none if the policy, or the rollout, asks for none."""
+    sampled = is_sampled(evidence)
+    if policy.lossless is None or not sampled.any():
+        return ()
+    audited = None if evidence.sampled is None else audits(evidence)
+    judged = _not_rescored(int(sampled.sum())) if audited is None else judge(*audited)
+    candidate = None if audited is None else audited[0]
+    lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & sampled).sum())
+    barred = unaccounted(lost, policy, "failed or incomplete pairs")
+    if barred is not None and judged.outcome is Outcome.PASS:
+        words = f"{judged.words.removesuffix(': pass')}, {barred.words}: inconclusive"
+        judged = Judged(Outcome.INCONCLUSIVE, barred.reason, words)
+    return (_finding(candidate, judged),)
+
+
+def is_sampled(evidence: Evidence) -> BoolColumn:
+    """Say of which pairs either side says that it was sampled: a temperature above 0."""
+    return _sampled(evidence.baseline) | _sampled(evidence.candidate)
+
+
+def audits(evidence: Evidence) -> tuple[Audited, Audited]:
+    """Return what was seen of the candidate's sampled answers, and of the baseline's."""
+    found = []
+    for arm in (Arm.CANDIDATE, Arm.BASELINE):
+        tally, columns = Tally(), (evidence.sampled or {})[arm]
+        for tokens, log_e, why in zip(*columns, strict=True):
+            known = tokens >= 0
+            seen = Seen(int(tokens), float(log_e)) if known else Seen(left_out=why)
+            tally.add(seen)
+        found.append(tally.audited())
+    return found[0], found[1]
+
+
+def _sampled(side: Side) -> BoolColumn:
+    said = side.told.get("temperature")
+    if said is None:
+        return np.zeros(len(side.present), dtype=np.bool_)
+    return np.array([value is not None and value > 0 for value in said], dtype=np.bool_)
+
+
+def _not_rescored(count: int) -> Judged:
+    words = (
+        f"{count:,} pairs were sampled, and nobody audited their tokens: `--rescore MODEL` runs "
+        "the baseline's model over them: inconclusive"
+    )
+    return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+
+
+def _finding(audited: Audited | None, judged: Judged) -> Finding:
+    e = None if audited is None or not audited.answers else e_value(audited)
+    return Finding(
+        metric=METRIC,
+        stat=STAT,
+        cohort=None,
+        role=Role.PROVE,
+        outcome=judged.outcome,
+        reason=judged.reason,
+        bound="max",
+        margin=ALARM,
+        unit="ratio",
+        confidence=1 - 1 / ALARM,
+        n=0 if audited is None else audited.answers,
+        n_needed=_answers_needed(audited, judged),
+        estimate=None if e is None else significant(e),
+        lower=None,
+        upper=None,
+        p_fail=None if e is None else significant(min(1.0, 1 / e), 6),
+        method=METHOD,
+        message=f"sampled answers, pooled: {judged.words}",
+    )
+
+
+def _answers_needed(audited: Audited | None, judged: Judged) -> int | None:
+    """Return the answers that hold the lacking tokens, by those seen; None where none were."""
+    lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
+    if audited is None or lacking is None or not audited.tokens:
+        return None
+    return -(-lacking * audited.answers // audited.tokens)

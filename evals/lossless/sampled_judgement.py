@@ -1,0 +1,114 @@
+"""What the audits of both arms' sampled answers say together."""
+
+import math
+from typing import NamedTuple
+
+from scipy.stats import fisher_exact
+
+from collector.contract import Outcome, Reason
+from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Audited
+from evals.lossless.sampling_audit import ALARM
+
+ENOUGH_TOKENS = 4000
+"""Tokens by which the audit has seen each planted fault in most runs; fewer that are quiet say
+little."""
+MOST_CUT = 0.05
+"""Share of answers cut into other tokens beyond which the others are a choice by what they say."""
+CUT_LEVEL = 0.01
+"""Level of the test that the candidate has no more such answers than the baseline."""
+_EXPECTED = frozenset({CUT, GREEDY, FAILED, SAME_SEED})
+"""Reasons to leave an answer out that are judged elsewhere, or say nothing against it."""
+
+
+class Judged(NamedTuple):
+    """What sampled answers come to."""
+
+    outcome: Outcome
+    reason: Reason | None
+    words: str
+    tokens_needed: int | None = None
+    """Tokens lacking, where more of them would decide."""
+
+
+def judge(audited: Audited, control: Audited | None) -> Judged:
+    """Judge an arm's sampled answers; `control` is the same audit of the baseline's own.
+
+    Fails where the e-value reaches the alarm, or where Fisher's exact test finds more answers cut
+    into other tokens than the baseline has. An alarm is the candidate's only where the baseline's
+    own answers are quiet over as many tokens: else the model or the sampler that ran is not the one
+    that was rescored. `None` judges the arm by itself. A correct sampler fails in 1 % of cases by
+    each at most.
+    """
+    numbers = _numbers(audited)
+    if audited.alarmed:
+        return _alarm(audited, control, numbers)
+    if control is not None and (p := _p_cut(audited, control)) <= CUT_LEVEL:
+        words = f"{_cut(audited)}, of the baseline's {_cut(control)} (p = {p:.2g}): fail"
+        return Judged(Outcome.FAIL, None, words)
+    if control is not None and control.alarmed:
+        return _unlike(control, numbers)
+    return _unless_missing(audited, numbers)
+
+
+def _unless_missing(audited: Audited, numbers: str) -> Judged:
+    """Judge a quiet arm: a pass unless it rests on too little, or on a choice of answers."""
+    if audited.cut > MOST_CUT * (audited.cut + audited.answers):
+        words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
+        return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+    if lacking := {why: n for why, n in audited.left_out.items() if why not in _EXPECTED}:
+        named = ", ".join(f"{count:,} {why}" for why, count in sorted(lacking.items()))
+        words = f"{numbers}; {named} could not be rescored: inconclusive"
+        return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+    if (needed := ENOUGH_TOKENS - audited.tokens) > 0:
+        words = f"quiet over {numbers}, needs {needed:,} more tokens: inconclusive"
+        return Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
+    return Judged(Outcome.PASS, None, f"quiet over {numbers}: pass")
+
+
+def _alarm(audited: Audited, control: Audited | None, numbers: str) -> Judged:
+    if control is None:
+        return Judged(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
+    if control.alarmed:
+        return _unlike(control, numbers)
+    needed = (audited.tokens_to_alarm or 0) - control.tokens
+    if needed > 0:
+        words = (
+            f"{numbers}, but of the baseline's own answers only {control.tokens:,} tokens could be "
+            f"audited, {needed:,} too few to tell a fault from another sampler or model: "
+            "inconclusive"
+        )
+        return Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
+    quiet = f"the baseline's own are quiet over {_numbers(control)}"
+    return Judged(Outcome.FAIL, None, f"ALARM over {numbers}, where {quiet}: fail")
+
+
+def e_value(audited: Audited) -> float:
+    """Return the greatest e-value, at most e^700."""
+    return math.exp(min(audited.log_e, 700.0))
+
+
+def _numbers(audited: Audited) -> str:
+    return (
+        f"{audited.tokens:,} tokens of {audited.answers:,} answers "
+        f"(e-value {e_value(audited):.3g}, an alarm at {ALARM:g})"
+    )
+
+
+def _cut(audited: Audited) -> str:
+    all_ = audited.cut + audited.answers
+    return f"{audited.cut:,} of {all_:,} answers are {CUT}"
+
+
+def _p_cut(audited: Audited, control: Audited) -> float:
+    table = [[audited.cut, audited.answers], [control.cut, control.answers]]
+    return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def _unlike(control: Audited, numbers: str) -> Judged:
+    """Say that even the baseline's own answers are not drawn from what was rescored."""
+    words = (
+        f"{numbers}; the baseline's own alarm, too, over {_numbers(control)}: the model that was "
+        "rescored is not its, or a sampler ran that the requests do not name (a server's default "
+        "top-k, top-p or min-p): inconclusive"
+    )
+    return Judged(Outcome.INCONCLUSIVE, Reason.AA, words)

@@ -1,0 +1,126 @@
+"""What sampled answers come to: the candidate's audit beside the baseline's own."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from collector.contract import Arm
+from evals import policy
+from evals.evidence import SampledTokens
+from evals.gate.lossless_cells import lossless_findings
+from evals.gate.sampled_cells import sampled_findings
+from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, Audited
+from evals.lossless.sampled_judgement import judge
+
+RULES = """
+version: 1
+name: lossless
+lossless: {greedy: {max_tie_gap: auto}, sampled: {tolerance: 0.005}}
+prove: [{metric: failures, stat: diff, max: 0.10, scope: pooled}]
+"""
+NO_TEXT = "without the texts"
+
+
+def seen(
+    answers: int = 200, left_out: Mapping[str, int] | None = None, *, alarm_at: int | None = None
+) -> Audited:
+    """Return an audit of answers of 25 tokens each."""
+    log_e = 0.5 if alarm_at is None else 30.0
+    return Audited(answers, 25 * answers, left_out or {}, log_e, alarm_at)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "outcome", "words"),
+    [
+        (seen(), seen(), "pass", "quiet over 5,000 tokens of 200 answers"),
+        (seen(alarm_at=100), seen(), "fail", "ALARM over 5,000 tokens"),
+        (seen(143, {CUT: 57}, alarm_at=100), seen(), "fail", "ALARM over 3,575 tokens"),
+        (seen(143, {CUT: 57}), seen(), "fail", "57 of 200 answers are cut into other tokens"),
+        (seen(143, {CUT: 57}), seen(140, {CUT: 60}), "inconclusive", "the others are a choice"),
+        (seen(alarm_at=100), seen(alarm_at=900), "inconclusive", "the baseline's own alarm, too"),
+        (seen(), seen(alarm_at=900), "inconclusive", "the baseline's own alarm, too"),
+        (seen(alarm_at=100), seen(3), "inconclusive", "25 too few to tell a fault from another"),
+        (seen(alarm_at=100), None, "fail", "ALARM"),
+        (seen(100), seen(), "inconclusive", "needs 1,500 more tokens"),
+        (seen(200, {NO_TEXT: 1}), seen(), "inconclusive", "1 without the texts could not be"),
+        (seen(200, {SAME_SEED: 90, "failed": 2}), seen(), "pass", "quiet"),
+        (seen(198, {CUT: 2}), seen(), "pass", "quiet"),
+        (seen(0), seen(0), "inconclusive", "needs 4,000 more tokens"),
+    ],
+)
+def test_an_alarm_is_the_candidates_where_the_baseline_is_quiet(
+    candidate: Audited, baseline: Audited | None, outcome: str, words: str
+) -> None:
+    """Many answers that cannot be cut never mute it; too little, or a choice, decides nothing."""
+    found = judge(candidate, baseline)
+    assert found.outcome == outcome, found.words
+    assert words in found.words
+
+
+def pairs(evidence_of: Any, side: Any, sampled: int, greedy: int, log_e: float | None) -> Any:
+    """Return pairs of which the first were sampled; audited where an e-value is given."""
+    made = evidence_of(
+        [
+            {
+                "prompt_id": f"{i:03}",
+                "baseline": side() | {"temperature": float(i < sampled)},
+                "candidate": side() | {"temperature": float(i < sampled)},
+            }
+            for i in range(sampled + greedy)
+        ]
+    )
+    if log_e is None:
+        return made
+    is_sampled = np.arange(sampled + greedy) < sampled
+    tokens, why = np.where(is_sampled, 50, -1), np.where(is_sampled, None, GREEDY)
+    of_arm = {
+        Arm.BASELINE: SampledTokens(tokens, np.where(is_sampled, 0.1, np.nan), why),
+        Arm.CANDIDATE: SampledTokens(tokens, np.where(is_sampled, log_e, np.nan), why),
+    }
+    return replace(made, sampled=of_arm)
+
+
+@pytest.mark.parametrize(
+    ("sampled", "log_e", "outcome", "reason", "words"),
+    [
+        (40, None, "inconclusive", "missing", "40 pairs were sampled, and nobody audited"),
+        (40, 20.0, "fail", None, "ALARM over 2,000 tokens of 40 answers"),
+        (40, 0.0, "inconclusive", "n", "needs 2,000 more tokens"),
+        (90, 0.0, "pass", None, "quiet over 4,500 tokens of 90 answers"),
+    ],
+)
+def test_a_policy_that_asks_for_losslessness_judges_sampled_answers(
+    evidence_of: Any,
+    side: Any,
+    sampled: int,
+    log_e: float | None,
+    outcome: str,
+    reason: str | None,
+    words: str,
+) -> None:
+    """Nobody passes for want of an audit, nor fails; the pairs it needs are those tokens' answers."""
+    given = pairs(evidence_of, side, sampled, 5, log_e)
+    (found,) = sampled_findings(given, policy.parse(RULES, "p.yaml"))
+    assert (found.outcome, found.reason, found.role) == (outcome, reason, "prove")
+    assert words in found.message
+    assert found.n_needed == (40 if reason == "n" else None)
+
+
+def test_only_what_the_rollout_holds_is_judged(evidence_of: Any, side: Any) -> None:
+    """All greedy: no word of samples. All sampled: none of greedy answers. No section: nothing."""
+    rules = policy.parse(RULES, "p.yaml")
+    assert sampled_findings(pairs(evidence_of, side, 0, 40, None), rules) == ()
+    every = pairs(evidence_of, side, 40, 0, None)
+    assert lossless_findings(every, None, rules) == ()
+    assert sampled_findings(every, policy.shipped("default")) == ()
+
+
+def test_the_warmup_that_is_dropped_takes_its_answers_with_it(evidence_of: Any, side: Any) -> None:
+    """Columns of the audit follow their pairs."""
+    whole = pairs(evidence_of, side, 40, 0, 20.0)
+    half = whole.take(np.arange(40) < 10)
+    (found,) = sampled_findings(half, policy.parse(RULES, "p.yaml"))
+    assert found.n == 10
