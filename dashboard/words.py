@@ -30,7 +30,15 @@ ROLE_WORDS = {
     Role.GUARD: "must not fail",
     Role.REPORT: "report only",
 }
-_METRICS = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "end to end"}
+_METRICS = {
+    "ttft": "TTFT",
+    "tpot": "TPOT",
+    "e2e": "end to end",
+    "format_intact": "intact format",
+    "parity": "equal to the baseline's answer",
+    "greedy_divergence": "divergence of greedy answers",
+    "sampled_tokens": "tokens of sampled answers",
+}
 _STATS = {"geomean_ratio": "geometric mean", "diff": ""}
 _UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baseline"}
 _UNDECIDED: Mapping[Reason | None, str] = {
@@ -231,6 +239,8 @@ def cell(finding: Finding) -> str:
 
 def hypothesis(finding: Finding) -> str:
     """Return what a cell demands, as a sentence."""
+    if finding.stat == "e_value":
+        return "the candidate's sampled tokens are drawn from the baseline's distribution"
     what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
     side = "at most" if finding.bound == "max" else "at least"
     shown = _shown(finding.margin, finding)

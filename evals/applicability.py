@@ -1,12 +1,13 @@
 """To which pairs a scored metric applies: by what they carry, not by whether a score exists."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 BoolColumn = NDArray[np.bool_]
+FloatColumn = NDArray[np.float64]
 
 NEEDS: Final[Mapping[str, str]] = {
     "task_completion": "reference",
@@ -14,6 +15,16 @@ NEEDS: Final[Mapping[str, str]] = {
     "schema_validity": "schema",
 }
 """What the shipped evaluators of a metric need a generation to carry, by `carries`."""
+GREEDY: Final = frozenset({"parity"})
+"""Metrics of pairs that were both asked for at temperature 0."""
+OF_THE_BASELINE: Final[Mapping[str, Callable[[FloatColumn], FloatColumn]]] = {
+    "parity": np.ones_like,
+    "preference": lambda candidate: 1 - candidate,
+}
+"""Metrics that score a candidate's answer against the baseline's: what the baseline's then has.
+
+An answer is the same as itself, and what one side is preferred by, the other one lacks.
+"""
 
 
 class Applicability(NamedTuple):

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.contract import Arm
-from evals.applicability import NEEDS, Applicability, applicability, in_cohorts_of
+from evals.applicability import (
+    GREEDY,
+    NEEDS,
+    OF_THE_BASELINE,
+    Applicability,
+    applicability,
+    in_cohorts_of,
+)
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
@@ -268,7 +275,7 @@ class Evidence:
 
     def with_applicability(self) -> "Evidence":
         """Return the evidence with what all of its pairs say of every scored metric."""
-        metrics = {*self.metrics, *NEEDS}
+        metrics = {*self.metrics, *NEEDS, *GREEDY}
         return replace(self, applies={metric: self._applicability(metric) for metric in metrics})
 
     def _applicability(self, metric: str) -> Applicability:
@@ -278,6 +285,8 @@ class Evidence:
 
     def carried(self, metric: str) -> tuple[BoolColumn, BoolColumn]:
         """Return which pairs carry what a metric needs, and of which that was recorded."""
+        if metric in GREEDY:
+            return self._greedy()
         need = NEEDS.get(metric)
         carries, known = np.zeros((2, len(self)), dtype=np.bool_)
         for side in (self.baseline, self.candidate):
@@ -286,6 +295,15 @@ class Evidence:
                 known |= said != None  # noqa: E711  # elementwise
                 carries |= np.array([need in (names or "").split() for names in said], np.bool_)
         return carries, known
+
+    def _greedy(self) -> tuple[BoolColumn, BoolColumn]:
+        """Return which pairs were asked for at temperature 0, and of which that was recorded."""
+        greedy, known = np.ones((2, len(self)), dtype=np.bool_)
+        for side in (self.baseline, self.candidate):
+            said = side.told.get("temperature", np.full(len(self), None))
+            known &= said != None  # noqa: E711  # elementwise
+            greedy &= said == 0.0
+        return greedy & known, known
 
     def latency(self, metric: str) -> Latency:
         """Return one of `LATENCIES` for both sides."""
@@ -300,8 +318,11 @@ class Evidence:
     def scores(self, metric: str) -> Scores:
         """Return the scores of a metric, with 0 for a failed side where the metric applies."""
         applies = self.applicability(metric).owed
+        baseline = self.baseline.score(metric)
+        if (own := OF_THE_BASELINE.get(metric)) is not None:
+            baseline = np.where(self.baseline.answered, own(self.candidate.score(metric)), np.nan)
         return Scores(
-            np.where(applies & self.baseline.failed, 0.0, self.baseline.score(metric)),
+            np.where(applies & self.baseline.failed, 0.0, baseline),
             np.where(applies & self.candidate.failed, 0.0, self.candidate.score(metric)),
             applies,
         )

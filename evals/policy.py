@@ -62,6 +62,8 @@ METRICS: Mapping[str, Metric] = {
     "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),
     "groundedness": Metric("score", "groundedness", SCORE_STATS, "min", pass_at=0.5),
     "schema_validity": Metric("score", "schema validity", SCORE_STATS, "min"),
+    "format_intact": Metric("score", "answers of intact format", SCORE_STATS, "min"),
+    "parity": Metric("score", "answers equal to the baseline's", SCORE_STATS, "min"),
     "failures": Metric("failures", "failed or missing answers", ("diff",), "max"),
     "output_tokens": Metric(
         "tokens", "output tokens", ("geomean_ratio", "mean_ratio"), "max", either=True

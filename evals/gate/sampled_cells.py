@@ -78,7 +78,7 @@ def _finding(audited: Audited | None, judged: Judged) -> Finding:
         confidence=1 - 1 / ALARM,
         n=0 if audited is None else audited.answers,
         n_needed=_answers_needed(audited, judged),
-        estimate=None if e is None else significant(e),
+        estimate=None,  # of an e-value there are no limits; the message has it
         lower=None,
         upper=None,
         p_fail=None if e is None else significant(min(1.0, 1 / e), 6),

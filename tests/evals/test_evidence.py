@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from collector.contract import Acceptance, Arm, ArmLatency, Percentiles, QualityCounts
-from evals import pairs_table
+from evals import pairs_table, policy
 from evals.acceptance import acceptance
 from evals.errors import EvidenceError
+from evals.gate import decide
 from evals.latency import latency
 from evals.quality import quality
 
@@ -173,3 +174,53 @@ def test_wins_losses_and_ties(evidence_of, side) -> None:
         ties=1,
     )
     assert (rag.cohort, rag.n, rag.unscored) == ("rag", 3, 2)
+
+
+def test_what_scores_the_candidate_against_the_baseline_counts_in_pairs(evidence_of, side) -> None:
+    """An answer equals itself: each greedy answer that differs is a loss, a sampled one is no pair.
+
+    What the candidate is preferred by, the baseline lacks.
+    """
+    sides = [(0.0, 1.0), (0.0, 0.0), (0.0, None), (0.8, None)]
+    rows = [
+        {
+            "prompt_id": f"p{i}",
+            "cohort": "chat",
+            "baseline": side(temperature=temperature),
+            "candidate": side(
+                temperature=temperature, score_parity=equal, score_preference=(1.0, 0.5, 0.0)[i % 3]
+            ),
+        }
+        for i, (temperature, equal) in enumerate(sides)
+    ]
+    found = {item.metric: item for item in quality(evidence_of(rows)) if item.cohort is None}
+    parity, preference = found["parity"], found["preference"]
+    assert (parity.n, parity.losses, parity.ties, parity.unscored) == (2, 1, 1, 1)
+    assert (parity.baseline_mean, parity.candidate_mean) == (1.0, 0.5)
+    assert (preference.wins, preference.losses, preference.ties) == (2, 1, 1)
+
+
+def test_a_policy_can_gate_equal_answers_and_intact_formats(evidence_of, side) -> None:
+    """One answer of four differs and is cut off: beyond a margin of a fiftieth of 200 pairs."""
+    rules = policy.parse(
+        "version: 1\nname: p\nprove:\n"
+        "  - {metric: parity, stat: diff, min: -0.02, scope: pooled}\n"
+        "  - {metric: format_intact, stat: diff, min: -0.02, scope: pooled}\n",
+        "p.yaml",
+    )
+    rows = [
+        {
+            "prompt_id": f"p{i:03}",
+            "cohort": "chat",
+            "baseline": side(temperature=0.0, score_format_intact=1.0),
+            "candidate": side(
+                temperature=0.0, score_parity=float(i % 4 > 0), score_format_intact=float(i % 4 > 0)
+            ),
+        }
+        for i in range(200)
+    ]
+    found = decide(evidence_of(rows), rules, rollout="k4").findings
+    assert [(f.metric, f.outcome, f.estimate) for f in found] == [
+        ("parity", "fail", -0.25),
+        ("format_intact", "fail", -0.25),
+    ]

@@ -101,7 +101,7 @@ def test_a_policy_that_asks_for_losslessness_judges_sampled_answers(
     reason: str | None,
     words: str,
 ) -> None:
-    """Nobody passes for want of an audit, nor fails; the pairs it needs are those tokens' answers."""
+    """Nobody passes, or fails, for want of an audit; lacking tokens are told as pairs."""
     given = pairs(evidence_of, side, sampled, 5, log_e)
     (found,) = sampled_findings(given, policy.parse(RULES, "p.yaml"))
     assert (found.outcome, found.reason, found.role) == (outcome, reason, "prove")
