@@ -3,6 +3,7 @@
 Imports the standard library only. A type belongs here if and only if it crosses a process boundary.
 """
 
+from collector.contract.acceptance_collapse import acceptance_collapsed
 from collector.contract.codec import (
     Decoded,
     Fact,
@@ -163,6 +164,7 @@ __all__ = [
     "WatchLook",
     "WatchPath",
     "WatchUpdate",
+    "acceptance_collapsed",
     "assemble",
     "counts_usable",
     "decode",

@@ -196,6 +196,8 @@ class Verdict:
     each with the reason why."""
     reported_failing: tuple[str, ...] = ()
     """Cells that are only reported, and are beyond their margin."""
+    suspicions: tuple[str, ...] = ()
+    """Signs that something of the candidate is broken, whatever the policy asks for."""
     cohorts: tuple[CohortAnswer, ...] = ()
     """An answer for each cohort, by name."""
     set_aside: tuple[SetAside, ...] = ()

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from collector.contract import Verdict
+from collector.contract import Verdict, acceptance_collapsed
 from evals.advice import scope_numbers
 from evals.advice.forecast import DRAWS, SEED
 from evals.advice.observations import Observation
 from evals.advice.permission import Decision, Permission
-from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial
+from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, Wasted
 from evals.advice.router import routes
 from evals.advice.scope_numbers import Numbers, Scope, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
@@ -68,7 +68,7 @@ def _advice(
         cohort=scope.cohort,
         load=scope.load,
         action=decision.action,
-        reason=decision.reason,
+        reason=decision.reason + _collapsed(n.wasted),
         judged=says.answer(scope.cohort),
         missing=decision.missing,
         pairs=n.timed,
@@ -88,6 +88,17 @@ def _advice(
         trial=scope_numbers.trial(n),
         by_k=n.by_k,
     )
+
+
+def _collapsed(wasted: Wasted | None) -> str:
+    """Name an acceptance so low that something must be broken."""
+    if wasted is None:
+        return ""
+    accepted = wasted.draft_tokens - wasted.wasted_tokens
+    if not acceptance_collapsed(accepted, wasted.draft_tokens):
+        return ""
+    share = accepted / wasted.draft_tokens
+    return f"; acceptance collapsed: {share:.1%} of {wasted.draft_tokens:,} draft tokens"
 
 
 def _decide(n: Numbers) -> Decision:

@@ -23,6 +23,7 @@ from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
 from evals.gate.sampled_cells import sampled_findings
 from evals.gate.stray import stray_cohorts
 from evals.gate.summary import left_open, reasons, summary
+from evals.gate.suspicions import suspicions
 from evals.gate.treatment import idle
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
@@ -57,6 +58,7 @@ def decide(
     open_cells = not_judged(cells, judged, whole)
     undecided = undecided_cells(pairs_of_cells)
     reported = reported_failing(judged)
+    suspected = suspicions(evidence)
     outcome = release_outcome(findings)
     arrived = evidence.baseline.present | evidence.candidate.present
     complete = evidence.complete if policy.paired else arrived
@@ -76,11 +78,13 @@ def decide(
             undecided=undecided,
             reported=reported,
             aside=aside,
+            suspected=suspected,
         ),
         reasons=reasons(outcome, findings),
         not_judged=open_cells,
         undecided=undecided,
         reported_failing=reported,
+        suspicions=suspected,
         cohorts=cohort_answers(pairs_of_cells, findings, evidence, [one.cohort for one in aside]),
         set_aside=aside,
         prompts_needed=prompts_needed(findings, evidence, Role.PROVE)

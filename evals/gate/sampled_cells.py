@@ -16,13 +16,13 @@ METRIC, STAT = "sampled_tokens", "e_value"
 
 def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
     """Return the finding on sampled answers; none if the policy, or the rollout, asks for none."""
-    sampled = is_sampled(evidence)
-    if policy.lossless is None or not sampled.any():
+    rows = is_sampled(evidence)
+    if policy.lossless is None or not rows.any():
         return ()
     audited = None if evidence.sampled is None else audits(evidence)
-    judged = _not_rescored(int(sampled.sum())) if audited is None else judge(*audited)
+    judged = _not_rescored(int(rows.sum())) if audited is None else judge(*audited)
     candidate = None if audited is None else audited[0]
-    lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & sampled).sum())
+    lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & rows).sum())
     barred = unaccounted(lost, policy, "failed or incomplete pairs")
     if barred is not None and judged.outcome is Outcome.PASS:
         words = f"{judged.words.removesuffix(': pass')}, {barred.words}: inconclusive"
@@ -32,7 +32,7 @@ def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
 
 def is_sampled(evidence: Evidence) -> BoolColumn:
     """Say of which pairs either side says that it was sampled: a temperature above 0."""
-    return _sampled(evidence.baseline) | _sampled(evidence.candidate)
+    return sampled(evidence.baseline) | sampled(evidence.candidate)
 
 
 def audits(evidence: Evidence) -> tuple[Audited, Audited]:
@@ -48,7 +48,8 @@ def audits(evidence: Evidence) -> tuple[Audited, Audited]:
     return found[0], found[1]
 
 
-def _sampled(side: Side) -> BoolColumn:
+def sampled(side: Side) -> BoolColumn:
+    """Say which of an arm's answers say that they were sampled."""
     said = side.told.get("temperature")
     if said is None:
         return np.zeros(len(side.present), dtype=np.bool_)

@@ -51,6 +51,7 @@ def left_open(
     undecided: Sequence[str],
     reported: Sequence[str],
     aside: Sequence[SetAside],
+    suspected: Sequence[str] = (),
 ) -> str:
     """Return what to add to a summary: the first of each kind, and how many more.
 
@@ -62,6 +63,7 @@ def left_open(
         _listed("Not judged", _by_reason(not_judged))
         + _listed("Undecided", _by_reason(undecided) if passed else ())
         + _listed("Reported beyond the margin", reported if passed else ())
+        + _listed("Suspected", suspected)
         + _listed("Set aside, and judged in the pool alone", named)
     )
 

@@ -138,6 +138,13 @@ def test_each_cohort_gets_its_own_advice(stored, rollout) -> None:
     assert [(r.cohort, r.max_tokens_below) for r in found.routes] == [("json", None)]
 
 
+def test_an_acceptance_that_collapsed_is_named(stored, rollout) -> None:
+    """A draft that almost never hits is broken rather than bad, and the reason says so."""
+    found = stored(rollout("chat"), rollout("json", a=0.02, first=100))
+    assert "; acceptance collapsed: " in scope_of(found, "json").reason
+    assert "collapsed" not in scope_of(found, "chat").reason
+
+
 def test_a_cohort_that_may_not_ship_is_disabled_however_fast(stored, rollout) -> None:
     """A failed release: its good cohort alone is routed to the candidate."""
     said = verdict_of(Outcome.FAIL, chat=Answer.YES, json=Answer.NO)

@@ -10,6 +10,7 @@ from evals import pairs_table, policy
 from evals.acceptance import acceptance
 from evals.errors import EvidenceError
 from evals.gate import decide
+from evals.gate.suspicions import suspicions
 from evals.latency import latency
 from evals.quality import quality
 
@@ -224,3 +225,54 @@ def test_a_policy_can_gate_equal_answers_and_intact_formats(evidence_of, side) -
         ("parity", "fail", -0.25),
         ("format_intact", "fail", -0.25),
     ]
+
+
+def speculating(side, sampled: bool, accepted: int, cohort: str, i: int) -> dict[str, object]:
+    """Return a pair of which the candidate drafted 100 tokens."""
+    temperature = 0.8 if sampled else 0.0
+    drafts = {
+        "speculated": True, "counts_usable": True, "spec_steps": 25, "spec_draft_tokens": 100,
+        "spec_accepted_tokens": accepted, "temperature": temperature,
+    }  # fmt: skip
+    return {
+        "prompt_id": f"p{i:03}",
+        "cohort": cohort,
+        "baseline": side(temperature=temperature),
+        "candidate": side(**drafts),
+    }
+
+
+def test_an_acceptance_that_collapsed_is_named_with_its_place(evidence_of, side) -> None:
+    """In sampled answers, in a cohort, everywhere; never for want of drafts, or for a poor one."""
+
+    def found(*accepted: tuple[bool, int, str]) -> tuple[str, ...]:
+        rows = [speculating(side, s, a, c, i) for i, (s, a, c) in enumerate(accepted)]
+        return suspicions(evidence_of(rows))
+
+    healthy = [(False, 80, "chat")] * 20
+    assert found(*healthy) == ()
+    assert found(*healthy, *[(True, 4, "chat")] * 20) == (
+        (
+            "acceptance collapsed in sampled answers: 4.0% of 2,000 draft tokens were accepted, "
+            "80.0% of 2,000 elsewhere"
+        ),
+    )
+    (code,) = found(*healthy, *[(False, 3, "code")] * 10)
+    assert code.startswith("acceptance collapsed in `code`: 3.0% of 1,000")
+    (everywhere,) = found(*[(True, 4, "chat")] * 20)
+    assert everywhere == "acceptance collapsed: 4.0% of 2,000 draft tokens were accepted"
+    assert found(*healthy, (True, 0, "chat")) == ()
+    assert found(*healthy, *[(True, 15, "code")] * 20) == ()
+
+
+def test_a_suspicion_stands_in_the_verdict_whatever_it_is(evidence_of, side) -> None:
+    """It is no cell's: the summary ends with it."""
+    rules = policy.parse(
+        "version: 1\nname: p\nprove: [{metric: failures, stat: diff, max: 0.3, scope: pooled}]\n",
+        "p.yaml",
+    )
+    rows = [speculating(side, sampled=True, accepted=3, cohort="chat", i=i) for i in range(40)]
+    verdict = decide(evidence_of(rows), rules, rollout="k4")
+    assert verdict.outcome == "pass"
+    assert len(verdict.suspicions) == 1
+    assert "Suspected: acceptance collapsed: 3.0% of 4,000 draft tokens" in verdict.summary

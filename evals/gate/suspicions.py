@@ -1,0 +1,43 @@
+"""Signs that something of the candidate is broken, which no cell may have been asked about."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from collector.contract import acceptance_collapsed
+from evals.evidence import BoolColumn, Evidence, Side
+from evals.gate.sampled_cells import sampled
+
+
+def suspicions(evidence: Evidence) -> tuple[str, ...]:
+    """Return what looks broken, in words: an acceptance that collapsed, and where."""
+    side = evidence.candidate
+    counted = side.speculated & side.answered & side.counts_usable & ~side.fallback
+    if _collapsed(side, counted):
+        return (f"acceptance collapsed: {_words(side, counted)} draft tokens were accepted",)
+    return tuple(
+        f"acceptance collapsed {where}: {_words(side, counted & rows)} draft tokens were accepted, "
+        f"{_words(side, counted & ~rows)} elsewhere"
+        for where, rows in _parts(evidence)
+        if _collapsed(side, counted & rows)
+    )
+
+
+def _parts(evidence: Evidence) -> Iterator[tuple[str, BoolColumn]]:
+    yield "in sampled answers", sampled(evidence.candidate)
+    for cohort in evidence.cohorts:
+        yield f"in `{cohort}`", evidence.scope(cohort)
+
+
+def _collapsed(side: Side, rows: BoolColumn) -> bool:
+    return acceptance_collapsed(*_sums(side, rows))
+
+
+def _sums(side: Side, rows: BoolColumn) -> tuple[int, int]:
+    known = rows & (side.draft_tokens >= 0) & (side.accepted_tokens >= 0)
+    return int(np.sum(side.accepted_tokens[known])), int(np.sum(side.draft_tokens[known]))
+
+
+def _words(side: Side, rows: BoolColumn) -> str:
+    accepted, drafted = _sums(side, rows)
+    return f"{accepted / drafted:.1%} of {drafted:,}" if drafted else "none of 0"
