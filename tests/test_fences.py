@@ -47,6 +47,7 @@ PLANTED = [
     ("collector.store.tables", "collector.store.engine", "Layers of the store"),
     ("collector.api.ids", "clickhouse_connect", "Importers of alembic"),
     ("demo.story", "demo.cli", "Layers of the demo"),
+    ("listening.open_connections", "collector.errors", "The demo stands on"),
     ("demo.story", "training.groundedness.fit", "The demo stands on"),
 ]
 

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("collector", "dashboard", "demo", "draftgate", "engine_adapter", "evals")
+PACKAGES = (
+    "collector",
+    "dashboard",
+    "demo",
+    "draftgate",
+    "engine_adapter",
+    "evals",
+    "listening",
+)
 
 
 def built(folder: Path, source: Path = ROOT, **variables: str) -> Path:

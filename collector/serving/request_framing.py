@@ -39,9 +39,8 @@ class RequestFraming:
         """Of the head that comes, without what stands between its parts."""
         self._outside_bytes = 0
         """Since the last byte of a body, or the end of the last request."""
-        self._parser = httptools.HttpRequestParser(self)
-        # As uvicorn's parser is set: both must find the same requests.
-        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._parser: httptools.HttpRequestParser | None = None
+        """None before the first byte."""
         self._is_http = True
         self._is_first = True
         """Whether a head that begins now begins with what is fed."""
@@ -56,6 +55,10 @@ class RequestFraming:
         """Follow what was received; raises `HeadTooLargeError`, and leaves garbage to others."""
         if not self._is_http:
             return
+        if self._parser is None:
+            self._parser = httptools.HttpRequestParser(self)
+            # As uvicorn's parser is set: both must find the same requests.
+            self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         if self._outside_bytes >= MAX_HEAD_BYTES:
             raise HeadTooLargeError
         self._is_first = self.phase is Phase.BETWEEN

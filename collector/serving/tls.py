@@ -50,10 +50,8 @@ class _Handshake(Held, asyncio.Protocol):
         self._socket = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._socket.settimeout(0)
         transport.abort()  # type: ignore[attr-defined]  # of a stream
-        if self._connections.admit(self):
-            self._task = asyncio.get_running_loop().create_task(self._shake_hands())
-        else:
-            self._socket.close()
+        self._task = asyncio.get_running_loop().create_task(self._shake_hands())
+        self._connections.add(self)
 
     def abort(self) -> None:
         """As in `Held`."""

@@ -36,11 +36,14 @@ class App:
         self.read: queue.Queue[list[Message]] = queue.Queue()
         """The messages that each request was read by."""
         self.begun = threading.Event()
+        self.begins = 0
+        """How many requests were begun."""
         self.may_read = threading.Event()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve a request."""
         self.begun.set()
+        self.begins += 1
         if scope["path"] == "/when-told":
             await asyncio.to_thread(self.may_read.wait, WAIT_S)
         if scope["path"] not in ("/refused", "/v1/busy"):
@@ -407,17 +410,62 @@ def test_the_connection_that_was_silent_longest_makes_room(loop_kind: str) -> No
         assert answer(busy) == 200
 
 
-def test_half_bodies_do_not_fill_the_memory(loop_kind: str) -> None:
-    """Together they hold so much; then the one that was silent longest goes."""
-    with server_of(loop_kind) as serving, contextlib.ExitStack() as stack:
-        halves = [stack.enter_context(serving.socket()) for _ in range(8)]
+def test_half_bodies_do_not_fill_the_memory(serving: Serving) -> None:
+    """Some are read, and then end, for others wait; one that is sent whole meanwhile is stored."""
+    with contextlib.ExitStack() as stack:
+        halves = [stack.enter_context(serving.socket()) for _ in range(12)]
         for half in halves:
-            half.sendall(head("/", f"Content-Length: {LONGEST}") + bytes(LONGEST - 1))
-            time.sleep(0.6)
-        with contextlib.suppress(ConnectionResetError):
-            assert halves[0].recv(1) == b""
-        halves[-1].sendall(b"x")
-        assert answer(halves[-1]) == 200
+            half.setblocking(False)
+        unsent = {
+            half: head("/", f"Content-Length: {LONGEST}") + bytes(LONGEST - 1) for half in halves
+        }
+        ended = set()
+        body = os.urandom(MIB)
+        connection = serving.connect()
+        answered: queue.Queue[bytes] = queue.Queue()
+
+        def ask() -> None:
+            connection.request("POST", "/", body)
+            answered.put(connection.getresponse().read())
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        most, until_s = 0, time.monotonic() + WAIT_S
+        while len(ended) < 4 and time.monotonic() < until_s:
+            for half in halves:
+                with contextlib.suppress(BlockingIOError):
+                    try:
+                        unsent[half] = (
+                            unsent[half][half.send(unsent[half]) :] if unsent[half] else b""
+                        )
+                        if half.recv(1) == b"":
+                            ended.add(half)
+                    except ConnectionError:
+                        ended.add(half)
+            most = max(most, serving.held.unfinished.held_bytes)
+        asking.join()
+        connection.close()
+        assert answered.get_nowait() == b"ok"
+    assert len(ended) >= 4
+    assert most < 40 * MIB
+
+
+def test_half_bodies_keep_nobody_out(loop_kind: str) -> None:
+    """The application begins few whose body is not complete; what is complete is answered."""
+    with server_of(loop_kind, Connections(400, 400)) as serving, contextlib.ExitStack() as stack:
+        for size in (1, 50 * KIB):
+            for _ in range(150):
+                half = stack.enter_context(serving.socket())
+                half.sendall(head("/", f"Content-Length: {100 * KIB}") + bytes(size))
+        while serving.held.count < 300:
+            time.sleep(0.01)
+        for size in (0, 10, 100 * KIB):
+            body = os.urandom(size)
+            connection = serving.connect()
+            connection.request("POST", "/", body)
+            assert connection.getresponse().read() == b"ok"
+            connection.close()
+        assert serving.app.begins <= 64 + 3
 
 
 def test_whoever_does_not_come_again_later_waits(serving: Serving) -> None:

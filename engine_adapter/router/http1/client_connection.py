@@ -20,8 +20,8 @@ from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.open_connections import OpenConnections
 from engine_adapter.router.transport import Header
+from listening.open_connections import OpenConnections
 
 _HEAD_BYTES: Final = 1 << 16
 """Of a head, or of frames and trailers in a row: what is no body."""
@@ -130,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
         return not self._was_asked
 
     @property
-    def waits_for_client(self) -> bool:
+    def waits_for_peer(self) -> bool:
         """Whether nothing happens before the client sends more."""
         return self.is_open and self._answer is None and not self._whole
 
@@ -291,7 +291,7 @@ class ClientConnection(asyncio.Protocol):
         self._target = b""
         self._headers = []
         self._head_bytes = 0
-        self.since_s = self._loop.time()
+        self._is_waited_for_anew()
 
     def on_url(self, part: bytes) -> None:
         """Take the target, or a part of it."""
@@ -446,7 +446,7 @@ class ClientConnection(asyncio.Protocol):
         """Let go of an answer, whole or not."""
         self._answer = None
         self._handler.finish(answer)
-        self.since_s = self._loop.time()
+        self._is_waited_for_anew()
         self._close_behind(answer)
         if self._transport is None:
             self._close()
@@ -461,6 +461,10 @@ class ClientConnection(asyncio.Protocol):
             self._loop.call_later(_LINGER_S, self.cut)
         else:
             self.cut()
+
+    def _is_waited_for_anew(self) -> None:
+        self.since_s = self._loop.time()
+        self._connections.is_waited_for_anew(self)
 
     def _close(self) -> None:
         self._connections.discard(self)

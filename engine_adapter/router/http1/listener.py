@@ -9,7 +9,7 @@ from typing import Final, Self
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_connection import ClientConnection, RequestHandler
-from engine_adapter.router.http1.open_connections import OpenConnections
+from listening.open_connections import OpenConnections
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0
@@ -43,7 +43,7 @@ class Listener:
         self._body_bytes = body_bytes
         self._logger = logger
         self._connections: OpenConnections[ClientConnection] = OpenConnections(
-            connections, connections_per_address
+            connections, connections_per_address, files_each=2
         )
         self._deferred = DeferredWork()
         self._server: asyncio.Server | None = None

@@ -16,9 +16,9 @@ from running_router import FixedControl, Router, patiently, routing
 from wire_engine import ASKED, CHUNKED, CHUNKS, LAST, chunk, sending
 
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.open_connections import OpenConnections
 from engine_adapter.router.request_edit import is_quickly_parsed
 from engine_adapter.router.settings import Limits
+from listening.open_connections import OpenConnections
 
 NOBODY = "http://127.0.0.1:9/v1"
 HEAD_BYTES = 65_536
@@ -202,8 +202,8 @@ def is_closed(client: socket.socket) -> bool:
 class Waiting:
     """A connection, as far as the others are concerned."""
 
-    def __init__(self, address: str, since_s: float, *, waits: bool = True) -> None:
-        self.address, self.since_s, self.waits_for_client = address, since_s, waits
+    def __init__(self, address: str, *, waits: bool = True) -> None:
+        self.address, self.waits_for_peer = address, waits
         self.aborted = False
 
     def abort(self) -> None:
@@ -213,12 +213,14 @@ class Waiting:
 def test_the_address_with_the_most_connections_makes_room() -> None:
     """Of its own, the one that was waited for longest; an IPv6 network counts as one address."""
     every: OpenConnections[Waiting] = OpenConnections(4, 3)
-    other = Waiting("192.0.2.1", 0.0)
-    busy, old = Waiting("2001:db8::1", 0.5, waits=False), Waiting("2001:db8::2", 1.0)
-    young = Waiting("2001:db8::3", 2.0)
-    newest = Waiting("198.51.100.1", 9.0)
-    for one in (other, busy, young, old, newest):
+    other = Waiting("192.0.2.1")
+    busy, old = Waiting("2001:db8::1", waits=False), Waiting("2001:db8::2")
+    young = Waiting("2001:db8::3")
+    newest = Waiting("198.51.100.1")
+    for one in (other, busy, young, old):
         every.add(one)
+    every.is_waited_for_anew(young)
+    every.add(newest)
     assert [one.aborted for one in (other, busy, old, young, newest)] == [
         False,
         False,
@@ -233,7 +235,7 @@ def test_the_address_with_the_most_connections_makes_room() -> None:
 def test_a_newcomer_goes_if_all_others_are_being_answered() -> None:
     """An answer that is on its way is not cut for it."""
     every: OpenConnections[Waiting] = OpenConnections(1, 1)
-    busy, newest = Waiting("192.0.2.1", 0.0, waits=False), Waiting("192.0.2.1", 1.0)
+    busy, newest = Waiting("192.0.2.1", waits=False), Waiting("192.0.2.1")
     every.add(busy)
     every.add(newest)
     assert (busy.aborted, newest.aborted) == (False, True)

@@ -12,7 +12,7 @@ from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_connection import ClientConnection
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.open_connections import OpenConnections
+from listening.open_connections import OpenConnections
 
 BODY = b'{"stream":true}'
 FRAGMENTS = (

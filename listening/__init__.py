@@ -1,0 +1,1 @@
+"""What the collector's and the router's listeners share."""
