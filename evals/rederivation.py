@@ -4,7 +4,6 @@ python -m evals.rederivation COLLECTOR ROLLOUT VERDICT: exit 0 the same, 1 not, 
 """
 
 import sys
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -13,17 +12,18 @@ from collector.contract import EvidencePart, StoredVerdict, Verdict
 from collector.data_hash import pairs_hash
 from evals import policy as policies
 from evals.errors import EvalsError
+from evals.evidence import Evidence
 from evals.gate import decide
-from evals.lossless.answers import with_divergences
+from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
 from evals.policy import Policy
 
 
-def why_not(client: Client, stored: StoredVerdict) -> str | None:
+def why_not(client: Client, stored: StoredVerdict, rescore: str | None = None) -> str | None:
     """Say why a verdict cannot be relied on; None if it comes out the same again.
 
     It is judged under the policy that was registered before its rollout's first pair. Answers of a
-    lossless policy are compared without rescoring.
+    lossless policy are rescored if a model is given, as `gate --rescore` had it.
     """
     verdict = stored.verdict
     registered = client.history(verdict.rollout).registered
@@ -34,8 +34,7 @@ def why_not(client: Client, stored: StoredVerdict) -> str | None:
         return "it names no pairs of this rollout alone, from which it could be derived again"
     try:
         policy = policies.parse(registered.text, "the registered policy")
-        tables = [_table(client, part, policy) for part in verdict.evidence]
-        again = _decide(verdict, policy, tables)
+        again = _decide_again(client, verdict, policy, rescore)
     except EvalsError as exc:
         return str(exc).splitlines()[0]
     if _said(again) != _said(verdict):
@@ -43,7 +42,21 @@ def why_not(client: Client, stored: StoredVerdict) -> str | None:
     return None
 
 
-def _table(client: Client, part: EvidencePart, policy: Policy) -> pa.Table:
+def _decide_again(client: Client, verdict: Verdict, policy: Policy, rescore: str | None) -> Verdict:
+    lossless = policy.lossless
+    comparer = None if lossless is None else Comparer(rescore, lossless.tolerance)
+    evidence = dict[bool, Evidence]()
+    for part in sorted(verdict.evidence, key=lambda part: not part.control):
+        table = _table(client, part)
+        if comparer is not None:
+            compared = comparer.control if part.control else comparer.rollout
+            table = compared(client, part.rollout, table)
+        evidence[part.control] = from_table(table)
+    control = evidence.get(True)
+    return decide(evidence[False], policy, rollout=verdict.rollout, control=control)
+
+
+def _table(client: Client, part: EvidencePart) -> pa.Table:
     table = client.pairs_table(
         part.rollout,
         younger_than=part.arrived_after,
@@ -52,18 +65,7 @@ def _table(client: Client, part: EvidencePart, policy: Policy) -> pa.Table:
     )
     if pairs_hash(table) != part.data_hash:
         raise EvalsError(f"the pairs of {part.rollout} are no longer those that it was made of")
-    if policy.lossless is not None:
-        table = with_divergences(client, part.rollout, table, None)
     return table
-
-
-def _decide(verdict: Verdict, policy: Policy, tables: Sequence[pa.Table]) -> Verdict:
-    evidence = {
-        part.control: from_table(table)
-        for part, table in zip(verdict.evidence, tables, strict=True)
-    }
-    control = evidence.get(True)
-    return decide(evidence[False], policy, rollout=verdict.rollout, control=control)
 
 
 def _said(verdict: Verdict) -> object:

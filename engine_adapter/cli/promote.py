@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def promote(  # one argument an option
+def promote(  # noqa: PLR0913  # one argument an option
     rollout: RolloutName,
     *,
     routes: Annotated[
@@ -32,6 +32,10 @@ def promote(  # one argument an option
         float | None, typer.Option(min=0, max=100, help="Go back to this percentage instead.")
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Why it goes back, for the log.")] = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option("--rescore", help="The baseline's model, if the verdict was made with it."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
@@ -58,7 +62,8 @@ def promote(  # one argument an option
             else:
                 change = ramp.next_step(rollout, steps, stands)
                 if stands.verdict is not None:
-                    ramp.require_confirmed(change, registration.why_not(client, stands.verdict))
+                    why_not = registration.why_not(client, stands.verdict, rescore)
+                    ramp.require_confirmed(change, why_not)
         except PromotionError as exc:
             typer.echo(f"error: {exc}", err=True)
             raise typer.Exit(FAILED) from exc

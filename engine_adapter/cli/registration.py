@@ -90,8 +90,8 @@ def confirmed_elsewhere(url: str) -> Callable[[StoredVerdict], str | None]:
     return confirm
 
 
-def why_not(client: Client, stored: StoredVerdict) -> str | None:
+def why_not(client: Client, stored: StoredVerdict, rescore: str | None) -> str | None:
     """Derive a verdict again; say why it cannot be relied on."""
     from evals import rederivation  # noqa: PLC0415
 
-    return rederivation.why_not(client, stored)
+    return rederivation.why_not(client, stored, rescore)

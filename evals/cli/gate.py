@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from collector.client import Client
-from collector.contract import Arm
 from evals import bundle as bundles
 from evals import policy as policies
 from evals.cli.options import (
@@ -25,9 +24,7 @@ from evals.cli.options import (
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled
 from evals.gate import hypothesis, plan
-from evals.lossless.answers import noise_of, with_divergences
-from evals.lossless.rescoring import TransformersRescorer
-from evals.lossless.sampled_answers import ArmAudit
+from evals.lossless.comparer import Comparer
 from evals.pairs_table import from_table
 from evals.policy import Policy
 from evals.registration import policy_for
@@ -124,11 +121,10 @@ def gate(  # noqa: PLR0913  # one argument an option
                 return
             equal = None if control is None else load_pairs(client, control)
             if chosen.lossless is not None:
-                tolerance = chosen.lossless.tolerance
-                given, equal = _compared(
-                    client, rollouts, given, control, equal, rescore, tolerance
-                )
-                table = pooled(given)
+                comparer = Comparer(rescore, chosen.lossless.tolerance)
+                equal = comparer.control(client, control, equal)
+                named = zip(rollouts, given, strict=True)
+                table = pooled([comparer.rollout(client, name, one) for name, one in named])
             history = client.history(rollout)
             inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
             verdict = bundles.judge(inputs, source)
@@ -147,29 +143,6 @@ def gate(  # noqa: PLR0913  # one argument an option
     else:
         typer.echo(FORMATS[form.value](verdict))
     raise typer.Exit(EXIT[verdict.outcome])
-
-
-def _compared(
-    client: Client,
-    rollouts: Sequence[str],
-    given: Sequence[pa.Table],
-    control: str | None,
-    equal: pa.Table | None,
-    rescore: str | None,
-    tolerance: float,
-) -> tuple[list[pa.Table], pa.Table | None]:
-    """Return the tables with where greedy answers differ, and what sampled ones show."""
-    rescorer = None if rescore is None else TransformersRescorer(rescore)
-    audits = None if rescorer is None else {arm: ArmAudit(rescorer, tolerance) for arm in Arm}
-    noise = 0.0
-    if control is not None and equal is not None:
-        equal = with_divergences(client, control, equal, rescorer)
-        noise = noise_of(equal)
-    compared = [
-        with_divergences(client, name, one, rescorer, noise=noise, audits=audits)
-        for name, one in zip(rollouts, given, strict=True)
-    ]
-    return compared, equal
 
 
 def _tables(

@@ -19,6 +19,7 @@ from collector.client import Client
 from collector.contract import Pair
 from demo.collector_process import running
 from draftgate.commands import app
+from evals import rederivation
 
 POLICY = """
 version: 1
@@ -65,7 +66,9 @@ class Judge:
             "load": {"warmup": 0},
         }  # fmt: skip
         path.write_text(yaml.safe_dump(document))
-        ran = self._invoke("run", str(path), "--collector", self.url, "--no-journal")
+        policy = str(self.folder / "policy.yaml")
+        command = ("run", str(path), "--collector", self.url, "--no-journal", "--policy", policy)
+        ran = self._invoke(*command)
         assert ran.exit_code == 0, ran.stderr
         self._ran.add(name)
 
@@ -157,6 +160,20 @@ def test_ties_are_no_loss(judge: Judge, models: dict[str, Path]) -> None:
     assert (found["exit"], found["outcome"]) == (3, "pass")
     assert "ties under the baseline" in found["message"]
     assert f"{PROMPTS} of {PROMPTS}" not in found["message"]
+
+
+def test_a_rescored_verdict_is_derived_again_with_the_model(
+    judge: Judge, models: dict[str, Path]
+) -> None:
+    """As `promote --rescore` does; without the model its ties are unknown, and it differs."""
+    judge("again", {"model": str(models["other"])})
+    with Client(judge.url) as client:
+        stored = client.newest_verdict("again")
+        assert stored is not None
+        unknown = rederivation.why_not(client, stored)
+        assert rederivation.why_not(client, stored, str(judge.target)) is None
+    assert unknown is not None
+    assert unknown.startswith("derived again it says: inconclusive")
 
 
 def test_the_noise_of_the_control_counts_as_a_tie(
