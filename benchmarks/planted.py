@@ -64,6 +64,10 @@ class Wrapped:
         """What answers here."""
         return self._engine.info
 
+    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+        """Ask as the engine inside does."""
+        return self._engine.asked(request)
+
     async def probe(self) -> Probe:
         """Ask the engine inside."""
         return await self._engine.probe()
@@ -79,7 +83,7 @@ class Truncating(Wrapped):
     def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Answer the beginning of the last message."""
         last = request.messages[-1]
-        cut = last.model_copy(update={"content": last.content[: int(len(last.content) * KEPT)]})
+        cut = last.model_copy(update={"content": last.text[: int(len(last.text) * KEPT)]})
         return self._engine.generate(replace(request, messages=(*request.messages[:-1], cut)))
 
 

@@ -21,7 +21,7 @@ from importlib.metadata import version
 
 from demo.story import DRAFT, IDENTITY_LAYERS, TARGET, WORKLOAD
 from engine_adapter import workload
-from engine_adapter.engines import Completion, Engine, EngineOpener, Item, Request
+from engine_adapter.engines import Answer, Engine, EngineOpener, Item, Request
 from engine_adapter.routes import TransformersRoute
 
 BASELINE = "baseline"
@@ -97,11 +97,11 @@ def _engines(identity_layers: int) -> dict[str, Engine]:
     }
 
 
-def _answer(engine: Engine, prompt: workload.Prompt) -> tuple[float, Completion]:
+def _answer(engine: Engine, prompt: workload.Prompt) -> tuple[float, Answer]:
     request = Request(messages=prompt.chat, max_tokens=prompt.max_tokens or 64)
     started_s = time.perf_counter()
     *_, completion = asyncio.run(_items(engine, request))
-    assert isinstance(completion, Completion)
+    assert isinstance(completion, Answer)
     return time.perf_counter() - started_s, completion
 
 
@@ -109,7 +109,7 @@ async def _items(engine: Engine, request: Request) -> list[Item]:
     return [item async for item in engine.generate(request)]
 
 
-def _add(tally: Tally, ratio: float, seconds: float, completion: Completion) -> None:
+def _add(tally: Tally, ratio: float, seconds: float, completion: Answer) -> None:
     tally.ratios.append(ratio)
     tally.seconds += seconds
     tally.output_tokens += completion.output_tokens or 0

@@ -5,35 +5,30 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from engine_adapter.errors import WorkloadError
+from engine_adapter.messages import Message
+from engine_adapter.parameters import Parameters
 from engine_adapter.validation import describe
 
 
-class Message(BaseModel):
-    """One chat message."""
+class Prompt(Parameters):
+    """One request to be answered by both arms, and what its answers are judged against.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    role: Annotated[str, Field(min_length=1)]
-    content: str
-
-
-class Prompt(BaseModel):
-    """One request to be answered by both arms, and what its answers are judged against."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    Its parameters win over those of the rollout file.
+    """
 
     id: Annotated[str, Field(min_length=1)]
     cohort: Annotated[str, Field(min_length=1)]
     messages: tuple[Message, ...] = ()
     prompt: str | None = None
-    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    """Another model of the same server than the route's, such as a LoRA adapter."""
     context: tuple[str, ...] | None = None
     reference: str | Mapping[str, Any] | None = None
     output_schema: Annotated[Mapping[str, Any] | None, Field(alias="schema")] = None
-    tools: tuple[Mapping[str, Any], ...] | None = None
+    """What the answer is judged by; `response_format` asks for it, and is judged by, too."""
     dims: Mapping[str, str] = {}
 
     @model_validator(mode="after")
@@ -48,6 +43,25 @@ class Prompt(BaseModel):
         if self.prompt is not None:
             return (Message(role="user", content=self.prompt),)
         return self.messages
+
+    @property
+    def own(self) -> dict[str, Any]:  # Any: JSON values
+        """What the record itself asks for, as members of a request's body."""
+        return self.api | ({"model": self.model} if self.model is not None else {})
+
+    @property
+    def judged_schema(self) -> Mapping[str, Any] | None:  # Any: JSON values
+        """The JSON Schema that the answer is judged by."""
+        return self.output_schema if self.output_schema is not None else self.asked_schema
+
+    @property
+    def dimensions(self) -> Mapping[str, str]:
+        """Its dimensions; a model that it names and the images that it shows are some, too."""
+        found = {} if self.model is None else {"model": self.model}
+        images = sum(message.images for message in self.chat)
+        if images:
+            found["images"] = str(images)
+        return {**found, **self.dims}
 
 
 def read(path: Path) -> tuple[Prompt, ...]:

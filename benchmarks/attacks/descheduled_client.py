@@ -28,7 +28,7 @@ from engine_adapter.engines import EngineOpener, Request
 from engine_adapter.engines.observation import observe
 from engine_adapter.routes import HttpRoute
 from engine_adapter.transport import reader_thread
-from engine_adapter.workload import Message
+from engine_adapter.messages import Message
 if sys.argv[2] == "asyncio":
     reader_thread._arrivals = None
 async def main():

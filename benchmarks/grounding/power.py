@@ -177,6 +177,7 @@ def _side(grounded: Floats, turn: int) -> Side:
         start_unix_ns=2 * np.arange(n) + (np.arange(n) + turn) % 2,
         client_lag_s=none,
         ttft_s=none,
+        ttfo_s=none,
         tpot_s=none,
         e2e_s=none,
         output_tokens=none,

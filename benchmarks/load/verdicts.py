@@ -56,6 +56,7 @@ def verdict(rollout: str) -> Verdict:
                 generations=1_000,
                 errors=0,
                 ttft_s=times,
+                ttfo_s=times,
                 tpot_s=times,
                 e2e_s=times,
             )

@@ -100,6 +100,7 @@ def side_of(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: 
         start_unix_ns=2 * np.arange(n) + first,
         client_lag_s=none,
         ttft_s=ttft_s,
+        ttfo_s=none,
         tpot_s=none,
         e2e_s=none,
         output_tokens=none,

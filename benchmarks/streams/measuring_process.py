@@ -12,9 +12,9 @@ from itertools import pairwise
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, EngineOpener, Request
 from engine_adapter.engines.observation import Observed, observe
+from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run.runner import RAMP_S
-from engine_adapter.workload import Message
 
 
 def main() -> None:

@@ -24,6 +24,8 @@ GEN_AI_REQUEST_TOP_K: Final = "gen_ai.request.top_k"
 GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
 GEN_AI_REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
 
+GEN_AI_REQUEST_STREAM: Final = "gen_ai.request.stream"
+
 # Response
 GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
 GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
@@ -33,9 +35,14 @@ ERROR_TYPE: Final = "error.type"
 GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS_FLAT: Final = "gen_ai.usage.cache_read_input_tokens"
+GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 
 # Latency, seconds
 GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+DRAFTGATE_RESPONSE_TIME_TO_FIRST_OUTPUT_TOKEN: Final = (
+    "draftgate.response.time_to_first_output_token"
+)
 GEN_AI_SERVER_TIME_TO_FIRST_TOKEN: Final = "gen_ai.server.time_to_first_token"
 GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN: Final = "gen_ai.server.time_per_output_token"
 GEN_AI_LATENCY_TIME_IN_QUEUE: Final = "gen_ai.latency.time_in_queue"
@@ -89,6 +96,7 @@ SPEC_DECODE_LOSSLESS: Final = "spec_decode.lossless"
 # Content, opt-in
 GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+GEN_AI_TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 DRAFTGATE_CONTEXT: Final = "draftgate.context"
 DRAFTGATE_REFERENCE: Final = "draftgate.reference"
 DRAFTGATE_OUTPUT_SCHEMA: Final = "draftgate.output_schema"

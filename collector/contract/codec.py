@@ -93,9 +93,23 @@ _ATTRIBUTES: Mapping[str, Reading] = {
     **_readings(FactKind.FIELD, _FIELDS[Speculation], SPEC_PREFIX),
     **_readings(FactKind.CONTENT, _FIELDS[Content]),
 }
-_RESOURCE_ATTRIBUTES: Mapping[str, Reading] = _readings(
-    FactKind.FIELD, _FIELDS[Generation], of_resource=True
+_ATTRIBUTES = {
+    **_ATTRIBUTES,
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS_FLAT: _ATTRIBUTES[
+        a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS
+    ],
+}
+_OF_A_DEPLOYMENT: Final = (
+    a.DRAFTGATE_ROLLOUT,
+    a.DRAFTGATE_ARM,
+    a.DRAFTGATE_COHORT,
+    a.DRAFTGATE_ROUTE,
 )
+"""Attributes of a span that a deployment of one arm may state once, of its resource."""
+_RESOURCE_ATTRIBUTES: Mapping[str, Reading] = {
+    **_readings(FactKind.FIELD, _FIELDS[Generation], of_resource=True),
+    **{name: _ATTRIBUTES[name] for name in _OF_A_DEPLOYMENT},
+}
 _COUNT_ATTRIBUTES = {
     wire.attribute
     for wire in _FIELDS[Speculation].values()
@@ -149,12 +163,15 @@ def names_operation(value: AttributeValue) -> bool:
 def decode(span: Span) -> Decoded:
     """Return the generation that the span carries, flagged with every law it breaks.
 
+    Rollout, arm, cohort, route and dimensions may be the resource's; the repeat of a prompt is 0
+    unless it is said.
+
     An attribute of the wrong type (or a number that is not finite, or a name that no index can
     hold) leaves its field absent and is named in `problems`. A span with error status and no
     `error.type` gets the type `_OTHER`, the convention's value for unknown.
     """
-    facts = [interpret(name, value) for name, value in span.attributes.items()]
-    facts += interpret_resource(span.resource)
+    facts: list[Fact | None] = [*interpret_resource(span.resource)]
+    facts += [interpret(name, value) for name, value in span.attributes.items()]
     fields: Fields = {
         "trace_id": span.trace_id,
         "span_id": span.span_id,
@@ -176,10 +193,15 @@ def interpret(attribute: str, value: AttributeValue) -> Fact | None:
 
 
 def interpret_resource(resource: Mapping[str, AttributeValue]) -> tuple[Fact, ...]:
-    """Return the meaning of a resource's attributes for its generations."""
-    facts = (
+    """Return the meaning of a resource's attributes for its generations; a span's own win."""
+    facts = [
         _interpret(name, resource.get(name), _RESOURCE_ATTRIBUTES) for name in _RESOURCE_ATTRIBUTES
-    )
+    ]
+    facts += [
+        interpret(name, value)
+        for name, value in resource.items()
+        if name.startswith(a.DRAFTGATE_DIM_PREFIX)
+    ]
     return tuple(fact for fact in facts if fact is not None)
 
 
@@ -204,6 +226,7 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     if dims:
         fields["dims"] = dims
     fields.setdefault("operation", "chat")
+    default_repeat(fields)
     if failed:
         fields.setdefault("error_type", "_OTHER")
     flags = broken_laws(fields)
@@ -212,6 +235,12 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     if flags:
         fields["quality"] = flags
     return Decoded(fields, content, tuple(problems))
+
+
+def default_repeat(fields: Fields) -> None:
+    """Let the generation of a prompt be its first, if it does not say which it is."""
+    if "prompt_id" in fields:
+        fields.setdefault("repeat", 0)
 
 
 def reading(attribute: str) -> Reading | None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -27,7 +28,16 @@ def _name(value: AttributeValue) -> str:
     return text
 
 
+_WHOLE: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_DECIMAL: Final = re.compile(
+    r"[+-]?(\d{1,30}(\.\d{0,30})?|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII
+)
+
+
 def _integer(value: AttributeValue) -> int:
+    """Read an integer, in a string too: environments and baggage know strings alone."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = int(value)
     # isinstance would let booleans in.
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise UnreadableError
@@ -35,6 +45,9 @@ def _integer(value: AttributeValue) -> int:
 
 
 def _number(value: AttributeValue) -> float:
+    """Read a number, in a string too."""
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        value = float(value)
     if type(value) not in (float, int) or not math.isfinite(cast("float", value)):
         raise UnreadableError
     return float(cast("float", value))

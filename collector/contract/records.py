@@ -201,6 +201,8 @@ class Content:
     """JSON, as `gen_ai.input.messages`: a list of `{"role": …, "parts": [{"type": …}]}`."""
     output_messages: str | None = on_wire(a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES)
     """JSON, as `gen_ai.output.messages`."""
+    tool_definitions: str | None = on_wire(a.GEN_AI_TOOL_DEFINITIONS, Form.MESSAGES)
+    """JSON, as `gen_ai.tool.definitions`: a list of `{"type": "function", "name": …}`."""
     context: tuple[str, ...] | None = on_wire(a.DRAFTGATE_CONTEXT, Form.PASSAGES)
     """Retrieved passages."""
     reference: str | None = on_wire(a.DRAFTGATE_REFERENCE, Form.STRING)
@@ -221,6 +223,8 @@ class Generation:
     provider: str | None = on_wire(a.GEN_AI_PROVIDER_NAME, Form.STRING, few_values=True)
     request_model: str | None = on_wire(a.GEN_AI_REQUEST_MODEL, Form.STRING, few_values=True)
     response_model: str | None = on_wire(a.GEN_AI_RESPONSE_MODEL, Form.STRING, few_values=True)
+    streamed: bool | None = on_wire(a.GEN_AI_REQUEST_STREAM, Form.BOOLEAN)
+    """Whether the answer was asked for as a stream."""
     max_tokens: int | None = on_wire(a.GEN_AI_REQUEST_MAX_TOKENS, Form.INTEGER)
     temperature: float | None = on_wire(a.GEN_AI_REQUEST_TEMPERATURE, Form.NUMBER)
     top_p: float | None = on_wire(a.GEN_AI_REQUEST_TOP_P, Form.NUMBER)
@@ -239,13 +243,23 @@ class Generation:
     output_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_OUTPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
+    """All that were generated, those of the reasoning included."""
+    reasoning_tokens: int | None = on_wire(
+        a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
+    )
     cached_input_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
     ttft_s: float | None = on_wire(
         a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Form.NUMBER, not_negative=NotNegative.TIME
     )
-    """Time to first token as the client saw it."""
+    """Time to first token as the client saw it, be it of the reasoning or of the answer."""
+    ttfo_s: float | None = on_wire(
+        a.DRAFTGATE_RESPONSE_TIME_TO_FIRST_OUTPUT_TOKEN,
+        Form.NUMBER,
+        not_negative=NotNegative.TIME,
+    )
+    """Time to first output token as the client saw it: of the answer's text or tool calls."""
     server_ttft_s: float | None = on_wire(
         a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN,
         Form.NUMBER,

@@ -105,6 +105,8 @@ class ArmLatency:
     generations: int
     errors: int
     ttft_s: Percentiles
+    ttfo_s: Percentiles
+    """Of the first token of the answer itself; `ttft_s` may be of the reasoning before it."""
     tpot_s: Percentiles
     e2e_s: Percentiles
 

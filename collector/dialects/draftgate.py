@@ -13,6 +13,7 @@ _TEXT = frozenset(
     {
         attributes.GEN_AI_INPUT_MESSAGES,
         attributes.GEN_AI_OUTPUT_MESSAGES,
+        attributes.GEN_AI_TOOL_DEFINITIONS,
         attributes.DRAFTGATE_CONTEXT,
         attributes.DRAFTGATE_REFERENCE,
         attributes.DRAFTGATE_OUTPUT_SCHEMA,

@@ -12,6 +12,7 @@ _NAMES: Final = {
     attributes.DRAFTGATE_REFERENCE: "reference",
     attributes.DRAFTGATE_CONTEXT: "context",
     attributes.DRAFTGATE_OUTPUT_SCHEMA: "schema",
+    attributes.GEN_AI_TOOL_DEFINITIONS: "schema",
 }
 
 
@@ -22,4 +23,4 @@ def of(text: Container[str]) -> str | None:
     """
     if not text:
         return None
-    return " ".join(name for attribute, name in _NAMES.items() if attribute in text)
+    return " ".join(dict.fromkeys(name for sent, name in _NAMES.items() if sent in text))

@@ -13,6 +13,7 @@ from collector.contract import (
     assemble,
     interpret_resource,
 )
+from collector.contract.codec import default_repeat
 from collector.contract.conservation import broken_laws
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
@@ -135,9 +136,10 @@ class _Sender(NamedTuple):
     """One sender: its resource, interpreted once for all its spans."""
 
     row: ResourceRow
+    fields: Mapping[str, Any]
+    """What it says of all its generations; Any: each of its field's own type."""
     facts: tuple[Fact, ...]
-    fields: Mapping[str, Any] | None
-    """The facts as fields, if they are nothing else; Any: each of its field's own type."""
+    """What it says besides."""
 
 
 class _Meaning(NamedTuple):
@@ -159,11 +161,10 @@ def _senders(received: Sequence[ReceivedSpan], content: ContentPolicy) -> list[_
 def _sender(resource: Resource, content: ContentPolicy) -> _Sender:
     raw = payload.kept_resource(resource.raw, content)
     facts = interpret_resource(resource.attributes)
-    plain = all(fact.kind is FactKind.FIELD for fact in facts)
     return _Sender(
         ResourceRow(digests.id_of(raw), payload.pack_resource(raw)),
-        facts,
-        {fact.name: fact.value for fact in facts} if plain else None,
+        {fact.name: fact.value for fact in facts if fact.kind is FactKind.FIELD},
+        tuple(fact for fact in facts if fact.kind is not FactKind.FIELD),
     )
 
 
@@ -172,13 +173,14 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
     fields = attributes.fields
     if is_contract(fields.get("operation"), has_system=attributes.has_system):
         # The short way to what `recognise` says of such a span.
+        fields = {**sender.fields, **fields}
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
         failed = received.status_code in _FAILED
-        if failed or attributes.facts or sender.fields is None:
-            decoded = assemble(fields, (*attributes.facts, *sender.facts), failed=failed)
+        if failed or attributes.facts or sender.facts:
+            decoded = assemble(fields, (*sender.facts, *attributes.facts), failed=failed)
         else:  # what that comes to where the facts are fields alone
-            fields.update(sender.fields)
+            default_repeat(fields)
             if flags := broken_laws(fields):
                 fields["quality"] = flags
             decoded = Decoded(fields, {}, ())

@@ -3,10 +3,9 @@
 from importlib import import_module
 from typing import Any, Final
 
-from engine_adapter.engines.answer import AnswerReader
+from engine_adapter.engines.answer import Answer, AnswerReader
 from engine_adapter.engines.base import (
     Chunk,
-    Completion,
     Engine,
     EngineInfo,
     Item,
@@ -18,8 +17,8 @@ from engine_adapter.errors import EngineSetupError
 from engine_adapter.routes import HttpRoute, InProcessRoute, LocalRoute, Route
 
 __all__ = [
+    "Answer",
     "Chunk",
-    "Completion",
     "Engine",
     "EngineInfo",
     "EngineOpener",

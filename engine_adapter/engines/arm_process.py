@@ -10,12 +10,12 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Self
+from typing import Any, Self
 
 from engine_adapter import garbage
-from engine_adapter.engines import EngineOpener
+from engine_adapter.engines import EngineOpener, reader_of
 from engine_adapter.engines.arm_frames import (
     AnswerItem,
     Ask,
@@ -29,8 +29,9 @@ from engine_adapter.engines.arm_frames import (
     read,
 )
 from engine_adapter.engines.base import Engine, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.http_engine import body_of
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.routes import Route
+from engine_adapter.routes import HttpRoute, Route
 
 _ENDS_WITHIN_S = 15.0
 
@@ -38,7 +39,8 @@ _ENDS_WITHIN_S = 15.0
 class ArmProcess:
     """A route's engine in a process of its own; offers what every engine does."""
 
-    def __init__(self, process: asyncio.subprocess.Process, opened: Opened) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, route: Route, opened: Opened) -> None:
+        self._route = route
         self._process = process
         self._opened = opened
         self._numbers = itertools.count()
@@ -65,7 +67,7 @@ class ArmProcess:
             process.kill()
             raise
         if isinstance(said, Opened):
-            return cls(process, said)
+            return cls(process, route, said)
         await _ended(process)
         raise EngineSetupError(
             said.message if isinstance(said, Unusable) else "an arm's process ended at its start"
@@ -79,6 +81,12 @@ class ArmProcess:
     async def probe(self) -> Probe:
         """Return what the engine said of itself when it was opened."""
         return self._opened.probe
+
+    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+        """Return the request as the engine there asks it."""
+        if isinstance(self._route, HttpRoute):
+            return body_of(self._route, reader_of(self._route.engine), request)
+        return request.body(self.info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield what the engine yields there; raises `GenerationError` as it does."""

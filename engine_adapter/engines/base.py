@@ -1,11 +1,11 @@
 """What every engine offers: one streaming call, counts told truthfully, unknown left absent."""
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from collector.contract import DeviceUse, Speculation
-from engine_adapter.workload import Message
+from engine_adapter.engines.answer import Answer
+from engine_adapter.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,38 @@ class Request:
     top_p: float | None = None
     top_k: int | None = None
     seed: int | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
+    """Other parameters of every request, as members of its body."""
+    own: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
+    """What this request's record asks for by itself: it wins over all else."""
     trace_id: str | None = None
     """Of the generation's span: an engine that traces joins its own span to it."""
     span_id: str | None = None
+
+    @property
+    def limit(self) -> int:
+        """The most tokens of an answer, by whichever of the API's two names."""
+        for asked in (self.own, self.more):
+            for name in ("max_completion_tokens", "max_tokens"):
+                if name in asked:
+                    return int(asked[name])
+        return self.max_tokens
+
+    def body(self, model: str, added: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON values
+        """Return the body of a chat-completions request, with what its route adds."""
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [message.api() for message in self.messages],
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "stream": True,
+        }
+        optional = {"top_p": self.top_p, "top_k": self.top_k, "seed": self.seed}
+        body |= {key: value for key, value in optional.items() if value is not None}
+        body |= {**self.more, **added, **self.own}
+        if "max_completion_tokens" in body:
+            del body["max_tokens"]
+        return body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,34 +73,11 @@ class Chunk:
     """Reading of `time.perf_counter`."""
     tokens: int | None
     """Tokens in the chunk; under speculation one chunk is one verify step."""
-    text: str | None = None
-    """Its text, where it is known by then: what is kept of an answer that fails later."""
+    is_answer: bool = True
+    """Whether it is of the answer itself, text or tool calls, and not of the reasoning before."""
     late_s: float | None = None
     """By how much the stamps so far may be late because the client was kept from reading, so that
     several chunks have the last one's; `None` if nobody watched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """The end of an answer."""
-
-    text: str
-    finish_reason: str
-    """`stop`, `length`, or another that the engine gave."""
-    input_tokens: int | None
-    output_tokens: int | None
-    speculation: Speculation | None
-    """Absent if the route does not speculate."""
-    response_id: str | None = None
-    response_model: str | None = None
-    """The model that answered, where the engine says so."""
-    cached_input_tokens: int | None = None
-    queue_s: float | None = None
-    server_ttft_s: float | None = None
-    prefill_s: float | None = None
-    decode_s: float | None = None
-    device: DeviceUse | None = None
-    """Of an engine in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +129,7 @@ class Probe:
     """What the user should know or change, each a sentence."""
 
 
-Item = Sent | Chunk | Completion
+Item = Sent | Chunk | Answer
 
 
 class Engine(Protocol):
@@ -142,10 +148,15 @@ class Engine(Protocol):
         """Ask the engine what it is and does; raises `EngineSetupError` if it is unusable."""
         ...
 
-    def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield `Sent` where the engine knows it, the answer's chunks, then one `Completion`.
+    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+        """Return the request as the chat-completions API has it, with all that is asked for."""
+        ...
 
-        Raises `GenerationError` if the request fails, before or after the first chunk.
+    def generate(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield `Sent` where the engine knows it, the answer's chunks, then one `Answer`.
+
+        Raises `GenerationError` if the request fails, before or after the first chunk; what had
+        arrived by then is yielded before, as an answer without an end.
         """
         ...
 

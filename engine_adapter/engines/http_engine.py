@@ -11,10 +11,15 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from collector.contract import CountSource
-from engine_adapter.engines.answer import Answer, AnswerReader, SpeculationSetup
+from engine_adapter.engines.answer import (
+    Answer,
+    AnswerReader,
+    OutputPart,
+    SpeculationSetup,
+    require_whole,
+)
 from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
-from engine_adapter.engines.completion import completion_of
 from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_passing
 from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
@@ -92,8 +97,12 @@ class HttpEngine:
             setup=SpeculationSetup(),
         )
 
+    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
+        """Return the request's body."""
+        return body_of(self.route, self.reader, request)
+
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield when it was sent, the answer's chunks and its completion.
+        """Yield when it was sent, the answer's chunks and the answer.
 
         Raises `GenerationError`.
         """
@@ -106,19 +115,17 @@ class HttpEngine:
                 async for item in items:
                     yield item
             answer = reader.answer()
-            if answer.finish_reason is None:
-                raise GenerationError(
-                    "missing_fields",
-                    f"{self.client.url}{ROUTE}: the stream ended without a `finish_reason`; a "
-                    "proxy between may strip fields",
-                )
+            require_whole(answer, self.client.url + ROUTE)
             alone = self._in_flight == 1 and overlapped == self._overlapped
-            yield completion_of(await self._with_scraped_counts(answer, alone=alone))
+            yield await self._with_scraped_counts(answer, alone=alone)
+        except GenerationError:
+            yield reader.answer()
+            raise
         finally:
             self._in_flight -= 1
 
     async def _streamed(self, request: Request, reader: AnswerReader) -> AsyncGenerator[Item, None]:
-        body = self._body(request)
+        body = self.asked(request)
         async with self.client.stream(ROUTE, body, headers=_trace_headers(request)) as stream:
             reader.take_headers(stream.headers)
             if stream.sent_s is not None:
@@ -132,25 +139,12 @@ class HttpEngine:
                     if isinstance(event, Words):
                         for words in event.words:
                             reader.add(words)
-                            yield _chunk(event, None, words, stream)
+                            yield _chunk(event, None, stream)
                         continue
                     piece = reader.take(event.body)
                     ordinary.learn(event.text, piece)
                     if piece is not None:
-                        yield _chunk(event, piece.tokens, piece.text, stream)
-
-    def _body(self, request: Request) -> dict[str, Any]:
-        """Return the request's JSON."""
-        body: dict[str, Any] = {
-            "model": self.route.model,
-            "messages": [message.model_dump() for message in request.messages],
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "stream": True,
-        }
-        optional = {"top_p": request.top_p, "top_k": request.top_k, "seed": request.seed}
-        body |= {key: value for key, value in optional.items() if value is not None}
-        return body | self.reader.request_fields(stream=True) | self.route.extra_body
+                        yield _chunk(event, piece, stream)
 
     async def _with_scraped_counts(self, answer: Answer, *, alone: bool) -> Answer:
         """Return the answer with counts from `/metrics`, where it has none and nothing else ran."""
@@ -229,10 +223,18 @@ class HttpEngine:
         return reader.answer()
 
 
-def _chunk(
-    event: Words | JsonEvent, tokens: int | None, text: str | None, stream: EventStream
-) -> Chunk:
-    return Chunk(at_s=event.at_s, tokens=tokens, text=text, late_s=stream.late_s)
+def _chunk(event: Words | JsonEvent, piece: OutputPart | None, stream: EventStream) -> Chunk:
+    """Return a piece, or recognised words, with their time."""
+    if piece is None:
+        return Chunk(at_s=event.at_s, tokens=None, late_s=stream.late_s)
+    return Chunk(
+        at_s=event.at_s, tokens=piece.tokens, is_answer=piece.is_answer, late_s=stream.late_s
+    )
+
+
+def body_of(route: HttpRoute, reader: type[AnswerReader], request: Request) -> dict[str, Any]:
+    """Return the body that a route is sent for a request."""
+    return request.body(route.model, reader.request_fields(stream=True) | route.extra_body)
 
 
 def _trace_headers(request: Request) -> dict[str, str]:

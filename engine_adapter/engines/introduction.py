@@ -5,7 +5,7 @@ from http import HTTPStatus
 from engine_adapter.engines.base import Probe, Request
 from engine_adapter.engines.json_fields import objects, text
 from engine_adapter.errors import EngineSetupError, GenerationError
-from engine_adapter.workload import Message
+from engine_adapter.messages import Message
 
 QUESTION = Request(
     messages=(Message(role="user", content="Count: one two three one two three one two"),),

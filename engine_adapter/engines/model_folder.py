@@ -16,6 +16,7 @@ from transformers.utils import logging as transformers_logging
 
 from engine_adapter.engines.base import Request
 from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.messages import Message
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
@@ -87,21 +88,47 @@ def checked_device(name: str) -> str:
 def encode_chat(target: LoadedModel, request: Request) -> torch.Tensor:
     """Return a request's prompt as token ids, shape (1, tokens).
 
-    Raises `GenerationError` if prompt and answer are longer than the model's context.
+    Raises `GenerationError` if prompt and answer are longer than the model's context, and for what
+    no template can say: a model in this process reads text, and samples without constraints.
     """
-    messages = [message.model_dump() for message in request.messages]
+    asked = {**request.more, **request.own}
     encoded = target.tokenizer.apply_chat_template(
-        messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        [_read(message) for message in request.messages],
+        tools=asked.pop("tools", None),
+        add_generation_prompt=True,
+        return_tensors="pt",
+        return_dict=True,
+        **asked.pop("chat_template_kwargs", {}),
     )
+    _refuse(sorted(asked.keys() - _KNOWN))
     input_ids: torch.Tensor = encoded["input_ids"].to(target.key.device)
     limit = getattr(target.model.config, "max_position_embeddings", None)
-    if limit is not None and input_ids.shape[1] + request.max_tokens > limit:
+    if limit is not None and input_ids.shape[1] + request.limit > limit:
         raise GenerationError(
             "context_length_exceeded",
-            f"{input_ids.shape[1]} input tokens and max_tokens {request.max_tokens} "
+            f"{input_ids.shape[1]} input tokens and max_tokens {request.limit} "
             f"exceed the model's {limit} positions",
         )
     return input_ids
+
+
+_KNOWN = {"max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "seed"}
+
+
+def _read(message: Message) -> dict[str, Any]:  # Any: JSON values
+    """Return a message as templates read it: its content as one text."""
+    if not message.is_text:
+        _refuse(["messages: content that is not text"])
+    given = message.api()
+    return given if isinstance(message.content, str) else given | {"content": message.text}
+
+
+def _refuse(names: list[str]) -> None:
+    if names:
+        raise GenerationError(
+            "unsupported_parameter",
+            f"a model in this process does not take {', '.join(names)}; serve it over HTTP",
+        )
 
 
 def deepen(model: Any, layers: int) -> Any:  # Any: transformers ships no types

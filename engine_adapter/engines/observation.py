@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from engine_adapter.engines import Completion, Engine, Request, Sent
+from engine_adapter.engines import Answer, Engine, Request, Sent
 from engine_adapter.errors import GenerationError
 
 _GAPS_FOR_P99 = 100
@@ -14,7 +14,10 @@ _GAPS_FOR_P99 = 100
 
 @dataclass(slots=True, kw_only=True)
 class Observed:
-    """One answer, whole or broken off; times are readings of `time.perf_counter`."""
+    """One answer as it was streamed, whole or broken off: what it says, and when it came.
+
+    Times are readings of `time.perf_counter`.
+    """
 
     concurrency: int
     """Requests in flight when it began, this one included."""
@@ -26,10 +29,22 @@ class Observed:
     chunk_times_s: list[float] = field(default_factory=list)
     read_late_s: float | None = None
     """By how much the chunks' times may be late because they were read late together."""
-    texts: list[str] = field(default_factory=list)
-    """What arrived before a failure, where the engine tells its chunks' text."""
-    completion: Completion | None = None
+    first_answer_s: float | None = None
+    """When the first chunk came that was of the answer itself, and not of the reasoning before."""
+    answer: Answer | None = None
+    """What was said; of an answer that broke off, what had arrived."""
     error: GenerationError | None = None
+
+    def add_chunks(self, at_s: float, number: int = 1, *, is_answer: bool = True) -> None:
+        """Take chunks that came at one time."""
+        self.chunk_times_s += [at_s] * number
+        if number and is_answer and self.first_answer_s is None:
+            self.first_answer_s = at_s
+
+    def forget_chunks(self) -> None:
+        """Forget when the chunks came."""
+        self.chunk_times_s.clear()
+        self.first_answer_s = None
 
     @property
     def origin_s(self) -> float:
@@ -53,6 +68,11 @@ class Observed:
     def ttft_s(self) -> float | None:
         """Time to the first chunk with content."""
         return self.chunk_times_s[0] - self.origin_s if self.chunk_times_s else None
+
+    @property
+    def ttfo_s(self) -> float | None:
+        """Time to the first chunk of the answer itself."""
+        return None if self.first_answer_s is None else self.first_answer_s - self.origin_s
 
     @property
     def duration_s(self) -> float:
@@ -95,17 +115,15 @@ async def observe(
     try:
         async with aclosing(engine.generate(request)) as items:
             async for item in items:
-                if isinstance(item, Completion):
-                    seen.completion = item
+                if isinstance(item, Answer):
+                    seen.answer = item
                 elif isinstance(item, Sent):
                     seen.sent_s = item.at_s
                 else:
-                    seen.chunk_times_s.append(item.at_s)
-                    seen.texts.append(item.text or "")
+                    seen.add_chunks(item.at_s, is_answer=item.is_answer)
                     seen.read_late_s = item.late_s
     except GenerationError as exc:
         seen.error = exc
-        seen.completion = None
     seen.ended_s = time.perf_counter()
     if seen.error is None and seen.chunk_times_s:  # what follows the last chunk is bookkeeping
         seen.ended_s = seen.chunk_times_s[-1]

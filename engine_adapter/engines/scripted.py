@@ -4,11 +4,12 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from collector.contract import Speculation
+from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.base import (
     Chunk,
-    Completion,
     EngineInfo,
     Item,
     Probe,
@@ -49,20 +50,26 @@ class ScriptedEngine:
         """Say nothing."""
         return Probe()
 
+    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
+        """Return the request in the API's words."""
+        return request.body(self.info.model, {})
+
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the scripted chunks and completion; an unknown prompt is a failed request."""
+        """Yield the scripted chunks and answer; an unknown prompt is a failed request."""
         self.requests.append(request)
-        answer = self._answers.get(request.messages[-1].content)
+        answer = self._answers.get(request.messages[-1].text)
         if answer is None:
             raise GenerationError("unknown_prompt", "the script has no answer to this prompt")
-        kept = answer.chunks[: request.max_tokens]
-        for text in kept:
+        kept = answer.chunks[: request.limit]
+        for _ in kept:
             await asyncio.to_thread(self._wait)
-            yield Chunk(at_s=time.perf_counter(), tokens=1, text=text)
+            yield Chunk(at_s=time.perf_counter(), tokens=1)
         if answer.error is not None:
+            yield Answer(text="".join(kept))
             raise answer.error
-        yield Completion(
+        yield Answer(
             text="".join(kept),
+            model=self.info.model,
             finish_reason=answer.finish_reason if len(kept) == len(answer.chunks) else "length",
             input_tokens=answer.input_tokens,
             output_tokens=len(kept),

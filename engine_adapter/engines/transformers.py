@@ -20,9 +20,9 @@ from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaLis
 
 from collector.contract import CountSource, Speculation
 from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.base import (
     Chunk,
-    Completion,
     EngineInfo,
     Item,
     Probe,
@@ -114,8 +114,12 @@ class TransformersEngine:
             model_folder=self._target.folder,
         )
 
+    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
+        """Return the request in the API's words."""
+        return request.body(self._info.model, {})
+
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the answer's chunks, one a forward pass of the target, then its `Completion`."""
+        """Yield the answer's chunks, one a forward pass of the target, then its `Answer`."""
         arrived_s = time.perf_counter()
         given_up = threading.Event()
         loop = asyncio.get_running_loop()
@@ -127,7 +131,7 @@ class TransformersEngine:
             given_up.set()
         for emission in answered.emissions:
             yield Chunk(at_s=emission.at_s, tokens=len(emission.token_ids))
-        yield self._completion(answered, queue_s=answered.begun_s - arrived_s)
+        yield self._whole(answered, queue_s=answered.begun_s - arrived_s)
 
     async def close(self) -> None:
         """Do nothing: the models belong to the shelf."""
@@ -172,7 +176,7 @@ class TransformersEngine:
             if request.seed is not None:
                 torch.manual_seed(request.seed)
         return GenerationConfig(  # type: ignore[no-untyped-call]
-            max_new_tokens=request.max_tokens,
+            max_new_tokens=request.limit,
             do_sample=request.temperature > 0,
             eos_token_id=own.eos_token_id,
             pad_token_id=own.pad_token_id,
@@ -212,7 +216,7 @@ class TransformersEngine:
         ends = self._target.model.generation_config.eos_token_id
         return ends if isinstance(ends, list) else [ends]
 
-    def _completion(self, answered: _Answered, queue_s: float) -> Completion:
+    def _whole(self, answered: _Answered, queue_s: float) -> Answer:
         emissions = answered.emissions
         token_ids = [token for emission in emissions for token in emission.token_ids]
         configured = self._configured_speculation()
@@ -222,7 +226,8 @@ class TransformersEngine:
             counts = acceptance_counts.count(counted)
             configured = counts.apply(configured, CountSource.REQUEST.value)
         ended = bool(token_ids) and token_ids[-1] in self._stop_token_ids()
-        return Completion(
+        return Answer(
+            model=self._info.model,
             text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
             input_tokens=answered.input_tokens,

@@ -6,6 +6,7 @@ from pathlib import Path
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
 from engine_adapter.routes import InProcessRoute
+from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.workload import Prompt
 
@@ -31,7 +32,7 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
 
 def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding]:
     """Yield what is wrong with what is asked."""
-    limits = [prompt.max_tokens or rollout.sampling.max_tokens for prompt in prompts]
+    limits = [request_of(prompt, rollout.sampling, None).limit for prompt in prompts]
     short = sum(limit < _SHORT_TOKENS for limit in limits)
     if short:
         yield warning(

@@ -1,15 +1,16 @@
 """What is known of one arm when a comparison is examined."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_adapter.engines import Completion, Engine, Probe, Request
+from engine_adapter.engines import Answer, Engine, Probe, Request
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.observation import observe
 from engine_adapter.engines.self_description import server_root
 from engine_adapter.errors import GenerationError
 from engine_adapter.preflight.model_files import ModelFiles
+from engine_adapter.preflight.refusals import Refusal, refusals, shortened
 from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 
 _TEXTS = (
@@ -32,10 +33,12 @@ class ArmFacts:
     draft_files: ModelFiles | None
     token_ids: tuple[tuple[int, ...], ...] | None
     """Of fixed texts, by the server itself; `None` if it does not offer that."""
-    trial: Completion | None
+    trial: Answer | None
     """The answer to the longest prompt, under the rollout's own sampling."""
     refusal: GenerationError | None
     """Why there is none."""
+    refused: tuple[Refusal, ...]
+    """Parameters of the workload that it does not take."""
 
     @property
     def extra_body(self) -> Mapping[str, object]:
@@ -49,9 +52,11 @@ class ArmFacts:
         return f"{self.name} ({self.route.engine}, {at})"
 
 
-async def look_at(name: str, route: Route, engine: Engine, request: Request) -> ArmFacts:
-    """Ask an arm what it is, and let it answer one request."""
-    seen = await observe(engine, request, concurrency=1, due_s=None)
+async def look_at(
+    name: str, route: Route, engine: Engine, longest: Request, requests: Sequence[Request]
+) -> ArmFacts:
+    """Ask an arm what it is, and let it answer one request of each kind."""
+    seen = await observe(engine, shortened(longest), concurrency=1, due_s=None)
     probe = await engine.probe()
     draft = route.draft_model if isinstance(route, InProcessRoute) else None
     return ArmFacts(
@@ -61,8 +66,9 @@ async def look_at(name: str, route: Route, engine: Engine, request: Request) -> 
         files=_files(probe.model_folder or route.model),
         draft_files=_files(draft),
         token_ids=await _token_ids(engine),
-        trial=seen.completion,
+        trial=seen.answer if seen.error is None else None,
         refusal=seen.error,
+        refused=await refusals(engine, requests),
     )
 
 

@@ -5,10 +5,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from engine_adapter import workload
-from engine_adapter.engines import EngineOpener, Request
+from engine_adapter.engines import EngineOpener
 from engine_adapter.preflight import arm_checks, pair_checks
 from engine_adapter.preflight.arms import ArmFacts, look_at
 from engine_adapter.preflight.findings import Finding, Severity
+from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.workload import Prompt
 
@@ -27,29 +28,17 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
         for name, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
             engine = await opener.open(route)
             opened.push_async_callback(engine.close)
-            facts.append(await look_at(name, route, engine, _longest(rollout, prompts)))
+            requests = [request_of(p, rollout.sampling, rollout.sampling.seed) for p in prompts]
+            longest = max(requests, key=lambda one: sum(len(m.text) for m in one.messages))
+            facts.append(await look_at(name, route, engine, longest, requests))
     found = list(_findings(rollout, prompts, *facts))
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
-
-
-def _longest(rollout: Rollout, prompts: tuple[Prompt, ...]) -> Request:
-    """Return the workload's longest prompt as a short request: if this fits, all do."""
-    longest = max(prompts, key=lambda prompt: sum(len(m.content) for m in prompt.chat))
-    sampling = rollout.sampling
-    return Request(
-        messages=longest.chat,
-        max_tokens=4,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        seed=sampling.seed,
-    )
 
 
 def _findings(
     rollout: Rollout, prompts: tuple[Prompt, ...], baseline: ArmFacts, candidate: ArmFacts
 ) -> Iterator[Finding]:
-    longest_answer = max(prompt.max_tokens or rollout.sampling.max_tokens for prompt in prompts)
+    longest_answer = max(request_of(prompt, rollout.sampling, None).limit for prompt in prompts)
     for arm in (baseline, candidate):
         yield from arm_checks.of_arm(arm, longest_answer)
     yield from arm_checks.of_workload(rollout, prompts)

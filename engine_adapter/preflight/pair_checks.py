@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.preflight.refusals import Refusal
 
 _REFUSED_WITH_SPECULATION = {"vllm": ("min_p", "logit_bias")}
 """Keys of a request that an engine answers with 400 where it speculates."""
@@ -120,20 +121,14 @@ def _model(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
 
 
 def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
-    for arm in (baseline, candidate):
-        refused = [
-            key
-            for key in _REFUSED_WITH_SPECULATION.get(arm.route.engine, ())
-            if arm.extra_body.get(key) and arm.probe.speculates
-        ]
-        if refused:
-            yield error(
-                "refused_parameters",
-                f"{arm.route.engine} refuses {' and '.join(refused)} where it speculates: every "
-                f"request of the {arm.name} would fail",
-                evidence=f"extra_body of the {arm.name}",
-                fix=f"remove {' and '.join(refused)} from both arms",
-            )
+    for arm, other in ((baseline, candidate), (candidate, baseline)):
+        by_others = {name for refusal in other.refused for name in refusal.names}
+        for refusal in arm.refused:
+            yield _refused(arm, refusal, alone=by_others.isdisjoint(refusal.names))
+        known = _REFUSED_WITH_SPECULATION.get(arm.route.engine, ())
+        names = tuple(key for key in known if arm.extra_body.get(key) and arm.probe.speculates)
+        if names:
+            yield _refused_by_route(arm, names)
     left, right = dict(baseline.extra_body), dict(candidate.extra_body)
     if left != right and baseline.route.engine == candidate.route.engine:
         yield warning(
@@ -142,6 +137,32 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
             evidence=f"extra_body: {json.dumps(left)} and {json.dumps(right)}",
             fix="give both routes the same `extra_body`",
         )
+
+
+def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
+    """Say what of the workload's parameters a server does not take, by its own words."""
+    names = " and ".join(refusal.names) or "the request"
+    speculating = " where it speculates" if alone and arm.probe.speculates else ""
+    return error(
+        "refused_parameters",
+        f"{arm.route.engine} refuses {names}{speculating}: such requests of the {arm.name} "
+        "would fail",
+        evidence=f"{refusal.failure.error_type}: {refusal.failure}",
+        fix=f"remove {names} from the workload or `sampling`, or serve both arms so that they "
+        "take it",
+    )
+
+
+def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
+    """Say what of a route's own parameters an engine is known not to take."""
+    listed = " and ".join(names)
+    return error(
+        "refused_parameters",
+        f"{arm.route.engine} refuses {listed} where it speculates: every request of the "
+        f"{arm.name} would fail",
+        evidence=f"extra_body of the {arm.name}",
+        fix=f"remove {listed} from both arms",
+    )
 
 
 def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:

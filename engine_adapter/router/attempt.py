@@ -257,9 +257,11 @@ class Attempt:
     def _truncated(self) -> GenerationError | None:
         """Return the failure of a stream that its engine closed before the answer was whole."""
         observer, response = self.observer, self._response
-        if response is None or not response.is_stream or observer.ended or observer.unread:
+        if response is None or not response.is_stream or observer.unread:
             return None
-        return GenerationError("stream_truncated", "the stream ended before the answer did")
+        if not observer.ended:
+            return GenerationError("stream_truncated", "the stream ended before the answer did")
+        return observer.emptiness
 
     def _let_go(self) -> None:
         """Let go of the connection; safe to call twice."""

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Protocol
 
 from collector.contract import Arm, to_document
+from engine_adapter.recording import GENERATION_PATHS
 from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
-from engine_adapter.router.generation_spans import GENERATION_PATHS
 from engine_adapter.router.known_state import Known
 from engine_adapter.router.rules import Rules
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from collector.contract import Arm
 from engine_adapter.errors import RefusedRequestError
+from engine_adapter.recording import content_of
 from engine_adapter.router.attempt import CLIENT_LEFT, Attempt
 from engine_adapter.router.counts import Counts
 from engine_adapter.router.decision import Control
@@ -17,8 +18,7 @@ from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.generation_spans import (
     Circumstances,
     export_request,
-    generation_of,
-    with_content,
+    routed,
 )
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.mirror import Mirrors
@@ -139,11 +139,9 @@ class Generations:
             self._queue.offer(span)
 
     def _span(self, attempt: Attempt) -> bytes:
-        around, reader = attempt.around, attempt.observer.reader
-        answer = reader.answer()
-        generation = generation_of(
-            around, attempt.arm.settings, reader.provider, attempt.seen, answer, attempt.retries
-        )
+        around, reader, seen = attempt.around, attempt.observer.reader, attempt.seen
+        seen.answer = reader.answer()
+        generation = routed(around, attempt.arm.settings, reader.provider, seen, attempt.retries)
         if self._settings.record_content:
-            generation = with_content(generation, around.document, answer)
+            generation = replace(generation, content=content_of(around.document, seen.answer))
         return export_request(generation, around.place, around.linked)

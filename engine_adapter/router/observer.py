@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine_adapter.engines.answer import AnswerReader, OutputPart
+from engine_adapter.engines.answer import AnswerReader, OutputPart, of_empty_answer
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.engines.observation import Observed
 from engine_adapter.errors import GenerationError
@@ -39,6 +39,12 @@ class AnswerObserver:
         self.catch_up()
         return self._done or self.reader.answer().finish_reason is not None
 
+    @property
+    def emptiness(self) -> GenerationError | None:
+        """The failure of an answer that says nothing; `None` if it says anything."""
+        answer = self.reader.answer()
+        return of_empty_answer(answer, "the engine") if answer.is_empty else None
+
     def feed(self, data: bytes, at_s: float) -> None:
         """Take a stream's bytes."""
         self._behind.append((data, at_s))
@@ -67,7 +73,7 @@ class AnswerObserver:
             return False
         self.reader.add("".join(found))
         for (_, at_s), number in zip(behind, ends, strict=True):
-            self.seen.chunk_times_s += [at_s] * number
+            self.seen.add_chunks(at_s, number)
         return True
 
     def _read(self, data: bytes, at_s: float) -> None:
@@ -99,7 +105,9 @@ class AnswerObserver:
             self._take(_object(body), at_s)
         except GenerationError as exc:
             self.seen.error = exc
-        self.seen.chunk_times_s.clear()  # it came in one piece: its end says nothing of its start
+        if self.seen.error is None:
+            self.seen.error = self.emptiness
+        self.seen.forget_chunks()  # it came in one piece: its end says nothing of its start
 
     def _take_ordinary(self, data: bytes, at: int, at_s: float) -> int:
         """Take the ordinary chunks that begin at a place; return where they end."""
@@ -108,14 +116,14 @@ class AnswerObserver:
         found, at = self._ordinary.leading_words(data, at)
         if found:
             self.reader.add("".join(found))
-            self.seen.chunk_times_s += [at_s] * len(found)
+            self.seen.add_chunks(at_s, len(found))
         return at
 
     def _event(self, text: str, at_s: float) -> None:
         words = self._ordinary.words_of(text)
         if words is not None:
             self.reader.add(words)
-            self.seen.chunk_times_s.append(at_s)
+            self.seen.add_chunks(at_s)
         elif text == "[DONE]":
             self._done = True
         else:
@@ -126,7 +134,7 @@ class AnswerObserver:
     ) -> OutputPart | None:  # Any: their JSON
         piece = self.reader.take(document)
         if piece is not None:
-            self.seen.chunk_times_s.append(at_s)
+            self.seen.add_chunks(at_s, is_answer=piece.is_answer)
         return piece
 
 

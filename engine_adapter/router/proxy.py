@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from collector.contract import Arm
 from engine_adapter.errors import GenerationError, RefusedRequestError
+from engine_adapter.recording import GENERATION_PATHS
 from engine_adapter.router.client_keys import ClientKeys
 from engine_adapter.router.counts import Counts, Gauges, exposition
 from engine_adapter.router.decision import Control
 from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.facts import facts_of
-from engine_adapter.router.generation_spans import GENERATION_PATHS, Circumstances
+from engine_adapter.router.generation_spans import Circumstances
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest

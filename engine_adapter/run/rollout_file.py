@@ -9,18 +9,17 @@ import yaml
 from pydantic import Field, ValidationError
 
 from engine_adapter.errors import RolloutFileError
+from engine_adapter.parameters import Parameters
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.run.load_shape import Load
 from engine_adapter.validation import describe
 
 
-class Sampling(Section):
-    """Request parameters, the same for both arms; a prompt's own `max_tokens` wins."""
+class Sampling(Parameters):
+    """Parameters of each request, the same for both arms; a prompt's own win."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
     max_tokens: Annotated[int, Field(gt=0)] = 256
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(gt=0)] | None = None
     seed: int = 0
 
 

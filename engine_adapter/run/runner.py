@@ -4,7 +4,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collector.contract import Arm, Generation
 from engine_adapter import garbage
@@ -12,6 +12,7 @@ from engine_adapter.engines import Engine, Request
 from engine_adapter.engines.observation import observe
 from engine_adapter.run import recording
 from engine_adapter.run.journal import Journal, SpanIds
+from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
 
@@ -116,7 +117,7 @@ class _Run:
             self._record(
                 recording.record(
                     turn,
-                    request,
+                    engine.asked(request),
                     observed,
                     ids=ids,
                     info=engine.info,
@@ -134,24 +135,19 @@ async def _until(due_s: float) -> None:
         await asyncio.sleep(0)
 
 
-def _seed(seed: int, turn: Turn) -> int:
+def _seed(turn: Turn, sampling: Sampling) -> int:
     """Return a seed of each prompt and repeat, the same for both arms.
 
     One seed for all would make engines draw the same random numbers for every prompt, so that
-    answers were not independent of each other.
+    answers were not independent of each other. A prompt's own is taken as it is.
     """
-    return (seed + turn.repeat + zlib.crc32(turn.prompt.id.encode())) & 0x7FFFFFFF
+    if turn.prompt.seed is not None:
+        return turn.prompt.seed + turn.repeat
+    return (sampling.seed + turn.repeat + zlib.crc32(turn.prompt.id.encode())) & 0x7FFFFFFF
 
 
 def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
-    return Request(
-        messages=turn.prompt.chat,
-        max_tokens=turn.prompt.max_tokens or sampling.max_tokens,
-        temperature=sampling.temperature,
-        top_p=sampling.top_p,
-        top_k=sampling.top_k,
-        seed=_seed(sampling.seed, turn),
-        # A warm-up has no span that an engine's own could join.
-        trace_id=None if turn.warmup else ids.trace_id,
-        span_id=None if turn.warmup else ids.span_id,
-    )
+    request = request_of(turn.prompt, sampling, _seed(turn, sampling))
+    if turn.warmup:  # it has no span that an engine's own could join
+        return request
+    return replace(request, trace_id=ids.trace_id, span_id=ids.span_id)

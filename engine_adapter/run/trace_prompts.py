@@ -2,8 +2,9 @@
 
 import random
 
+from engine_adapter.messages import Message
 from engine_adapter.run.traces import Arrival
-from engine_adapter.workload import Message, Prompt
+from engine_adapter.workload import Prompt
 
 _CHARACTERS_A_TOKEN = 4.5
 """Of the words below, with tokenizers of today; the span says what the engine counted."""
@@ -25,12 +26,20 @@ def shaped(prompt: Prompt, arrival: Arrival, lengths: str) -> Prompt:
         update["max_tokens"] = arrival.output_tokens
     if lengths == "both" and arrival.input_tokens:
         first, *rest = prompt.chat
-        missing = arrival.input_tokens - sum(_tokens(m.content) for m in prompt.chat)
+        missing = arrival.input_tokens - sum(_tokens(m.text) for m in prompt.chat)
         filling = _filling(arrival, missing)
         if filling:
-            first = Message(role=first.role, content=f"{filling}\n\n{first.content}")
+            first = _before(filling, first)
         update |= {"prompt": None, "messages": (first, *rest)}
     return prompt.model_copy(update=update)
+
+
+def _before(filling: str, first: Message) -> Message:
+    """Return the message with the filling before its content."""
+    if isinstance(first.content, tuple):
+        parts = ({"type": "text", "text": f"{filling}\n\n"}, *first.content)
+        return first.model_copy(update={"content": parts})
+    return first.model_copy(update={"content": f"{filling}\n\n{first.text}"})
 
 
 def _tokens(text: str) -> int:

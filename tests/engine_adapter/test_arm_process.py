@@ -17,11 +17,11 @@ from collector.client import Client
 from collector.contract import Arm
 from demo import collector_process
 from draftgate.commands import app
-from engine_adapter.engines import Completion, Request
+from engine_adapter.engines import Answer, Request
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute, TransformersRoute
-from engine_adapter.workload import Message
 
 ASK = Request(messages=(Message(role="user", content="the order"),), max_tokens=6)
 
@@ -32,9 +32,9 @@ def arms() -> list[int]:
     return [c.pid for c in children if "engine_adapter.engines.arm_process" in c.cmdline()]
 
 
-async def completed(engine: ArmProcess) -> Completion:
+async def completed(engine: ArmProcess) -> Answer:
     items = [item async for item in engine.generate(ASK)]
-    assert isinstance(items[-1], Completion)
+    assert isinstance(items[-1], Answer)
     return items[-1]
 
 

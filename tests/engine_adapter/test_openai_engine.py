@@ -7,13 +7,14 @@ import pytest
 from scripted_server import Route, chat, delta, event, events, json_reply, running
 
 from collector.contract import Arm, Generation
-from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
+from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError, RolloutFileError
+from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run import journal, rollout_file, runner
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
-from engine_adapter.workload import Message, Prompt
+from engine_adapter.workload import Prompt
 
 USAGE = {
     "prompt_tokens": 7,
@@ -45,8 +46,8 @@ def test_a_stream_becomes_chunks_and_a_completion() -> None:
         sent, *chunks, completion = answer(server.url)
         (_, asked) = server.log()
     assert isinstance(sent, Sent)
-    assert [chunk.text for chunk in chunks if isinstance(chunk, Chunk)] == ["Par", "is"]
-    assert completion == Completion(
+    assert [chunk.is_answer for chunk in chunks if isinstance(chunk, Chunk)] == [True, True]
+    assert completion == Answer(
         text="Paris",
         finish_reason="stop",
         input_tokens=7,
@@ -54,7 +55,7 @@ def test_a_stream_becomes_chunks_and_a_completion() -> None:
         cached_input_tokens=4,
         speculation=None,
         response_id="chatcmpl-1",
-        response_model="served",
+        model="served",
     )
     assert asked.body == {
         "model": "m",

@@ -110,11 +110,12 @@ def test_a_generation_carries_what_the_client_saw() -> None:
     assert made.ttft_s is not None
     assert made.tpot_s is not None
     assert 0.001 <= made.ttft_s < made.e2e_s
+    assert made.ttfo_s == made.ttft_s
     assert made.ttft_s + 2 * made.tpot_s == pytest.approx(made.e2e_s, abs=1e-8)
     measured = {
         name: getattr(made, name)
         for name in (
-            "trace_id", "span_id", "start_unix_ns", "end_unix_ns", "ttft_s", "tpot_s",
+            "trace_id", "span_id", "start_unix_ns", "end_unix_ns", "ttft_s", "ttfo_s", "tpot_s",
             "stream_max_gap_s",
         )
     }  # fmt: skip
@@ -123,6 +124,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         provider="scripted",
         request_model="script",
         response_model="script",
+        streamed=True,
         max_tokens=9,
         temperature=0.0,
         seed=(5 + 2 + zlib.crc32(b"p")) & 0x7FFFFFFF,  # of this prompt and repeat alone

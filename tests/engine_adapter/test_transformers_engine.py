@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from collector.contract import Generation, Speculation, violations
-from engine_adapter.engines import Chunk, Completion, Engine, EngineOpener, Item, Request
+from engine_adapter.engines import Answer, Chunk, Engine, EngineOpener, Item, Request
 from engine_adapter.engines.model_folder import ModelKey, ModelShelf, deepen
 from engine_adapter.engines.relaxed_acceptance import relax
 from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.messages import Message
 from engine_adapter.routes import TransformersRoute
-from engine_adapter.workload import Message
 
 PROMPTS = ["the order was shipped on monday", "will arrive soon", "by north way and by north way"]
 
@@ -29,7 +29,7 @@ def items(engine: Engine, asked: Request) -> list[Item]:
     return asyncio.run(collect())
 
 
-Answer = tuple[list[Chunk], Completion]
+Answer = tuple[list[Chunk], Answer]
 Ask = Callable[..., list[Answer]]
 
 
@@ -53,7 +53,7 @@ def ask() -> Ask:
         for prompt in PROMPTS:
             asked = request(prompt, max_tokens=max_tokens, temperature=temperature)
             *chunks, completion = items(engine, asked)
-            assert isinstance(completion, Completion)
+            assert isinstance(completion, Answer)
             assert all(isinstance(chunk, Chunk) for chunk in chunks)
             found.append((chunks, completion))
         return found

@@ -7,7 +7,8 @@ import pytest
 
 from engine_adapter import workload
 from engine_adapter.errors import WorkloadError
-from engine_adapter.workload import Message, Prompt
+from engine_adapter.messages import Message
+from engine_adapter.workload import Prompt
 
 GOOD = {"id": "a", "cohort": "chat", "prompt": "hello"}
 
@@ -52,6 +53,30 @@ def test_every_field_is_read(tmp_path: Path) -> None:
         ({**GOOD, "id": "b", "cohrt": "x"}, "cohrt: unknown key; did you mean `cohort`?"),
         ({**GOOD, "id": "b", "max_tokens": 0}, r"max_tokens: .*greater than 0 \(got 0\)"),
         ({"id": "b", "cohort": "c"}, "w.jsonl:2: wanted either `messages` or `prompt`"),
+        ({**GOOD, "id": "b", "tool": []}, "tool: unknown key; did you mean `tools`?"),
+        ({**GOOD, "id": "b", "top_p": 2}, r"top_p: .*less than or equal to 1 \(got 2\)"),
+        ({**GOOD, "id": "b", "tools": [{"type": "function"}]}, "tools.0: has no name"),
+        (
+            {**GOOD, "id": "b", "response_format": {"type": "json"}},
+            "response_format.type: wanted one of text, json_object, json_schema",
+        ),
+        (
+            {**GOOD, "id": "b", "response_format": {"type": "json_schema", "schema": {}}},
+            "response_format: wanted",
+        ),
+        ({**GOOD, "id": "b", "extra_body": {"stream": False}}, "`extra_body` holds 'stream'"),
+        (
+            {"id": "b", "cohort": "c", "messages": [{"role": "user", "contents": "x"}]},
+            "messages.0.contents: unknown key; did you mean `content`?",
+        ),
+        (
+            {"id": "b", "cohort": "c", "messages": [{"role": "tool", "content": "x"}]},
+            "needs the `tool_call_id` of its call",
+        ),
+        (
+            {"id": "b", "cohort": "c", "messages": [{"role": "user", "content": [{"text": "x"}]}]},
+            "part 0 has no `type`",
+        ),
         (GOOD, "w.jsonl:2: id: 'a' was used by an earlier line"),
         ("{", "w.jsonl:2: is not JSON"),
         ("[1]", "w.jsonl:2: wanted a JSON object, got list"),

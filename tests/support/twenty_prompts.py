@@ -5,7 +5,7 @@ import itertools
 from pathlib import Path
 
 from engine_adapter import workload
-from engine_adapter.engines import Chunk, Completion, EngineOpener, Probe, Request
+from engine_adapter.engines import Answer, Chunk, EngineOpener, Probe, Request
 from engine_adapter.routes import Route
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ class Answers:
     """What a route said, prompt by prompt."""
 
     def __init__(self, route: Route) -> None:
-        self.completions: list[Completion] = []
+        self.completions: list[Answer] = []
         self.chunks: list[list[Chunk]] = []
         self.probe = asyncio.run(self._collect(route))
 
@@ -45,7 +45,7 @@ class Answers:
             for request in requests():
                 items = [item async for item in engine.generate(request)]
                 self.chunks.append([item for item in items if isinstance(item, Chunk)])
-                assert isinstance(items[-1], Completion)
+                assert isinstance(items[-1], Answer)
                 self.completions.append(items[-1])
             return await engine.probe()
         finally:

@@ -34,7 +34,15 @@ COUNTS: Final = (
     "fallbacks",
     "retries",
 )
-METRICS: Final = ("ttft_s", "tpot_s", "e2e_s", "server_ttft_s", "queue_s", "output_tokens")
+METRICS: Final = (
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "server_ttft_s",
+    "queue_s",
+    "output_tokens",
+    "ttfo_s",
+)
 
 LARGEST: Final = 1e15
 """Seconds or tokens beyond which a value is no measurement, and would spoil every sum."""

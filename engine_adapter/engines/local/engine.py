@@ -11,13 +11,15 @@ import time
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 import transformers
 
 from collector.contract import CountSource, DeviceUse, Speculation, StepTimes
 from engine_adapter.engines import acceptance_counts
-from engine_adapter.engines.base import Chunk, Completion, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.device_use import DeviceMeter
@@ -94,8 +96,12 @@ class LocalEngine:
             free_memory_bytes=self._free_bytes(),
         )
 
+    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
+        """Return the request in the API's words."""
+        return request.body(self._info.model, {})
+
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the answer's chunks, one a verify step, then its `Completion`."""
+        """Yield the answer's chunks, one a verify step, then its `Answer`."""
         asked = self._asked(request)
         with self._lock:
             self._waiting.append(asked)
@@ -107,7 +113,7 @@ class LocalEngine:
             asked.given_up.set()
         for at_s, step in asked.steps:
             yield Chunk(at_s=at_s, tokens=len(step.token_ids))
-        yield self._completion(asked)
+        yield self._whole(asked)
 
     async def close(self) -> None:
         """Let go of the GPU's driver; the models belong to the shelf."""
@@ -116,7 +122,7 @@ class LocalEngine:
     def _asked(self, request: Request) -> _Asked:
         prompt = tuple(encode_chat(self._target, request)[0].tolist())
         ending = Ending(
-            max_tokens=request.max_tokens,
+            max_tokens=request.limit,
             end_tokens=frozenset(self._assembly.end_tokens),
             stop_strings=self._route.stop,
             decode=self._decode,
@@ -170,7 +176,7 @@ class LocalEngine:
         for one in together:  # a text grows in every step until its last
             one.step_times, one.device = totals[len(one.steps) - 1], device
 
-    def _completion(self, asked: _Asked) -> Completion:
+    def _whole(self, asked: _Asked) -> Answer:
         ending = asked.job.ending
         speculation = self._configured()
         if speculation is not None:
@@ -178,7 +184,8 @@ class LocalEngine:
             counted = counts.apply(speculation, CountSource.REQUEST.value)
             speculation = replace(counted, step_times=asked.step_times)
         first_s, last_s = asked.steps[0][0], asked.steps[-1][0]
-        return Completion(
+        return Answer(
+            model=self._info.model,
             text=_before(self._decode(ending.token_ids), self._route.stop),
             finish_reason=ending.reason or "length",
             input_tokens=len(asked.job.prompt),

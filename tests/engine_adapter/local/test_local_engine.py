@@ -17,15 +17,16 @@ from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, StepTimes, violations
 from demo.collector_process import running
 from draftgate.commands import app
-from engine_adapter.engines import Chunk, Completion, EngineOpener, Item, Request
+from engine_adapter.engines import Answer, Chunk, EngineOpener, Item, Request
 from engine_adapter.engines.local import decode
 from engine_adapter.errors import EngineSetupError, GenerationError
+from engine_adapter.messages import Message
 from engine_adapter.routes import LocalRoute, Route, TransformersRoute
 from engine_adapter.run import journal, runner
 from engine_adapter.run.rollout_file import Rollout, Sampling
 from engine_adapter.run.schedule import Turn
 from engine_adapter.run.sweep import _candidate
-from engine_adapter.workload import Message, Prompt
+from engine_adapter.workload import Prompt
 
 TEXTS = ["the order was shipped on monday", "will arrive soon", "by north way and by north way"]
 WAYS: dict[str, dict[str, Any]] = {
@@ -73,16 +74,16 @@ def answers(
     return asyncio.run(ask())
 
 
-def completions(to: Route, **more: Any) -> list[Completion]:
+def completions(to: Route, **more: Any) -> list[Answer]:
     found = [items[-1] for items in answers(to, [request(text, **more) for text in TEXTS])]
-    return [one for one in found if isinstance(one, Completion)]
+    return [one for one in found if isinstance(one, Answer)]
 
 
 def test_an_answer_is_chunks_then_one_completion(random_pair: dict[str, Path]) -> None:
     """In order of time; the chunks hold the tokens, and the times the engine's own parts."""
     for items in answers(route(random_pair, "draft_model"), [request(text) for text in TEXTS]):
         *chunks, completion = items
-        assert isinstance(completion, Completion)
+        assert isinstance(completion, Answer)
         times = [chunk.at_s for chunk in chunks if isinstance(chunk, Chunk)]
         tokens = [chunk.tokens or 0 for chunk in chunks if isinstance(chunk, Chunk)]
         assert len(times) == len(chunks)
@@ -132,7 +133,7 @@ def test_a_trees_counts_say_what_is_known_of_it(random_pair: dict[str, Path]) ->
         assert len(said.acceptance_histogram) == 5
 
 
-def untimed(completion: Completion) -> Speculation | None:
+def untimed(completion: Answer) -> Speculation | None:
     """Return what it says of speculation but the times, which transformers does not measure."""
     said = completion.speculation
     return said and replace(said, step_times=None)
@@ -148,7 +149,7 @@ def test_the_parts_of_the_steps_are_summed_for_each_answer(
     lengths = set()
     asked = [request(text) for text in TEXTS]
     for *chunks, last in answers(route(random_pair, "draft_model", batch=batch), asked):
-        assert isinstance(last, Completion)
+        assert isinstance(last, Answer)
         assert last.speculation is not None
         steps = float(len(chunks))
         times = StepTimes(draft_s=steps, verify_s=steps, overhead_s=steps)
@@ -245,7 +246,7 @@ def test_a_request_given_up_leaves_those_beside_it_alone(random_pair: dict[str, 
 
         async def text(asked: Request) -> str:
             *_, last = [item async for item in engine.generate(asked)]
-            assert isinstance(last, Completion)
+            assert isinstance(last, Answer)
             return last.text
 
         tasks = [asyncio.ensure_future(text(request(one, max_tokens=60))) for one in TEXTS]

@@ -173,6 +173,7 @@ def verdict(fate: Fate) -> Verdict:
                 generations=PAIRS if cohort is None else CELL,
                 errors=REPEATS if arm is Arm.CANDIDATE and cohort in (None, "chat") else 0,
                 ttft_s=percentiles(0.0813),
+                ttfo_s=percentiles(0.0813),
                 tpot_s=percentiles(0.0153 * (fate.speed if arm is Arm.CANDIDATE else 1)),
                 e2e_s=percentiles(1.51 * (fate.speed if arm is Arm.CANDIDATE else 1)),
             )

@@ -1,0 +1,91 @@
+"""Chat messages as the chat-completions API has them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+_LEAVES = ConfigDict(frozen=True, extra="forbid")
+_NEEDS = {"text": ("text",), "image_url": ("image_url",), "input_audio": ("input_audio",)}
+"""What a part of each kind must hold; engines have kinds of their own."""
+
+
+class Function(BaseModel):
+    """The function that a tool call names."""
+
+    model_config = _LEAVES
+
+    name: Annotated[str, Field(min_length=1)]
+    arguments: str = "{}"
+    """JSON, in a string, as the API has it."""
+
+
+class AssistantCall(BaseModel):
+    """One tool call of an earlier answer."""
+
+    model_config = _LEAVES
+
+    id: str
+    type: str = "function"
+    function: Function
+
+
+class Message(BaseModel):
+    """One message: of text or of parts, with tool calls, or with a tool's result."""
+
+    model_config = _LEAVES
+
+    role: Annotated[str, Field(min_length=1)]
+    content: str | tuple[Mapping[str, Any], ...] | None = None  # Any: JSON values
+    name: str | None = None
+    tool_calls: tuple[AssistantCall, ...] | None = None
+    tool_call_id: str | None = None
+    """Of a message of the role `tool`: the call whose result this is."""
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _holds_parts(cls, given: object) -> object:
+        for number, part in enumerate(given if isinstance(given, tuple) else ()):
+            kind = part.get("type")
+            if kind is None:
+                raise ValueError(f"part {number} has no `type`, such as text or image_url")
+            for key in _NEEDS.get(str(kind), ()):
+                if key not in part:
+                    raise ValueError(f"part {number} is {kind} and has no `{key}`")
+        return given
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Message":
+        if self.content is None and not (self.tool_calls or self.refusal):
+            raise ValueError("wanted `content`, or `tool_calls` of an assistant")
+        if self.role == "tool" and self.tool_call_id is None:
+            raise ValueError("a tool's result needs the `tool_call_id` of its call")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The text of the content."""
+        if isinstance(self.content, str):
+            return self.content
+        texts = (part.get("text") for part in self.content or ())
+        return "".join(text for text in texts if isinstance(text, str))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the content is text alone."""
+        return not isinstance(self.content, tuple) or all(
+            part.get("type") == "text" for part in self.content
+        )
+
+    @property
+    def images(self) -> int:
+        """How many parts of the content are images."""
+        parts = self.content if isinstance(self.content, tuple) else ()
+        return sum("image" in str(part.get("type")) for part in parts)
+
+    def api(self) -> dict[str, Any]:  # Any: JSON values
+        """Return the message as it was given."""
+        return self.model_dump(mode="json", exclude_unset=True)

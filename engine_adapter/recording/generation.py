@@ -1,0 +1,99 @@
+"""An answer as it was streamed, as the contract's record of a generation.
+
+The only mapping of the one to the other: a run and the router add what they alone know, such as the
+rollout and the arm.
+"""
+
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from collector.contract import Generation, Speculation
+from engine_adapter.engines.answer import Answer
+from engine_adapter.engines.json_fields import JsonObject, count, number, text, within
+from engine_adapter.engines.observation import Observed
+
+_OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
+GENERATION_PATHS: Final = frozenset(_OPERATIONS)
+"""The routes of the OpenAI API that are answered by a generation."""
+
+
+def generation_of(
+    seen: Observed,
+    asked: JsonObject,
+    *,
+    trace_id: str,
+    span_id: str,
+    provider: str,
+    path: str = "/chat/completions",
+) -> Generation:
+    """Return the record of a request's body and its answer; unknown fields stay absent."""
+    start_unix_ns = seen.start_unix_ns
+    answer = _counted(seen)
+    streamed = asked.get("stream") is True
+    chunks = len(seen.chunk_times_s)
+    return Generation(
+        trace_id=trace_id,
+        span_id=span_id,
+        start_unix_ns=start_unix_ns,
+        end_unix_ns=start_unix_ns + round(seen.duration_s * 1e9),
+        operation=_OPERATIONS[path],
+        provider=provider,
+        request_model=text(asked, "model"),
+        response_model=answer.model,
+        streamed=streamed,
+        max_tokens=count(asked, "max_completion_tokens") or count(asked, "max_tokens"),
+        temperature=number(asked, "temperature"),
+        top_p=number(asked, "top_p"),
+        top_k=count(asked, "top_k"),
+        seed=count(asked, "seed"),
+        stop_sequences=_stops(asked),
+        response_id=answer.response_id,
+        finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,
+        error_type=seen.error.error_type if seen.error is not None else None,
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
+        reasoning_tokens=answer.reasoning_tokens,
+        cached_input_tokens=answer.cached_input_tokens,
+        ttft_s=seen.ttft_s,
+        ttfo_s=seen.ttfo_s,
+        server_ttft_s=answer.server_ttft_s,
+        tpot_s=seen.tpot_s(answer.output_tokens),
+        queue_s=answer.queue_s,
+        prefill_s=answer.prefill_s,
+        decode_s=answer.decode_s,
+        stream_chunks=chunks if chunks or (streamed and seen.error is None) else None,
+        stream_max_gap_s=seen.max_gap_s,
+        stream_p99_gap_s=seen.p99_gap_s,
+        concurrency=seen.concurrency,
+        client_lag_s=seen.client_lag_s,
+        speculation=answer.speculation,
+        device=answer.device,
+        service_name="draftgate",
+        service_version=_version(),
+    )
+
+
+def _counted(seen: Observed) -> Answer:
+    """Return the answer as it is counted: of a failed one nothing that is of a whole one."""
+    answer = seen.answer or Answer()
+    if seen.error is not None:
+        return Answer(response_id=answer.response_id, model=answer.model)
+    return replace(answer, speculation=None) if answer.speculation == Speculation() else answer
+
+
+def _stops(asked: JsonObject) -> tuple[str, ...] | None:
+    """Return the stop strings, of which the API takes one or a list."""
+    given = within(asked, "stop")
+    listed = given if isinstance(given, list) else [given]
+    stops = tuple(stop for stop in listed if isinstance(stop, str))
+    return stops or None
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("draftgate")
+    except PackageNotFoundError:
+        return "unknown"
