@@ -28,6 +28,7 @@ _COLUMNS = (
     "input_tokens",
     "output_tokens",
     "ttft_s",
+    "ttfo_s",
     "tpot_s",
     "concurrency",
     "dims",

@@ -32,6 +32,7 @@ ROLE_WORDS = {
 }
 _METRICS = {
     "ttft": "TTFT",
+    "ttfo": "TTFO",
     "tpot": "TPOT",
     "e2e": "end to end",
     "format_intact": "intact format",

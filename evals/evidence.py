@@ -24,7 +24,7 @@ Counts = NDArray[np.int64]
 Told = NDArray[np.object_]
 """Values of any kind, None where one is not known."""
 
-LATENCIES = ("ttft", "tpot", "e2e")
+LATENCIES = ("ttft", "ttfo", "tpot", "e2e")
 
 
 class Latency(NamedTuple):
@@ -132,6 +132,8 @@ class Side:
     client_lag_s: FloatColumn
     """How late the load generator sent it; NaN where nobody recorded that."""
     ttft_s: FloatColumn
+    ttfo_s: FloatColumn
+    """Of the answer itself; the first token may be of the reasoning before it."""
     tpot_s: FloatColumn
     e2e_s: FloatColumn
     output_tokens: FloatColumn

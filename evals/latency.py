@@ -27,13 +27,14 @@ def _of(
     side: Side, seconds: list[FloatColumn], scope: BoolColumn, arm: Arm, cohort: str | None
 ) -> ArmLatency:
     answered = scope & side.answered
-    ttft_s, tpot_s, e2e_s = (percentiles(values[answered]) for values in seconds)
+    ttft_s, ttfo_s, tpot_s, e2e_s = (percentiles(values[answered]) for values in seconds)
     return ArmLatency(
         cohort=cohort,
         arm=arm,
         generations=int(scope.sum()),
         errors=int((scope & side.failed).sum()),
         ttft_s=ttft_s,
+        ttfo_s=ttfo_s,
         tpot_s=tpot_s,
         e2e_s=e2e_s,
     )

@@ -142,6 +142,7 @@ def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
         start_unix_ns=_counts(column("start_unix_ns")),
         client_lag_s=optional("client_lag_s"),
         ttft_s=_floats(column("ttft_s")),
+        ttfo_s=optional("ttfo_s"),
         tpot_s=_floats(column("tpot_s")),
         e2e_s=_floats(column("e2e_s")),
         output_tokens=_floats(column("output_tokens")),

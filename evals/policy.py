@@ -57,6 +57,7 @@ class Metric:
 
 METRICS: Mapping[str, Metric] = {
     "ttft": Metric("latency", "time to first token", LATENCY_STATS, "max"),
+    "ttfo": Metric("latency", "time to first output token", LATENCY_STATS, "max"),
     "tpot": Metric("latency", "time per output token", LATENCY_STATS, "max"),
     "e2e": Metric("latency", "end-to-end latency", LATENCY_STATS, "max"),
     "task_completion": Metric("score", "task completion", SCORE_STATS, "min"),

@@ -9,7 +9,7 @@ from evals.policy_reading import Node
 from evals.stats.spending import ever_passes, last_level
 
 Design = Literal["paired_replay", "mirror", "split"]
-LATENCIES = ("ttft", "tpot", "e2e")
+LATENCIES = ("ttft", "ttfo", "tpot", "e2e")
 DESIGNS = ("paired_replay", "mirror", "split")
 Control = Literal["optional", "required"]
 CONTROLS = ("optional", "required")

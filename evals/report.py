@@ -158,7 +158,7 @@ def _latency(rows: tuple[ArmLatency, ...]) -> Table:
     table = _table(
         "Latency in milliseconds: p50/p95/p99 of answers that succeeded",
         ("Scope", "Arm"),
-        ("Answers", "First token", "Each token", "End to end"),
+        ("Answers", "First token", "First output token", "Each token", "End to end"),
     )
     for row in rows:
         errors = f" (+{row.errors:,} failed)" if row.errors else ""
@@ -166,7 +166,7 @@ def _latency(rows: tuple[ArmLatency, ...]) -> Table:
             _scope(row.cohort),
             row.arm.value,
             f"{row.generations:,}{errors}",
-            *(_percentiles(p) for p in (row.ttft_s, row.tpot_s, row.e2e_s)),
+            *(_percentiles(p) for p in (row.ttft_s, row.ttfo_s, row.tpot_s, row.e2e_s)),
         )
     return table
 

@@ -12,6 +12,7 @@ from evals import distributions
 
 _METRICS = {
     "ttft_s": "TTFT: time to first token",
+    "ttfo_s": "TTFO: time to first output token",
     "tpot_s": "TPOT: time per output token",
     "e2e_s": "End to end",
 }

@@ -11,15 +11,16 @@ from dashboard.markup import Cell, Column
 
 _FIELDS = (
     ("ttft_s", "TTFT: time to first token"),
+    ("ttfo_s", "TTFO: time to first output token"),
     ("tpot_s", "TPOT: time per output token"),
     ("e2e_s", "End to end"),
 )
 _Key = tuple[str | None, str, str]
-_SHORT = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "End to end"}
+_SHORT = {"ttft_s": "TTFT", "ttfo_s": "TTFO", "tpot_s": "TPOT", "e2e_s": "End to end"}
 
 
 def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
-    """Draw TTFT, TPOT and end-to-end percentiles, and the same numbers as a table.
+    """Draw TTFT, TTFO, TPOT and end-to-end percentiles, and the same numbers as a table.
 
     The candidate's carry their ratio to the baseline's where a finding is about it.
     """

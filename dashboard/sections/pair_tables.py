@@ -56,10 +56,12 @@ def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Cell]
     names = {
         "Input tokens": None if side is None else side.input_tokens,
         "Output tokens": None if side is None else side.output_tokens,
+        "Reasoning tokens": None if side is None else side.reasoning_tokens,
     }
     cells = {name: Cell(words.count(n), n) for name, n in names.items()}
     times = {
         "TTFT": None if side is None else side.ttft_s,
+        "TTFO": None if side is None else side.ttfo_s,
         "TPOT": None if side is None else side.tpot_s,
         "End to end": None if side is None else side.e2e_s,
     }

@@ -15,7 +15,7 @@ from collector.contract.span_json import span_to_document
 from dashboard import address, answer_markup, charts, markup, words
 from dashboard.divergence import divergence
 from dashboard.drawing import draw
-from dashboard.messages import answer, messages
+from dashboard.messages import answer, messages, reasoning, tools
 from dashboard.sections import pair_tables
 
 _MARKS = {"differences": "Differences", "support": "Support by the context"}
@@ -54,6 +54,11 @@ def _show_material(given: Content) -> None:
         with st.expander(f"Context: {words.counted(len(context), 'passage')}"):
             for passage in context:
                 st.html(markup.passage(passage))
+    offered = tools(given.tool_definitions)
+    if offered:
+        with st.expander(f"Tools: {words.counted(len(offered), 'tool')}"):
+            for tool in offered:
+                st.html(markup.passage(tool))
     for name, value in (("Reference", given.reference), ("Output schema", given.output_schema)):
         if value is not None:
             with st.expander(name):
@@ -81,6 +86,10 @@ def _show_answers(pair: Pair) -> None:
         with column:
             side = pair.baseline if arm is Arm.BASELINE else pair.candidate
             st.html(markup.heading(arm.value.capitalize()))
+            thought = reasoning(content.output_messages) if (content := _content(side)) else None
+            if thought is not None:
+                with st.expander("Reasoning"):
+                    st.html(markup.passage(thought))
             st.html(html if html is not None else markup.note(_silence(arm, side)))
 
 

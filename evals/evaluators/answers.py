@@ -23,7 +23,7 @@ def answer_text(generation: Generation) -> str | None:
     """
     if generation.content is None:
         return None
-    texts = [_text_of(message) for message in _messages(generation.content.output_messages)]
+    texts = [_text_of(message) for message in json_list(generation.content.output_messages)]
     told = [text for text in texts if text is not None]
     return "\n".join(text for text in told if text) if told and len(told) == len(texts) else None
 
@@ -32,7 +32,7 @@ def prompt_text(generation: Generation) -> str | None:
     """Return the text of the last message that the user sent; `None` where none was recorded."""
     if generation.content is None:
         return None
-    asked = [m for m in _messages(generation.content.input_messages) if _is_user(m)]
+    asked = [m for m in json_list(generation.content.input_messages) if _is_user(m)]
     return _text_of(asked[-1]) if asked else None
 
 
@@ -55,8 +55,8 @@ def json_value(text: str) -> object:
     return value
 
 
-def _messages(recorded: str | None) -> list[object]:
-    """Return the messages of an attribute's JSON; none where it is in another shape."""
+def json_list(recorded: str | None) -> list[object]:
+    """Return the items of an attribute's JSON list; none if it is in another shape."""
     try:
         messages = None if recorded is None else json.loads(recorded)
     except (ValueError, RecursionError):

@@ -68,7 +68,7 @@ def carried(generation: Generation) -> AbstractSet[Need]:
     has = {
         Need.CONTEXT: content.context is not None,
         Need.REFERENCE: content.reference is not None,
-        Need.SCHEMA: content.output_schema is not None,
+        Need.SCHEMA: bool(content.output_schema or content.tool_definitions),
     }
     return frozenset(need for need, there in has.items() if there)
 

@@ -1,7 +1,6 @@
 """MT-Bench, Spec-Bench and logs of OpenAI's API: conversations."""
 
 import json
-from typing import Any
 
 from evals.importing.row import JsonObject, Line, RowError, identity, objects, text, texts
 
@@ -35,29 +34,47 @@ def openai_log(row: JsonObject, number: int) -> Line:
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
     if isinstance(limit, int) and limit > 0:
         line["max_tokens"] = limit
-    if tools:
-        line["tools"] = tools
-    if (schema := _schema(body)) is not None:
-        line["schema"] = schema
+    for key in _PARAMETERS:
+        if body.get(key) is not None:
+            line[key] = body[key]
     return line
 
 
+_PARAMETERS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "seed",
+    "stop",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "reasoning_effort",
+    "chat_template_kwargs",
+)
+"""What of a logged request is asked again, by the same names; its model is the route's."""
+_OF_A_MESSAGE = (
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+)
+
+
 def _message(message: JsonObject) -> JsonObject:
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = objects({"content": content}, "content")
-        if any(part.get("type") != "text" for part in parts):
-            raise RowError("messages: a content part is not text; only text can be replayed")
-        content = "".join(text(part, "text") for part in parts)
-    if not isinstance(content, str):
-        raise RowError("messages: a content is not text; calls of tools cannot be replayed")
-    return {"role": text(message, "role"), "content": content}
-
-
-def _schema(body: JsonObject) -> Any:  # Any: a JSON Schema
-    given = body.get("response_format")
-    inner = given.get("json_schema") if isinstance(given, dict) else None
-    return inner.get("schema") if isinstance(inner, dict) else None
+    """Take a message as it was sent: content parts, calls of tools, their results."""
+    kept = {key: message[key] for key in _OF_A_MESSAGE if message.get(key) is not None}
+    if not kept.keys() & {"content", "tool_calls", "refusal"}:
+        raise RowError("messages: one has neither a content nor tool calls")
+    return {"role": text(message, "role"), **kept}
 
 
 def json_schema_bench(row: JsonObject) -> Line:

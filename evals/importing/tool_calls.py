@@ -14,13 +14,38 @@ def bfcl(row: JsonObject) -> Line:
     id_, tools = identity(row, "id"), objects(row, "function")
     category = str(row.get("category") or id_.rsplit("_", 1)[0])
     dims = {"category": category}
-    line = {"id": id_, "cohort": COHORT, "messages": _messages(row), "tools": tools, "dims": dims}
+    asked = [{"type": "function", "function": _as_api(tool)} for tool in tools]
+    line = {"id": id_, "cohort": COHORT, "messages": _messages(row), "tools": asked, "dims": dims}
     if "irrelevance" in category:
         return line | {"reference": {"kind": "tool_calls", "calls": []}}
     if "relevance" in category:
         return line | {"reference": {"kind": "tool_calls", "calls": "any"}}
     calls = [_call(call, tools) for call in objects(row, "ground_truth")]
     return line | {"reference": {"kind": "tool_calls", "calls": calls, "tools": tools}}
+
+
+_API_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
+"""What the leaderboard names after Python's types, as JSON Schema has it; `any` is no type."""
+
+
+def _as_api(tool: JsonObject) -> JsonObject:
+    """Return a function as chat APIs take it: a name without dots, types of JSON Schema."""
+    name = str(tool.get("name", "")).replace(".", "_")
+    return {**tool, "name": name, "parameters": _as_schema(tool.get("parameters", {}))}
+
+
+def _as_schema(given: Any) -> Any:  # Any: JSON values
+    if isinstance(given, list):
+        return [_as_schema(item) for item in given]
+    if not isinstance(given, Mapping):
+        return given
+    schema = {key: _as_schema(value) for key, value in given.items()}
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        schema["type"] = _API_TYPES.get(kind, kind)
+        if kind.lower() == "any":
+            del schema["type"]
+    return schema
 
 
 def _messages(row: JsonObject) -> list[JsonObject]:

@@ -138,6 +138,7 @@ def latency(arm: Arm, p50_s: float | None) -> ArmLatency:
         generations=40,
         errors=0,
         ttft_s=percentiles,
+        ttfo_s=percentiles,
         tpot_s=percentiles,
         e2e_s=percentiles,
     )

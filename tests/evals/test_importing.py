@@ -176,7 +176,7 @@ def test_a_row_of_each_format_becomes_a_prompt(tmp_path: Path, row, name, wanted
     """The format is told by its keys, and `draftgate run` can read what comes out."""
     result, (prompt,) = imported(tmp_path, row)
     assert result.stdout.endswith(f"workload.jsonl: 1 prompts of {name}\n")
-    assert (prompt.id, prompt.cohort, prompt.chat[0].content) == wanted
+    assert (prompt.id, prompt.cohort, prompt.chat[0].text) == wanted
 
 
 def test_what_an_answer_is_judged_against_comes_along(tmp_path: Path) -> None:
@@ -184,9 +184,11 @@ def test_what_an_answer_is_judged_against_comes_along(tmp_path: Path) -> None:
     _, (rag,) = imported(tmp_path, RAGTRUTH)
     assert (rag.context, rag.dims) == (("passage 1: EUR 48.",), {"task": "QA"})
     _, (log,) = imported(tmp_path, OPENAI, options=("--force",))
-    assert (log.max_tokens, log.output_schema) == (9, {"type": "string"})
+    assert (log.max_tokens, log.judged_schema) == (9, {"type": "string"})
     _, (call,) = imported(tmp_path, BFCL, options=("--force",))
-    assert call.tools == tuple(BFCL["function"])
+    (tool,) = call.tools
+    assert tool["type"] == "function"
+    assert tool["function"]["parameters"]["type"] == "object"
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -1,0 +1,67 @@
+"""The rule for tool calls' arguments: what each tool's own schema allows."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from collector.contract import Generation
+from evals.evaluators.answers import answer_text, json_list
+from evals.evaluators.conversation import answered_calls, calls_in_text
+from evals.evaluators.json_schema import problems
+from evals.evaluators.rules.outcome import Found
+
+_MARKERS = re.compile(r"<tool_call>|<\|tool_call|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
+"""What models write before a call: left in the text of a call that no parser could read."""
+
+JsonObject = Mapping[str, Any]  # Any: JSON values
+
+
+def arguments(generation: Generation) -> Found | None:
+    """Check each call that the answer makes; `None` if it makes none, nor tries to.
+
+    Raises `UnusableSchemaError` for a tool whose parameters are no schema.
+    """
+    content = generation.content
+    spelled = _spelled(content.output_messages if content else None)
+    for name, given in spelled:
+        if not isinstance(given, Mapping):
+            return Found(0.0, f"{name}: the arguments are no JSON object: {given!r:.60}")
+    calls = answered_calls(generation)
+    if not calls:
+        text = answer_text(generation) or ""
+        unread = _MARKERS.search(text) is not None and not calls_in_text(text)
+        return Found(0.0, "a tool call in the text cannot be read") if unread else None
+    tools = {_name(tool): tool for tool in _tools(content.tool_definitions if content else None)}
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is None:
+            return Found(0.0, f"{call.name} is no tool that was offered")
+        wrong = problems(tool.get("parameters") or {}, dict(call.arguments))
+        if wrong:
+            return Found(0.0, f"{call.name}: {'; '.join(wrong)}")
+    return Found(1.0)
+
+
+def _spelled(messages: str | None) -> list[tuple[str, object]]:
+    """Return the name and the arguments of each call, as it was recorded."""
+    return [
+        (str(part.get("name")), part.get("arguments", {}))
+        for message in json_list(messages)
+        if isinstance(message, dict)
+        for part in message.get("parts") or ()
+        if isinstance(part, dict) and part.get("type") == "tool_call"
+    ]
+
+
+def _tools(definitions: str | None) -> list[JsonObject]:
+    """Return the definitions, bare or inside `function`."""
+    found = list[JsonObject]()
+    for tool in json_list(definitions):
+        inner = tool.get("function") if isinstance(tool, dict) else None
+        if isinstance(tool, dict):
+            found.append(inner if isinstance(inner, dict) else tool)
+    return found
+
+
+def _name(tool: JsonObject) -> str:
+    return str(tool.get("name"))
