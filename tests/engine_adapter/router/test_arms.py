@@ -1,5 +1,6 @@
 """Who answers: the arm that was decided on, its stand-in where it fails, and the mirror beside."""
 
+import json
 import time
 from typing import Any
 
@@ -30,6 +31,7 @@ FAILING = {
     "stream_truncated": Reply(headers=SSE, end="cut"),
     "invalid_utf8": Reply([Step.of(b"data: \xff\xfe\n\n")], headers=SSE),
     "invalid_json": Reply([Step.of(b"data: {not json\n\n")], headers=SSE),
+    "empty_answer": server.json_reply({}),
 }
 
 
@@ -211,9 +213,55 @@ def test_content_is_recorded_where_it_is_asked_for() -> None:
         router.ask(asked)
         (span,) = collected.wait_for(1)
     assert span["gen_ai.input.messages"] == (
-        '[{"role": "user", "parts": [{"type": "text", "content": "What?"}, {"type": "image_url"}]}]'
+        '[{"role": "user", "parts": [{"type": "text", "content": "What?"}, '
+        '{"type": "blob", "modality": "image"}]}]'
     )
     assert '"content": "ab"' in span["gen_ai.output.messages"]
+
+
+def test_calls_and_reasoning_are_recorded_with_the_tools_that_were_offered() -> None:
+    """By the conventions, as a run records them: from the engine's deltas."""
+    tool = {"name": "where", "parameters": {"type": "object"}}
+    called = {"index": 0, "id": "c", "function": {"name": "where", "arguments": "{"}}
+    steps = [
+        server.event(server.delta({"reasoning_content": "Hm."})),
+        server.event(server.delta({"tool_calls": [called]})),
+        server.event(server.delta({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]})),
+        server.event(server.delta({}, "tool_calls")),
+        server.event("[DONE]"),
+    ]
+    with (
+        server.running(Route(server.events(steps))) as baseline,
+        collecting() as (collector, collected),
+        routing(baseline.url, NOBODY, collector_url=collector, record_content=True) as router,
+    ):
+        router.ask(STREAMED | {"tools": [{"type": "function", "function": tool}]})
+        (span,) = collected.wait_for(1)
+    assert json.loads(span["gen_ai.tool.definitions"]) == [{"type": "function", **tool}]
+    (said,) = json.loads(span["gen_ai.output.messages"])
+    assert said["parts"] == [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "tool_call", "id": "c", "name": "where", "arguments": {}},
+    ]
+    assert span["gen_ai.request.stream"] is True
+    first = span["gen_ai.response.time_to_first_chunk"]
+    assert span["draftgate.response.time_to_first_output_token"] >= first
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_200_that_says_nothing_is_a_failure(stream: bool) -> None:
+    """The client gets what the engine sent; the span names the failure."""
+    reply = server.json_reply({})
+    if stream:
+        reply = server.events([server.event({}), server.event("[DONE]")])
+    with (
+        server.running(Route(reply)) as baseline,
+        collecting() as (collector, collected),
+        routing(baseline.url, NOBODY, collector_url=collector) as router,
+    ):
+        assert router.ask(STREAMED | {"stream": stream})[0] == 200
+        (span,) = collected.wait_for(1)
+    assert span["error.type"] == "empty_answer"
 
 
 def test_mirrors_are_dropped_and_counted_beyond_their_bound() -> None:
