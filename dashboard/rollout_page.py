@@ -15,6 +15,7 @@ from dashboard.sections import (
     cohorts,
     cost,
     distributions,
+    divergence,
     findings,
     latency,
     quality,
@@ -102,6 +103,7 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     acceptance.show(narrowed(verdict.acceptance, cohort))
     st.subheader("Quality", anchor="quality")
     quality.show(narrowed(verdict.quality, cohort))
+    divergence.show(narrowed(verdict.divergence, cohort))
     st.subheader("Cost", anchor="cost")
     cost.show(shown)
 

@@ -134,6 +134,25 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DivergedAnswers:
+    """Greedy answers of both arms, compared; the position is of the first token that differs.
+
+    Of the first character, where no tokenizer was at hand.
+    """
+
+    cohort: str | None
+    in_flight: tuple[int, int] | None
+    """The candidate's requests in flight, first and last; None: whatever the load."""
+    compared: int
+    """Pairs of which both answers were asked for at temperature 0, and both are known."""
+    diverged: int
+    position_p25: float | None
+    position_p50: float | None
+    position_p75: float | None
+    """R-7 percentiles over the answers that differ; None where no position is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QualityCounts:
     """Scores of one metric in one scope, over pairs that both arms have a score for."""
 
@@ -224,6 +243,8 @@ class Verdict:
     latency: tuple[ArmLatency, ...]
     acceptance: tuple[Acceptance, ...]
     quality: tuple[QualityCounts, ...]
+    divergence: tuple[DivergedAnswers, ...] = ()
+    """Of the pool, of each cohort, and of each load where several were recorded."""
     policy_name: str
     policy_hash: str
     """SHA-256 of the canonical policy."""

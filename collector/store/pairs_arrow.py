@@ -46,6 +46,7 @@ COLUMNS = (
     g.c.spec_lossless,
     g.c.carries,
     g.c.workload,
+    g.c.concurrency,
 )
 _COUNTS = (
     "spec_steps",
@@ -229,6 +230,7 @@ def _types() -> dict[str, pa.DataType]:
         "spec_method": text,
         "carries": text,
         "workload": text,
+        "concurrency": count,
         "cohort": text,
         "duplicates": count,
     }

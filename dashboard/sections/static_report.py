@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from collector.contract import Finding, StoredVerdict
+from collector.contract import Finding, StoredVerdict, Verdict
 from dashboard import markup, static_forest, words
 from dashboard.markup import Html
-from dashboard.sections import acceptance, findings, latency, quality
+from dashboard.sections import acceptance, divergence, findings, latency, quality
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import answered, facts, headline
 
@@ -40,9 +40,15 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
             quality.COLUMNS,
             map(quality.row, verdict.quality),
         ),
+        *_divergence(verdict),
         markup.facts(facts(stored, zone)),
     ]
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
+
+
+def _divergence(verdict: Verdict) -> list[Html]:
+    rows = map(divergence.row, verdict.divergence)
+    return [markup.table(divergence.TITLE, divergence.COLUMNS, rows)] if verdict.divergence else []
 
 
 def _cohorts(shown: Sequence[Finding]) -> Html:

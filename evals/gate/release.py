@@ -11,6 +11,7 @@ import scipy
 
 from collector.contract import Finding, Outcome, Reason, Role, Verdict
 from evals.acceptance import acceptance
+from evals.divergence import divergence
 from evals.evidence import Evidence
 from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
@@ -100,6 +101,7 @@ def decide(
         latency=latency(evidence, paired=policy.paired),
         acceptance=acceptance(evidence),
         quality=quality(evidence),
+        divergence=divergence(evidence),
         policy_name=policy.name,
         policy_hash=policy.policy_hash,
         data_hash=_both_hashes(evidence, control),

@@ -823,6 +823,7 @@ SIDE: dict[str, Any] = {
     "spec_method": None,
     "carries": None,
     "workload": None,
+    "concurrency": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

@@ -48,6 +48,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "carries": pa.string(),
     "workload": pa.string(),
     "cohort": pa.string(),
+    "concurrency": pa.int64(),
 }
 
 Side = Mapping[str, Any]

@@ -1,6 +1,7 @@
 """From the collector's table to evidence, and the numbers made of it for the report."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from collector.contract import Acceptance, Arm, ArmLatency, Percentiles, QualityCounts
 from evals import pairs_table, policy
 from evals.acceptance import acceptance
+from evals.divergence import divergence
 from evals.errors import EvidenceError
+from evals.evidence import Divergences
 from evals.gate import decide
 from evals.gate.suspicions import suspicions
 from evals.latency import latency
@@ -277,3 +280,47 @@ def test_a_suspicion_stands_in_the_verdict_whatever_it_is(evidence_of, side) -> 
     assert verdict.outcome == "pass"
     assert len(verdict.suspicions) == 1
     assert "Suspected: acceptance collapsed: 3.0% of 4,000 draft tokens" in verdict.summary
+
+
+def test_divergence_is_counted_by_cohort_and_load(evidence_of, side) -> None:
+    """By texts with where they part, else by parity without; answers not compared count nowhere."""
+    rows = [
+        {
+            "prompt_id": f"p{i:03}",
+            "cohort": "code" if i % 2 else "chat",
+            "baseline": side(temperature=0.0, concurrency=1),
+            "candidate": side(
+                temperature=0.0,
+                concurrency=1 if i < 10 else 9,
+                score_parity=None if i == 19 else float(i < 12),
+            ),
+        }
+        for i in range(20)
+    ]
+    by_scores = evidence_of(rows)
+    assert [(d.cohort, d.in_flight, d.compared, d.diverged) for d in divergence(by_scores)] == [
+        (None, None, 19, 7),
+        ("chat", None, 10, 4),
+        ("code", None, 9, 3),
+        (None, (1, 1), 10, 0),
+        (None, (8, 15), 9, 7),
+    ]
+    assert {d.position_p50 for d in divergence(by_scores)} == {None}
+    number = np.arange(20)
+    by_texts = replace(
+        by_scores,
+        divergences=Divergences(
+            compared=np.where(number < 18, 40, -1),
+            position=np.where((number >= 12) & (number < 18), number, -1),
+            gap=np.full(20, np.nan),
+            allowed=np.full(20, np.nan),
+            words=np.full(20, None),
+            unknown=np.full(20, None),
+        ),
+    )
+    pool = divergence(by_texts)[0]
+    assert (pool.compared, pool.diverged) == (18, 6)
+    assert (pool.position_p25, pool.position_p50, pool.position_p75) == (13.25, 14.5, 15.75)
+    assert (
+        divergence(evidence_of([{"prompt_id": "p", "baseline": side(), "candidate": side()}])) == ()
+    )

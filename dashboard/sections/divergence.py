@@ -1,0 +1,48 @@
+"""Where greedy answers part: how many by cohort and load, and how far into the answer."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from collector.contract import DivergedAnswers
+from dashboard import markup, words
+from dashboard.markup import Cell, Column
+
+COLUMNS = (
+    Column("Answers"),
+    Column("Compared", "pairs at temperature 0", number=True),
+    Column("Differ", number=True),
+    Column("First difference", "median, and middle half; tokens or characters", number=True),
+)
+
+
+TITLE = "Greedy answers that differ from the baseline's"
+
+
+def show(found: Sequence[DivergedAnswers]) -> None:
+    """Draw the counts as a table; nothing where no answers were compared."""
+    if found:
+        st.html(markup.table(TITLE, COLUMNS, map(row, found)))
+
+
+def row(item: DivergedAnswers) -> list[Cell]:
+    """Return one scope's counts as a row of `COLUMNS`."""
+    return [
+        Cell(_scope(item)),
+        markup.numeric(words.count(item.compared), item.compared),
+        markup.numeric(words.share(item.diverged, item.compared), item.diverged),
+        markup.numeric(_position(item), item.position_p50),
+    ]
+
+
+def _scope(item: DivergedAnswers) -> str:
+    if item.in_flight is None:
+        return words.scope(item.cohort)
+    first, last = item.in_flight
+    return f"{first} in flight" if first == last else f"{first}–{last} in flight"
+
+
+def _position(item: DivergedAnswers) -> str:
+    if item.position_p50 is None:
+        return words.ABSENT
+    return f"{item.position_p50:.0f} ({item.position_p25:.0f}–{item.position_p75:.0f})"

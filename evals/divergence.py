@@ -1,0 +1,83 @@
+"""How many greedy answers differ between the arms, and where they first do."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from collector.contract import DivergedAnswers
+from evals.evidence import BoolColumn, Counts, Evidence
+from evals.significant import significant
+from evals.stats.percentiles import percentile
+
+
+class _Compared(NamedTuple):
+    """One entry a pair."""
+
+    compared: BoolColumn
+    diverged: BoolColumn
+    position: Counts
+    """−1 where it is not known."""
+
+
+def divergence(evidence: Evidence) -> tuple[DivergedAnswers, ...]:
+    """Return the counts of the pool, each cohort, and each load where several were recorded.
+
+    From the texts where a policy of losslessness had them compared, else from the scores of
+    `parity`, which have no position.
+    """
+    found = _compared(evidence)
+    return tuple(
+        _of(found, rows, cohort, load)
+        for cohort, load, rows in _scopes(evidence)
+        if (found.compared & rows).any()
+    )
+
+
+def _compared(evidence: Evidence) -> _Compared:
+    texts = evidence.divergences
+    if texts is not None and (texts.compared >= 0).any():
+        return _Compared(texts.compared >= 0, texts.position >= 0, texts.position)
+    scores = evidence.scores("parity")
+    unknown = np.full(len(evidence), -1, dtype=np.int64)
+    both = scores.both & evidence.complete & ~evidence.candidate.failed & ~evidence.baseline.failed
+    return _Compared(both, both & (scores.candidate < 1), unknown)
+
+
+def _scopes(
+    evidence: Evidence,
+) -> Iterator[tuple[str | None, tuple[int, int] | None, BoolColumn]]:
+    for cohort in (None, *evidence.cohorts):
+        yield cohort, None, evidence.scope(cohort)
+    first = _first_of_load(evidence)
+    loads = [int(n) for n in np.unique(first[first > 0])]
+    for load in loads if len(loads) > 1 else ():
+        yield None, (load, 2 * load - 1), np.asarray(first == load)
+
+
+def _first_of_load(evidence: Evidence) -> Counts:
+    """Return the power of two at or below the candidate's requests in flight; 0 if unknown."""
+    said = evidence.candidate.told.get("concurrency")
+    if said is None:
+        return np.zeros(len(evidence), dtype=np.int64)
+    return np.array([1 << (n.bit_length() - 1) if n and n > 0 else 0 for n in said], np.int64)
+
+
+def _of(
+    found: _Compared, rows: BoolColumn, cohort: str | None, load: tuple[int, int] | None
+) -> DivergedAnswers:
+    diverged = found.diverged & rows
+    at = found.position[diverged & (found.position >= 0)].astype(np.float64)
+    quartiles = (
+        None if not len(at) else significant(percentile(at, q) or 0.0) for q in (0.25, 0.5, 0.75)
+    )
+    p25, p50, p75 = quartiles
+    return DivergedAnswers(
+        cohort=cohort,
+        in_flight=load,
+        compared=int((found.compared & rows).sum()),
+        diverged=int(diverged.sum()),
+        position_p25=p25,
+        position_p50=p50,
+        position_p75=p75,
+    )
