@@ -8,6 +8,8 @@ AUDIT  := .venv-audit
 WORKERS ?= logical
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
+# Compiling every module anew takes a process that a test starts longer than running it.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-uncompiled test-slow check lint format bench wheels browser postgres clients engines sandbox audit sbom clean help
 
@@ -31,7 +33,8 @@ test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without 
 		tests/collector tests/engine_adapter/test_transport.py $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
-	$(BIN)/pytest -m slow $(ARGS)
+	$(BIN)/pytest -m "slow and not alone" -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -m "slow and alone" $(ARGS)
 
 check: $(READY) lint  ## Lint, types, import rules, and the docs' completeness
 	$(BIN)/pytest tests/test_docs.py

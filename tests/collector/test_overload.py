@@ -9,6 +9,7 @@ from benchmarks.overload import MEMORY_LIMIT_BYTES, overload
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_an_overload_is_refused_within_bounds_and_passes(tmp_path: Path) -> None:
     """Ten times the sustainable rate is refused with Retry-After, and then requests are taken."""

@@ -69,6 +69,7 @@ def test_a_small_demo_goes_the_whole_way_and_claims_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.browser
 @pytest.mark.timeout(1800)
 def test_the_whole_demo(tmp_path: Path, page: Page, free_port: Callable[[], int]) -> None:

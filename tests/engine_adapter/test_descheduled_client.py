@@ -10,6 +10,7 @@ from engine_adapter.transport.reading_gaps import lateness_s
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's stamps are Linux's")
 @pytest.mark.parametrize("reader", ["thread", "asyncio"])
 def test_stamps_that_the_reader_collapsed_are_flagged(reader: str) -> None:

@@ -93,6 +93,7 @@ LARGE = {
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("case", sorted(LARGE))
 def test_a_large_body_makes_no_stream_wait(case: str, longest_s: list[float]) -> None:
     """It passes to the baseline unread and is counted; no call takes the loop for long."""
@@ -110,6 +111,7 @@ def test_a_large_body_makes_no_stream_wait(case: str, longest_s: list[float]) ->
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_many_small_chunks_make_no_stream_wait(longest_s: list[float]) -> None:
     """Two bytes each; the body arrives whole."""
     size = 1_000_000
