@@ -17,8 +17,9 @@ from collector.contract import (
     Switch,
     SwitchState,
 )
-from dashboard import markup, refreshing, states, words
+from dashboard import address, markup, refreshing, states, words
 from dashboard.markup import Cell, Column
+from dashboard.sections import unpaired
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.source import Source
 
@@ -44,6 +45,8 @@ def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
     st.html(markup.title("Rollouts", "May we ship it, and for whom?"))
     # Redrawn alone, in place: the page around it keeps its scroll and its choices.
     refreshing.every(REFRESH, source, lambda: _table(client, source))
+    if address.ticked("What does not pair", "unpaired"):
+        unpaired.show(client, _zone)
 
 
 def _table(client: Client, source: Source) -> None:

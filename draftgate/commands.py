@@ -45,6 +45,10 @@ COMMANDS = {
     "serve": ("collector.cli.serve", "Receive OTLP and serve the API, until interrupted."),
     "db": ("collector.cli.db", "Look after the database."),
     "keys": ("collector.cli.keys", "Look after API keys."),
+    "unpaired": (
+        "collector.cli.unpaired",
+        "List generations that are no side of a pair, and why.",
+    ),
     "export": (
         "collector.cli.export",
         "Write a rollout's generations with their scores to a file.",

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from collector.client.connection import Query
 from collector.client.resource import Resource
-from collector.contract import Pair, Regression
+from collector.contract import Pair, Regression, Unpaired
 
 
 class PairPage(NamedTuple):
@@ -79,6 +79,14 @@ class PairRequests(Resource):
             Pair, self._connection.get("/api/v1/pairs", query), "pairs"
         )
         return next(iter(found), None)
+
+    def unpaired(self, rollout: str | None = None) -> tuple[Unpaired, ...]:
+        """Return what does not pair among the newest generations, by reason and sender.
+
+        Of all, or of one rollout; the most frequent first.
+        """
+        body = self._connection.get("/api/v1/unpaired", {"rollout": rollout})
+        return self._connection.records(Unpaired, body, "unpaired")
 
     def regressions(
         self,

@@ -51,6 +51,8 @@ from collector.contract.records import (
     SwitchChange,
     SwitchState,
     TimeBucket,
+    Unpaired,
+    UnpairedReason,
 )
 from collector.contract.registration import (
     CandidateIdentity,
@@ -157,6 +159,8 @@ __all__ = [
     "SwitchChange",
     "SwitchState",
     "TimeBucket",
+    "Unpaired",
+    "UnpairedReason",
     "Verdict",
     "VerdictHistory",
     "Watch",

@@ -226,7 +226,8 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     if dims:
         fields["dims"] = dims
     fields.setdefault("operation", "chat")
-    default_repeat(fields)
+    if f"type:{a.DRAFTGATE_REPEAT}" not in problems:
+        default_repeat(fields)
     if failed:
         fields.setdefault("error_type", "_OTHER")
     flags = broken_laws(fields)

@@ -74,6 +74,31 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+class UnpairedReason(StrEnum):
+    """Why a generation is no side of a pair."""
+
+    NO_ROLLOUT = "no_rollout"
+    NO_ARM = "no_arm"
+    NO_PROMPT_ID = "no_prompt_id"
+    NO_REPEAT = "no_repeat"
+    NO_OTHER_ARM = "no_other_arm"
+    """The other arm has no generation of the same prompt and repeat."""
+
+    @property
+    def fix(self) -> str:
+        """What its sender can do."""
+        return {
+            UnpairedReason.NO_ROLLOUT: f"set {a.DRAFTGATE_ROLLOUT} on the span or the resource",
+            UnpairedReason.NO_ARM: f"set {a.DRAFTGATE_ARM} to baseline or candidate, on the span "
+            "or the resource",
+            UnpairedReason.NO_PROMPT_ID: f"set {a.DRAFTGATE_PROMPT_ID}, the same on both arms",
+            UnpairedReason.NO_REPEAT: f"set {a.DRAFTGATE_REPEAT} to a whole number, or leave it "
+            "out for 0",
+            UnpairedReason.NO_OTHER_ARM: "ask the other arm the same, under an equal "
+            f"{a.DRAFTGATE_ROLLOUT}, {a.DRAFTGATE_PROMPT_ID} and {a.DRAFTGATE_REPEAT}",
+        }[self]
+
+
 class SpanStatus(StrEnum):
     """OTLP span status."""
 
@@ -516,6 +541,32 @@ class Regression:
     candidate: float
     change: float
     """Candidate − baseline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpaired:
+    """Generations of one sender that are no side of a pair, for one reason."""
+
+    reason: UnpairedReason
+    rollout: str | None
+    arm: Arm | None
+    service_name: str | None
+    provider: str | None
+    dialect: str
+    unreadable: tuple[str, ...]
+    """Attributes of the pairing key that were sent and could not be read."""
+    generations: int
+    last_start_unix_ns: int
+    trace_id: str
+    """Of one of them: the one that arrived last."""
+    span_id: str
+
+    @property
+    def why(self) -> str:
+        """The reason in words, with the attributes that could not be read."""
+        said = self.reason.value.replace("_", " ")
+        bad = ", ".join(self.unreadable)
+        return f"{said}; cannot be read: {bad}" if bad else said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

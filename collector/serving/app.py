@@ -27,6 +27,7 @@ from collector.api import (
     scores,
     switches,
     traces,
+    unpaired,
     verdicts,
     watches,
 )
@@ -106,6 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
         generations,
         pairs,
         regressions,
+        unpaired,
         traces,
         scores,
         feedback,

@@ -1,0 +1,70 @@
+"""`draftgate unpaired`."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from collector.cli.options import one_line_errors
+from collector.client import Client
+from collector.contract import Unpaired, to_document
+
+app = typer.Typer(no_args_is_help=False, add_completion=False)
+
+
+@app.command()
+def unpaired(
+    rollout: Annotated[
+        str | None, typer.Argument(help="Name of a rollout; absent: whatever arrived.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    collector: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DRAFTGATE_COLLECTOR_URL",
+            help="Collector to ask, such as http://localhost:4318.",
+        ),
+    ] = None,
+    database: Annotated[
+        str,
+        typer.Option(
+            envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+        ),
+    ] = "sqlite:///draftgate.db",
+) -> None:
+    """List generations that are no side of a pair, and why: of the newest 20,000.
+
+    Example: draftgate unpaired --collector http://localhost:4318
+    """
+    with one_line_errors():
+        opened = Client.from_environment(collector) if collector else Client.local(database)
+        with opened as client:
+            groups = client.unpaired(rollout)
+    if as_json:
+        typer.echo(json.dumps([to_document(group) for group in groups], indent=2))
+    elif not groups:
+        typer.echo("all of the newest generations are sides of pairs")
+    else:
+        Console().print(_table(groups))
+
+
+def _table(groups: tuple[Unpaired, ...]) -> Table:
+    table = Table(title="Generations that do not pair", title_justify="left")
+    for name in ("Generations", "Rollout", "Arm", "Sender", "Why", "What to do", "A trace"):
+        table.add_column(name, justify="right" if name == "Generations" else "left")
+    for group in groups:
+        sender = " ".join(filter(None, (group.service_name, group.provider, group.dialect)))
+        table.add_row(
+            f"{group.generations:,}",
+            escape(group.rollout or "–"),
+            group.arm.value if group.arm is not None else "–",
+            escape(sender),
+            group.why,
+            group.reason.fix,
+            group.trace_id,
+        )
+    return table

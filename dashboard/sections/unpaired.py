@@ -1,0 +1,44 @@
+"""Generations that are no side of a pair: who sent them, and what they lack."""
+
+from zoneinfo import ZoneInfo
+
+import streamlit as st
+
+from collector.client import Client
+from collector.contract import Unpaired
+from dashboard import markup, words
+from dashboard.markup import Cell, Column
+
+_COLUMNS = (
+    Column("Generations", number=True),
+    Column("Rollout", "and arm"),
+    Column("Sender", "service, engine, and how its spans are written"),
+    Column("Why"),
+    Column("What to do"),
+    Column("Last", number=True),
+    Column("Trace", "of one of them"),
+)
+
+
+def show(client: Client, zone: ZoneInfo | None) -> None:
+    """Draw what does not pair among the newest generations, the most frequent first."""
+    groups = client.unpaired()
+    if not groups:
+        st.html(markup.note("All of the newest generations are sides of pairs."))
+        return
+    rows = [_row(group, zone) for group in groups]
+    st.html(markup.table("What does not pair, of the newest generations", _COLUMNS, rows))
+
+
+def _row(group: Unpaired, zone: ZoneInfo | None) -> list[Cell]:
+    arm = words.ABSENT if group.arm is None else group.arm.value
+    sender = filter(None, (group.service_name, group.provider, group.dialect))
+    return [
+        markup.numeric(words.count(group.generations), group.generations),
+        Cell(markup.stacked(group.rollout or words.ABSENT, arm)),
+        Cell(words.listed(tuple(sender))),
+        Cell(group.why),
+        Cell(group.reason.fix),
+        markup.numeric(words.moment(group.last_start_unix_ns, zone), group.last_start_unix_ns),
+        Cell(group.trace_id),
+    ]
