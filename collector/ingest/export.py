@@ -153,7 +153,7 @@ class Exporter:
     ) -> Submitted:
         with self._ingest.turn.taken():
             batch, told = signal.decode(body, encoding, self._content)
-        if batch.scores and not judges:
+        if (batch.scores or batch.of_responses) and not judges:
             batch, told = _without_scores(signal, batch, told)
         if not told.stored:
             return Submitted(told, None)
@@ -218,7 +218,8 @@ def _later(code: int, error: CollectorError, after_s: int) -> Status:
 
 def _without_scores(signal: Signal, batch: Batch, told: StoredBody) -> Decoded:
     """Leave the scores out that a key without the scope judge may not post."""
-    count, kept = len(batch.scores), replace(batch, scores=())
+    count = len(batch.scores) + len(batch.of_responses)
+    kept = replace(batch, scores=(), of_responses=())
     if signal is LOGS:
         return Decoded(kept, StoredBody(0, told.ignored, told.rejected + count * (_MAY_NOT_JUDGE,)))
     return Decoded(kept, told._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}"))
@@ -240,8 +241,11 @@ def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> D
 def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
     received = decode_logs(body, encoding)
     scores = tuple(map(content.apply_score, received.scores))
-    told = StoredBody(len(scores), received.ignored, received.rejected)
-    return Decoded(Batch(scores=scores), told)
+    of_responses = tuple(
+        one._replace(score=content.apply_score(one.score)) for one in received.of_responses
+    )
+    told = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
+    return Decoded(Batch(scores=scores, of_responses=of_responses), told)
 
 
 def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:

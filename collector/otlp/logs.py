@@ -19,10 +19,19 @@ EVENT = "gen_ai.evaluation.result"
 _UNVERSIONED = "unversioned"
 
 
+class ResponseScore(NamedTuple):
+    """A score of the answer that a response id names; its span is not known."""
+
+    response_id: str
+    score: Score
+    """Its trace and span ids are empty."""
+
+
 class ReceivedScores(NamedTuple):
     """What one body held."""
 
     scores: tuple[Score, ...]
+    of_responses: tuple[ResponseScore, ...]
     ignored: int
     """Log records that are no evaluation result."""
     rejected: tuple[str, ...]
@@ -46,6 +55,7 @@ def decode_logs(body: bytes, encoding: Encoding) -> ReceivedScores:
     """
     message = otlp_body.parse(body, encoding, ExportLogsServiceRequest(), _rewrite_ids)
     scores: list[Score] = []
+    of_responses: list[ResponseScore] = []
     rejected: list[str] = []
     ignored = 0
     for resource_logs in message.resource_logs:
@@ -56,10 +66,14 @@ def decode_logs(body: bytes, encoding: Encoding) -> ReceivedScores:
                     ignored += 1
                     continue
                 try:
-                    scores.append(_score(record, scope_logs.scope, resource))
+                    score = _score(record, scope_logs.scope, resource)
+                    if isinstance(score, Score):
+                        scores.append(score)
+                    else:
+                        of_responses.append(score)
                 except _RejectedError as exc:
                     rejected.append(str(exc))
-    return ReceivedScores(tuple(scores), ignored, tuple(rejected))
+    return ReceivedScores(tuple(scores), tuple(of_responses), ignored, tuple(rejected))
 
 
 def _rewrite_ids(document: otlp_body.JsonObject) -> None:
@@ -78,14 +92,14 @@ def _is_result(record: LogRecord) -> bool:
 
 def _score(
     record: LogRecord, scope: InstrumentationScope, resource: Mapping[str, AttributeValue]
-) -> Score:
+) -> Score | ResponseScore:
     attributes = read_attributes(record.attributes)
     evaluator = _evaluator(attributes, scope, resource)
     value, unscored_reason = _value(attributes)
-    trace_id, span_id = _judged_span(record, attributes)
-    return Score(
-        trace_id=trace_id,
-        span_id=span_id,
+    judged = _judged(record, attributes)
+    score = Score(
+        trace_id="" if isinstance(judged, str) else judged.trace_id,
+        span_id="" if isinstance(judged, str) else judged.span_id,
         metric=_key(a.GEN_AI_EVALUATION_NAME, _metric(attributes)),
         evaluator=_key("the evaluator's name", evaluator.name),
         version=_key("the evaluator's version", evaluator.version),
@@ -94,19 +108,24 @@ def _score(
         explanation=_text(attributes, a.GEN_AI_EVALUATION_EXPLANATION),
         unscored_reason=unscored_reason,
     )
+    return ResponseScore(judged, score) if isinstance(judged, str) else score
 
 
-def _judged_span(record: LogRecord, attributes: Mapping[str, AttributeValue]) -> tuple[str, str]:
+class _Span(NamedTuple):
+    trace_id: str
+    span_id: str
+
+
+def _judged(record: LogRecord, attributes: Mapping[str, AttributeValue]) -> _Span | str:
+    """Return the span that was judged, or the response id of the answer that was."""
     if len(record.trace_id) == 16 and len(record.span_id) == 8:
         if any(record.trace_id) and any(record.span_id):
-            return record.trace_id.hex(), record.span_id.hex()
-    elif not record.trace_id and not record.span_id and a.GEN_AI_RESPONSE_ID in attributes:
-        raise _RejectedError(
-            f"trace_id, span_id: absent, and a generation is not looked up by "
-            f"{a.GEN_AI_RESPONSE_ID}; send the evaluated span's context with the event"
-        )
+            return _Span(record.trace_id.hex(), record.span_id.hex())
+    elif not record.span_id and (response_id := _text(attributes, a.GEN_AI_RESPONSE_ID)):
+        return _key(a.GEN_AI_RESPONSE_ID, response_id)
     raise _RejectedError(
-        "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not all zero"
+        "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not all zero, or "
+        f"{a.GEN_AI_RESPONSE_ID}"
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict
+from collector.otlp.logs import ResponseScore
 from collector.store.span_rows import SpanRows
 
 
@@ -13,6 +14,8 @@ class Batch:
 
     spans: tuple[SpanRows, ...] = ()
     scores: tuple[Score, ...] = ()
+    of_responses: tuple[ResponseScore, ...] = ()
+    """Scores whose spans are to be found out."""
     verdicts: tuple[StoredVerdict, ...] = ()
     samples: tuple[EngineSample, ...] = ()
     feedback: tuple[Feedback, ...] = ()
@@ -24,6 +27,7 @@ def merge(batches: Iterable[Batch]) -> Batch:
     return Batch(
         spans=tuple(rows for part in parts for rows in part.spans),
         scores=tuple(score for part in parts for score in part.scores),
+        of_responses=tuple(score for part in parts for score in part.of_responses),
         verdicts=tuple(verdict for part in parts for verdict in part.verdicts),
         samples=tuple(sample for part in parts for sample in part.samples),
         feedback=tuple(given for part in parts for given in part.feedback),

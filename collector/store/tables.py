@@ -137,6 +137,18 @@ engine_span = Table(
     Index(None, "arrived_unix_s"),
 )
 
+waiting_score = Table(
+    "waiting_score",
+    metadata,
+    # What waits for the answer that its response id names: see `store.waiting_scores`.
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("response_id", Text, nullable=False),
+    Column("arrived_unix_s", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),  # JSON
+    Index(None, "response_id"),
+    Index(None, "arrived_unix_s"),
+)
+
 series = Table(
     "series",
     metadata,

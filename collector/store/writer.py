@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Table, insert, select
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import engine_spans, samples, span_rows, tables
+from collector.store import engine_spans, samples, span_rows, tables, waiting_scores
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk, RelationalBulk
 from collector.store.engine_spans import Joined
@@ -47,6 +47,9 @@ class Writer(ABC):
         inserted = self._write_spans(batch.spans) if batch.spans else 0
         if batch.scores:
             self._write_scores(batch.scores)
+        if batch.of_responses:
+            waiting_scores.keep(self.connection, batch.of_responses, int(time.time()))
+        self._write_waiting_scores(batch)
         if batch.verdicts:
             self._write_verdicts(batch.verdicts)
         if batch.samples:
@@ -98,6 +101,19 @@ class Writer(ABC):
             return  # most collectors never see one
         trace_ids = list(dict.fromkeys(rows.key[0] for _, rows in numbered))
         self._add_to_rollups(deltas.of_joined(self._join(trace_ids)))
+
+    def _write_waiting_scores(self, batch: Batch) -> None:
+        """Write the scores whose answers have arrived by now, with their spans."""
+        if not (batch.of_responses or batch.spans) or not waiting_scores.any_waits(self.connection):
+            return
+        asked = list(dict.fromkeys(one.response_id for one in batch.of_responses))
+        answered = waiting_scores.stored_among(self.connection, asked) if asked else {}
+        for rows in batch.spans:
+            made = rows.generation
+            if made is not None and not rows.enriches and "response_id" in made:
+                answered[made["response_id"]] = waiting_scores.Judged(*rows.key)
+        if taken := waiting_scores.take(self.connection, answered):
+            self._write_scores(taken)
 
     @abstractmethod
     def fold(self, *, at_most: int) -> int:

@@ -146,6 +146,16 @@ def upgrade() -> None:
     op.create_index("ix_engine_span_arrived_unix_s", "engine_span", ["arrived_unix_s"])
     op.create_index("ix_engine_span_trace_id", "engine_span", ["trace_id"])
     op.create_table(
+        "waiting_score",
+        sa.Column("id", _ID, autoincrement=True, nullable=False),
+        sa.Column("response_id", sa.Text(), nullable=False),
+        sa.Column("arrived_unix_s", sa.BigInteger(), nullable=False),
+        sa.Column("document", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_waiting_score"),
+    )
+    op.create_index("ix_waiting_score_arrived_unix_s", "waiting_score", ["arrived_unix_s"])
+    op.create_index("ix_waiting_score_response_id", "waiting_score", ["response_id"])
+    op.create_table(
         "series",
         sa.Column("id", _ID, autoincrement=False, nullable=False),
         sa.Column("rollout", sa.Text(), nullable=False),

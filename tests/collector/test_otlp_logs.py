@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -54,7 +55,7 @@ def test_an_evaluation_result_is_a_score() -> None:
     older = event(WHOLE_ATTRIBUTES | {"event.name": RESULT}, event_name="")
     other = [event({}, event_name="exception"), event({"event.name": "x"}, event_name="")]
     received = decoded(event(WHOLE_ATTRIBUTES), older, *other)
-    assert received == ((WHOLE, WHOLE), 2, ())
+    assert received == ((WHOLE, WHOLE), (), 2, ())
 
 
 def test_both_encodings_hold_the_same_scores() -> None:
@@ -63,7 +64,7 @@ def test_both_encodings_hold_the_same_scores() -> None:
     document = json_format.MessageToDict(request)
     for record in document["resourceLogs"][0]["scopeLogs"][0]["logRecords"]:
         record |= {"traceId": TRACE.hex(), "spanId": SPAN.hex().upper()}
-    assert decode_logs(json.dumps(document).encode(), Encoding.JSON) == ((WHOLE,), 1, ())
+    assert decode_logs(json.dumps(document).encode(), Encoding.JSON) == ((WHOLE,), (), 1, ())
 
 
 @pytest.mark.parametrize(
@@ -113,9 +114,9 @@ IDS = "trace_id, span_id: wanted the 16 and 8 bytes of the evaluated span, not a
         (NAME, {"span_id": b"1"}, IDS),
         (NAME, {"span_id": bytes(8)}, IDS),
         (
-            NAME | {"gen_ai.response.id": "r1"},
+            NAME | {"gen_ai.response.id": "a\0"},
             {"trace_id": b"", "span_id": b""},
-            "trace_id, span_id: absent, and a generation is not looked up by gen_ai.response.id",
+            "gen_ai.response.id: wanted up to 255 characters, none of them a control character",
         ),
     ],
 )
@@ -189,3 +190,12 @@ def test_json_of_another_shape_is_refused(body: bytes, words: str) -> None:
     """One line that says what was wanted."""
     with pytest.raises(OtlpError, match=words):
         decode_logs(body, Encoding.JSON)
+
+
+@pytest.mark.parametrize("trace_id", [b"", TRACE])
+def test_a_result_without_a_span_names_the_answer(trace_id: bytes) -> None:
+    """By its response id; the trace is the evaluator's, and says nothing of the answer's."""
+    received = decoded(event(WHOLE_ATTRIBUTES, trace_id=trace_id, span_id=b""))
+    (one,) = received.of_responses
+    assert (one.response_id, one.score) == ("r1", replace(WHOLE, trace_id="", span_id=""))
+    assert (received.scores, received.rejected) == ((), ())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dashboard.messages import Message, answer, messages
+from dashboard.messages import Message, answer, messages, reasoning, tools
 
 
 def test_text_parts_are_joined() -> None:
@@ -22,11 +22,37 @@ def test_text_parts_are_joined() -> None:
     )
 
 
-def test_a_tool_call_is_shown_as_json() -> None:
-    """A part that is no text is shown as it was sent."""
-    call = {"type": "tool_call", "name": "lookup", "arguments": {"id": "é"}}
-    shown = answer(json.dumps([{"role": "assistant", "parts": [call]}]))
-    assert shown == json.dumps(call, ensure_ascii=False, indent=2)
+def test_a_tool_call_is_shown_by_name_and_arguments() -> None:
+    """Arguments that are no JSON are shown as they were spelled; so is a result."""
+    parts = [
+        {"type": "tool_call", "name": "lookup", "arguments": {"id": "é"}},
+        {"type": "tool_call", "name": "lookup", "arguments": '{"id": '},
+        {"type": "tool_call_response", "id": "c", "response": "found"},
+    ]
+    shown = answer(json.dumps([{"role": "assistant", "parts": parts}]))
+    assert shown == '→ lookup {\n  "id": "é"\n}\n→ lookup {"id": \n← found'
+
+
+def test_another_part_is_shown_as_json() -> None:
+    """A part that is neither text nor a call is shown as it was sent."""
+    part = {"type": "uri", "modality": "image", "uri": "https://a.example/é.png"}
+    shown = answer(json.dumps([{"role": "assistant", "parts": [part]}]))
+    assert shown == json.dumps(part, ensure_ascii=False, indent=2)
+
+
+def test_reasoning_is_apart_from_the_answer() -> None:
+    """It is shown by itself, and differences of answers do not count it."""
+    parts = [{"type": "reasoning", "content": "Hm."}, {"type": "text", "content": "Yes."}]
+    document = json.dumps([{"role": "assistant", "parts": parts}])
+    assert (answer(document), reasoning(document)) == ("Yes.", "Hm.")
+    assert reasoning(json.dumps([{"role": "assistant", "parts": parts[1:]}])) is None
+
+
+def test_tools_are_shown_one_by_one() -> None:
+    """Definitions that cannot be read are shown as they were sent."""
+    assert tools('[{"name": "a"}, {"name": "b"}]') == ('{\n  "name": "a"\n}', '{\n  "name": "b"\n}')
+    assert tools("not json") == ("not json",)
+    assert tools(None) == ()
 
 
 @pytest.mark.parametrize("document", ["not json", '{"role": "user"}', '["text"]', "3"])

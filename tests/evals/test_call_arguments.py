@@ -1,0 +1,95 @@
+"""The validity of tool calls' arguments."""
+
+import json
+from typing import Any
+
+import pytest
+
+from collector.contract import Content
+from evals.evaluators.schema_validity import SchemaValidity
+
+TOOL = {
+    "type": "function",
+    "name": "weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
+}
+
+
+def part(arguments: object, name: str = "weather") -> dict[str, Any]:
+    return {"type": "tool_call", "id": "c", "name": name, "arguments": arguments}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "content": words}
+
+
+@pytest.mark.parametrize(
+    ("parts", "value", "about"),
+    [
+        ([part({"city": "Bonn"})], 1.0, "valid"),
+        ([part({"city": "Bonn"}), part({"city": 3})], 0.0, "weather: city: 3 is not of type"),
+        ([part({})], 0.0, 'weather: answer: "city" is a required property'),
+        ([part('{"city": "Bo')], 0.0, "weather: the arguments are no JSON object"),
+        ([part({"city": "Bonn"}, name="whether")], 0.0, "whether is no tool that was offered"),
+        ([text("It is warm.")], 1.0, "no_calls"),
+        ([text('<tool_call>{"name": "weather", "arguments": {"ci')], 0.0, "cannot be read"),
+        (
+            [text('<tool_call>{"name": "weather", "arguments": {"city": "Bonn"}}</tool_call>')],
+            1.0,
+            "valid",
+        ),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_arguments_are_held_against_the_tools_own_schemas(
+    generation_of: Any,
+    parts: list[dict[str, Any]],
+    value: float,
+    about: str,
+    nested: bool,
+) -> None:
+    """Each call that is made; an answer that calls nothing breaks no schema."""
+    tool: dict[str, Any] = TOOL
+    if nested:
+        inner = {key: value for key, value in TOOL.items() if key != "type"}
+        tool = {"type": "function", "function": inner}
+    content = Content(
+        output_messages=json.dumps([{"role": "assistant", "parts": parts}]),
+        tool_definitions=json.dumps([tool]),
+    )
+    score = SchemaValidity().score(generation_of(content=content))
+    assert score is not None
+    assert score.value == value
+    assert about in f"{score.label} {score.explanation}"
+
+
+def test_an_answer_under_a_schema_and_with_tools_is_judged_by_what_it_is(
+    generation_of: Any,
+) -> None:
+    """Calls by their tools, any other answer by the output schema."""
+    content = {"tool_definitions": json.dumps([TOOL]), "output_schema": '{"type": "integer"}'}
+    for parts, value in (([part({"city": "Bonn"})], 1.0), ([text("7")], 1.0), ([text("x")], 0.0)):
+        said = Content(
+            output_messages=json.dumps([{"role": "assistant", "parts": parts}]), **content
+        )
+        score = SchemaValidity().score(generation_of(content=said))
+        assert score is not None
+        assert score.value == value
+
+
+def test_a_tool_whose_parameters_are_no_schema_leaves_its_calls_unscored(
+    generation_of: Any,
+) -> None:
+    """It is the workload's fault, not the answer's."""
+    content = Content(
+        output_messages=json.dumps([{"role": "assistant", "parts": [part({"city": "Bonn"})]}]),
+        tool_definitions=json.dumps([TOOL | {"parameters": {"type": "dict"}}]),
+    )
+    score = SchemaValidity().score(generation_of(content=content))
+    assert score is not None
+    assert score.value is None
+    assert "the schema is not usable" in (score.unscored_reason or "")
