@@ -33,6 +33,8 @@ _LATER: Final = ("uvicorn", "uvloop")
 """What commands import once they run."""
 _AFRESH: Final = {"shell": False, "preexec_fn": None, "pass_fds": (), "process_group": -1}
 """Options of `Popen` that a fork has no part in, as they are if nobody asked for them."""
+_WEIGHTLESS: Final = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+"""What was imported is imported; how a fork buffers is seen to."""
 _ADOPT_ORPHANS: Final = 36  # PR_SET_CHILD_SUBREAPER
 _LONGEST: Final = 1 << 20
 _Execute: Final = subprocess.Popen._execute_child  # type: ignore[attr-defined]
@@ -124,12 +126,12 @@ def _can_fork(of: Mapping[str, Any]) -> bool:
 
 
 def _interpreter(env: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the variables that Python reads as it starts; how it buffers is seen to by a fork."""
+    """Return the variables that Python reads as it starts, without those of no weight to a fork."""
     given = os.environ if env is None else env
     return {
         name: value
         for name, value in given.items()
-        if name.startswith("PYTHON") and name != "PYTHONUNBUFFERED"
+        if name.startswith("PYTHON") and name not in _WEIGHTLESS
     }
 
 
