@@ -19,7 +19,7 @@ from collector.api.state import Collector, State
 from collector.api_key import Scope
 from collector.errors import CollectorError, MediaTypeError
 from collector.ingest import export
-from collector.ingest.export import LOGS, METRICS, TRACES, Signal
+from collector.ingest.signals import LOGS, METRICS, TRACES, Signal
 from collector.otlp.body import Encoding
 
 _ANY_BODY = {
@@ -74,9 +74,7 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
     try:
         with collector.exporter.counting_refusals(signal):
             answer_as = _encoding(request.headers.get("content-type", ""))
-            body = await _body(request, collector)
-            judges = Scope.JUDGE in grant_in(request.scope).scopes
-            answer = await collector.exporter.export(signal, body, answer_as, judges=judges)
+            answer = await _store(request, collector, signal, answer_as)
     except CollectorError as exc:
         return _respond(export.status_of(exc), answer_as, status_of(exc))
     except ClientDisconnect:
@@ -84,15 +82,20 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
     return _respond(answer, answer_as, HTTPStatus.OK)
 
 
-async def _body(request: Request, collector: State) -> bytes:
-    limit = collector.settings.max_body_bytes
+async def _store(request: Request, collector: State, signal: Signal, encoding: Encoding) -> Message:
+    limit, admission = collector.settings.max_body_bytes, collector.ingest.admission
     # Before anything of it is read: most of what a refusal costs is reading what is refused.
-    collector.ingest.admission.check(bodies.announced_bytes(request, limit))
+    admission.check(bodies.announced_bytes(request, limit))
     coding = request.headers.get("content-encoding", "")
-    sent = await bodies.read(request, limit)
-    if is_plain(coding):
-        return sent
-    return await to_thread.run_sync(inflate, sent, coding, limit, limiter=collector.inflaters)
+    judges = Scope.JUDGE in grant_in(request.scope).scopes
+    body = await bodies.read(request, limit)
+    with admission.room(len(body)) as room:
+        if not is_plain(coding):
+            body = await to_thread.run_sync(
+                inflate, body, coding, limit, limiter=collector.inflaters
+            )
+            room.widen(len(body))
+        return await collector.exporter.export(signal, body, encoding, room, judges=judges)
 
 
 def _encoding(content_type: str) -> Encoding:

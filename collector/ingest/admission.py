@@ -45,24 +45,32 @@ class Admission:
             self._check(size_bytes)
 
     @contextmanager
-    def room(self, size_bytes: int) -> Iterator[None]:
-        """Hold room for a body, from before it is decoded until it is answered.
+    def room(self, size_bytes: int) -> Iterator["Room"]:
+        """Hold room for a body, from before it is inflated or decoded until it is answered.
 
         A body larger than all the room is let in when nothing else is. Raises `QueueFullError`
         where there is no room.
         """
-        with self._lock:
-            self._check(size_bytes)
-            self._take(size_bytes)
+        room = Room(self)
+        room.widen(size_bytes)
         try:
-            yield
+            yield room
         finally:
             with self._lock:
-                self._give_back(size_bytes)
+                self._give_back(room.held_bytes)
 
-    def _check(self, size_bytes: int) -> None:
+    def widen(self, room: "Room", size_bytes: int) -> None:
+        """Hold as much for a body at least; raises `QueueFullError` where there is no room."""
+        with self._lock:
+            more = size_bytes - room.held_bytes
+            if more > 0:
+                self._check(more, room.held_bytes)
+                self._take(more)
+                room.held_bytes = size_bytes
+
+    def _check(self, size_bytes: int, own_bytes: int = 0) -> None:
         held, allowed = self._held_bytes, self._allowed_bytes()
-        if held and held + size_bytes > allowed:
+        if held > own_bytes and held + size_bytes > allowed:
             bound = (
                 f"{allowed} allowed; send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"
                 if allowed == self._max_bytes
@@ -98,3 +106,15 @@ class Admission:
             return self._max_bytes
         in_time = max(int(self._bytes_per_s * LONGEST_WAIT_S), self._max_bytes // _LEAST_SHARE)
         return min(in_time, self._max_bytes)
+
+
+class Room:
+    """What one body holds."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self.held_bytes = 0
+
+    def widen(self, size_bytes: int) -> None:
+        """Hold as much at least; raises `QueueFullError` where there is no room for it."""
+        self._admission.widen(self, size_bytes)

@@ -1,15 +1,16 @@
 """An OTLP export, the same over HTTP and gRPC: decode, write, answer.
 
-Single source of truth for what a signal is decoded to, for its answer, and for the status that an
-error is answered with. Answered means committed.
+Single source of truth for the status that an error is answered with. Answered means committed.
 """
 
 import asyncio
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain, islice
 from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
@@ -17,11 +18,6 @@ from google.protobuf.message import Message
 from google.rpc.code_pb2 import Code
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceResponse,
-)
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.content import ContentPolicy
 from collector.errors import (
@@ -35,40 +31,20 @@ from collector.errors import (
     StoreError,
     words_for_sender,
 )
-from collector.ingest.counters import Counters, SignalCounts
+from collector.ingest.admission import Room
+from collector.ingest.counters import Counters
 from collector.ingest.queue import Ingest
+from collector.ingest.signals import LOGS, Decoded, Signal, StoredBody
 from collector.otlp import weight
 from collector.otlp.body import Encoding
-from collector.otlp.logs import decode_logs
-from collector.otlp.metrics import decode_metrics
-from collector.otlp.traces import decode_traces
-from collector.store import Batch, prepare
+from collector.otlp.body_parts import WHOLE_BYTES
+from collector.store import Batch, merge
 
 _REASONS_SHOWN = 5
 _LARGE_BYTES = 2**20
 _WRITTEN_AT_ONCE = 4096
 """Spans of one body in one transaction, which everybody else waits for."""
 _MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
-
-
-class StoredBody(NamedTuple):
-    """What a body's sender is answered."""
-
-    stored: int
-    ignored: int
-    rejected: tuple[str, ...]
-    """For each item that cannot be stored, the reason."""
-    flags: tuple[str, ...] = ()
-    """The quality flags of the generations."""
-    warning: str = ""
-    """What of a body that is stored was left out."""
-
-
-class Decoded(NamedTuple):
-    """What one body held."""
-
-    batch: Batch
-    told: StoredBody
 
 
 class Submitted(NamedTuple):
@@ -78,19 +54,7 @@ class Submitted(NamedTuple):
     written: Future[None] | None
     """None where nothing is to be written."""
     later: Sequence[Batch] = ()
-    """The rest of a large body, to be written part by part, with those of others between."""
-
-
-class Signal(NamedTuple):
-    """One of OTLP's signals."""
-
-    service: str
-    """Full name of its gRPC service."""
-    decode: Callable[[bytes, Encoding, ContentPolicy], Decoded]
-    answer: Callable[[int, str], Message]
-    """Makes the response of a partial success, from the number rejected and the reasons."""
-    counts: Callable[[Counters], SignalCounts]
-    root: weight.Root
+    """The rest of a large body, to be written piece by piece, with those of others between."""
 
 
 class Exporter:
@@ -110,55 +74,91 @@ class Exporter:
         self._content = content
         self._ingest = ingest
         self._decoders = decoders
+        # Beside the others: who sends little does not wait for who sends much.
+        self._decoders_of_large = CapacityLimiter(1)
         self._large = CapacityLimiter(1)
-        """Beside the others: who sends little does not wait for who sends much."""
+        self._large_blocking = threading.Lock()
         self._counters = counters
 
     async def export(
-        self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
+        self,
+        signal: Signal,
+        body: bytes,
+        encoding: Encoding,
+        room: Room,
+        *,
+        judges: bool,
     ) -> Message:
-        """Store a body and return the response; for the event loop.
+        """Store a body that holds room and return the response; for the event loop.
 
         Scores in it are stored if the sender `judges`.
         """
-        with self._ingest.admission.room(_room(signal, body, encoding)):
-            limiter = self._large if len(body) > _LARGE_BYTES else self._decoders
-            told, written, later = await to_thread.run_sync(
-                self._submit, signal, body, encoding, judges, limiter=limiter
+        steps = self._steps(signal, body, encoding, room)
+        decoded: list[Decoded] = []
+        if len(body) <= WHOLE_BYTES:
+            submitted = await to_thread.run_sync(
+                self._submit, signal, steps, decoded, judges, limiter=self._decoders
             )
-            if written is not None:
-                await asyncio.wrap_future(written)
-            for batch in later:
-                await self._ingest.write(batch)
-        return self._answer(signal, told)
+        else:
+            is_large = len(body) > _LARGE_BYTES
+            limiter = self._decoders_of_large if is_large else self._decoders
+            async with self._large if is_large else nullcontext():
+                while more := await to_thread.run_sync(_some, steps, limiter=limiter):
+                    decoded += more
+            submitted = await to_thread.run_sync(
+                self._submit, signal, steps, decoded, judges, limiter=limiter
+            )
+        if submitted.written is not None:
+            await asyncio.wrap_future(submitted.written)
+        for batch in submitted.later:
+            await self._ingest.write(batch)
+        return self._answer(signal, submitted.told)
 
     def export_blocking(
         self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
     ) -> Message:
         """Store a body and return the response; for a thread that may wait."""
-        with self._ingest.admission.room(_room(signal, body, encoding)):
-            told, written, later = self._submit(signal, body, encoding, judges)
-            if written is not None:
-                written.result()
-            for batch in later:
+        is_large = len(body) > _LARGE_BYTES
+        with self._ingest.admission.room(len(body)) as room:
+            with self._large_blocking if is_large else nullcontext():
+                steps = self._steps(signal, body, encoding, room)
+                submitted = self._submit(signal, steps, [], judges)
+            if submitted.written is not None:
+                submitted.written.result()
+            for batch in submitted.later:
                 self._ingest.submit(batch).result()
-        return self._answer(signal, told)
+        return self._answer(signal, submitted.told)
 
     def _submit(
         self,
         signal: Signal,
-        body: bytes,
-        encoding: Encoding,
+        steps: Iterator[Decoded],
+        decoded: list[Decoded],
         judges: bool,  # noqa: FBT001  # run_sync passes no keywords
     ) -> Submitted:
-        with self._ingest.turn.taken():
-            batch, told = signal.decode(body, encoding, self._content)
+        """Have what is decoded, and the rest of the steps, written; the list is emptied."""
+        decoded += steps
+        batch, told = _together(decoded)
+        decoded.clear()
         if (batch.scores or batch.of_responses) and not judges:
             batch, told = _without_scores(signal, batch, told)
         if not told.stored:
             return Submitted(told, None)
-        first, *later = _parts(batch)
+        first, *later = _pieces(batch)
         return Submitted(told, self._ingest.submit(first), tuple(later))
+
+    def _steps(
+        self, signal: Signal, body: bytes, encoding: Encoding, room: Room
+    ) -> Iterator[Decoded]:
+        """Yield a body's parts; each is a turn's work, and others may come between."""
+        room.widen(weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
+        parts = signal.decode(body, encoding, self._content)
+        while True:
+            with self._ingest.turn.taken():
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
 
     @contextmanager
     def counting_refusals(self, signal: Signal) -> Iterator[None]:
@@ -182,15 +182,34 @@ class Exporter:
         return signal.answer(len(rejected), _reasons(rejected) or told.warning)
 
 
-def _room(signal: Signal, body: bytes, encoding: Encoding) -> int:
-    """Return how much room a body takes; raises `BodyTooLargeError` where it holds too much."""
-    return max(len(body), weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
+def _together(decoded: Sequence[Decoded]) -> Decoded:
+    if len(decoded) == 1:
+        return decoded[0]
+    told = StoredBody(
+        sum(part.told.stored for part in decoded),
+        sum(part.told.ignored for part in decoded),
+        tuple(chain.from_iterable(part.told.rejected for part in decoded)),
+        tuple(chain.from_iterable(part.told.flags for part in decoded)),
+    )
+    return Decoded(merge(part.batch for part in decoded), told)
 
 
-def _parts(batch: Batch) -> Iterator[Batch]:
-    yield replace(batch, spans=batch.spans[:_WRITTEN_AT_ONCE])
-    for at in range(_WRITTEN_AT_ONCE, len(batch.spans), _WRITTEN_AT_ONCE):
-        yield Batch(spans=batch.spans[at : at + _WRITTEN_AT_ONCE])
+def _some(steps: Iterator[Decoded]) -> list[Decoded]:
+    """Return the next step, if there is one."""
+    return list(islice(steps, 1))
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """Yield a large batch in pieces, scores with the first spans that can be judged by them."""
+    most = max(map(len, (batch.spans, batch.scores, batch.of_responses, batch.samples)))
+    for at in range(0, most, _WRITTEN_AT_ONCE):
+        piece = slice(at, at + _WRITTEN_AT_ONCE)
+        yield Batch(
+            spans=batch.spans[piece],
+            scores=batch.scores[piece],
+            of_responses=batch.of_responses[piece],
+            samples=batch.samples[piece],
+        )
 
 
 def status_of(error: CollectorError) -> Status:
@@ -228,76 +247,3 @@ def _without_scores(signal: Signal, batch: Batch, told: StoredBody) -> Decoded:
 def _reasons(rejected: Sequence[str]) -> str:
     reasons = Counter(rejected).most_common(_REASONS_SHOWN)
     return "; ".join(f"{count} × {reason}" for reason, count in reasons)
-
-
-def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
-    received = decode_traces(body, encoding)
-    rows = prepare(received.received, content)
-    batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
-    flags = tuple(flag for row in rows for flag in row.quality)
-    return Decoded(batch, StoredBody(len(received.received), 0, received.rejected, flags))
-
-
-def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Decoded:
-    received = decode_logs(body, encoding)
-    scores = tuple(map(content.apply_score, received.scores))
-    of_responses = tuple(
-        one._replace(score=content.apply_score(one.score)) for one in received.of_responses
-    )
-    told = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
-    return Decoded(Batch(scores=scores, of_responses=of_responses), told)
-
-
-def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Decoded:
-    received = decode_metrics(body, encoding)
-    told = StoredBody(len(received.samples), received.ignored, received.rejected)
-    return Decoded(Batch(samples=received.samples), told)
-
-
-def _traces_answer(rejected: int, reasons: str) -> Message:
-    response = ExportTraceServiceResponse()
-    if reasons:
-        response.partial_success.rejected_spans = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
-def _logs_answer(rejected: int, reasons: str) -> Message:
-    response = ExportLogsServiceResponse()
-    if rejected:
-        response.partial_success.rejected_log_records = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
-def _metrics_answer(rejected: int, reasons: str) -> Message:
-    response = ExportMetricsServiceResponse()
-    if rejected:
-        response.partial_success.rejected_data_points = rejected
-        response.partial_success.error_message = reasons
-    return response
-
-
-_SERVICES = "opentelemetry.proto.collector"
-TRACES = Signal(
-    f"{_SERVICES}.trace.v1.TraceService",
-    _decode_traces,
-    _traces_answer,
-    lambda counters: counters.spans,
-    weight.Root.TRACES,
-)
-LOGS = Signal(
-    f"{_SERVICES}.logs.v1.LogsService",
-    _decode_logs,
-    _logs_answer,
-    lambda counters: counters.log_records,
-    weight.Root.LOGS,
-)
-METRICS = Signal(
-    f"{_SERVICES}.metrics.v1.MetricsService",
-    _decode_metrics,
-    _metrics_answer,
-    lambda counters: counters.metric_points,
-    weight.Root.METRICS,
-)
-SIGNALS = (TRACES, LOGS, METRICS)

@@ -11,6 +11,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from collector.contract import AttributeValue, Score
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
+from collector.errors import OtlpError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.otlp.values import read_attributes
@@ -71,7 +72,7 @@ def decode_logs(body: bytes, encoding: Encoding) -> ReceivedScores:
                         scores.append(score)
                     else:
                         of_responses.append(score)
-                except _RejectedError as exc:
+                except (_RejectedError, OtlpError) as exc:
                     rejected.append(str(exc))
     return ReceivedScores(tuple(scores), tuple(of_responses), ignored, tuple(rejected))
 

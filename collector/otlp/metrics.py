@@ -19,6 +19,7 @@ from collector.contract import AttributeValue, EngineSample, SampleKind
 from collector.contract import attributes as a
 from collector.contract.names import WANTED_NAME, is_name
 from collector.contract.span_json import attributes_to_json
+from collector.errors import OtlpError
 from collector.otlp import body as otlp_body
 from collector.otlp.body import Encoding
 from collector.otlp.engine_metrics import is_engine_metric
@@ -78,7 +79,7 @@ def decode_metrics(body: bytes, encoding: Encoding) -> ReceivedSamples:
                         continue
                     try:
                         samples.append(_sample(point, metric, source))
-                    except _RejectedError as exc:
+                    except (_RejectedError, OtlpError) as exc:
                         rejected.append(str(exc))
     return ReceivedSamples(tuple(samples), ignored, tuple(rejected))
 

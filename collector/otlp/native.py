@@ -7,6 +7,7 @@ is read the long way, so that the collector is the same without it, and slower.
 import threading
 from typing import Final
 
+from collector.errors import OtlpError
 from collector.otlp import attribute_facts
 from collector.otlp.received import Attributes, ReceivedSpan, read_resource
 
@@ -40,13 +41,13 @@ def is_compiled() -> bool:
 
 
 def read(body: bytes) -> list[ReceivedSpan] | None:
-    """Return the spans of a protobuf body, or None where it has to be read the long way.
-
-    Raises `OtlpError` where an attribute cannot be decoded.
-    """
+    """Return the spans of a protobuf body, or None where it has to be read the long way."""
     if _readers is None:
         return None
     reader = _readers.reader
     if reader.known() > _MOST_KEYS:  # they are the senders' to choose
         reader.forget()
-    return reader.read(body)
+    try:
+        return reader.read(body)
+    except OtlpError:  # of an attribute, perhaps of a span that is rejected for another reason
+        return None

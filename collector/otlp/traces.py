@@ -43,18 +43,24 @@ class _RejectedError(Exception):
 def decode_traces(body: bytes, encoding: Encoding) -> Received:
     """Return the spans of an export request.
 
-    Raises `OtlpError` where the body cannot be decoded, or an attribute of it cannot. A span that
+    Raises `OtlpError` where any of it cannot be decoded. A span that
     was decoded but cannot be stored (an id of the wrong length or all zeros, no start or end, a
     time beyond int64) is named in `rejected` and does not keep the others out.
     """
-    if encoding is Encoding.JSON:
-        full = otlp_body.parse(body, encoding, ExportTraceServiceRequest(), _rewrite_ids)
-        body = full.SerializeToString()
+    body = to_protobuf(body, encoding)
     plain = native.read(body)
     if plain is not None:
         return Received(tuple(plain), ())
     message = wire.ExportTraceServiceRequest()
     return read_message(otlp_body.parse(body, Encoding.PROTOBUF, message, _rewrite_ids))
+
+
+def to_protobuf(body: bytes, encoding: Encoding) -> bytes:
+    """Return a body as protobuf; raises `OtlpError` for JSON that cannot be decoded."""
+    if encoding is Encoding.PROTOBUF:
+        return body
+    full = otlp_body.parse(body, encoding, ExportTraceServiceRequest(), _rewrite_ids)
+    return full.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def read_message(message: Any) -> Received:

@@ -19,7 +19,8 @@ from collector.access.credentials import key_text
 from collector.api_key import Scope
 from collector.errors import CollectorError, SettingsError
 from collector.ingest import export
-from collector.ingest.export import SIGNALS, Exporter, Signal
+from collector.ingest.export import Exporter
+from collector.ingest.signals import SIGNALS, Signal
 from collector.otlp.body import Encoding
 from collector.settings import Settings
 

@@ -1,11 +1,13 @@
 """OTLP bodies to spans."""
 
+import base64
 import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -13,7 +15,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.contract import Generation, Span, encode
 from collector.errors import OtlpError
 from collector.otlp.body import Encoding
+from collector.otlp.body_parts import PROTOBUF, Form, parts
+from collector.otlp.json_parts import JSON
 from collector.otlp.traces import Received, decode_traces
+from collector.otlp.values import write_attribute
 
 BodyOf = Callable[[Iterable[Span]], bytes]
 GenerationOf = Callable[..., Generation]
@@ -244,3 +249,54 @@ def test_any_bytes_are_decoded_or_refused(
     except OtlpError:
         return
     assert stored + len(received.rejected) <= 1000
+
+
+@pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
+def test_a_large_body_is_cut_between_spans(form: Form) -> None:
+    """Each part has what its spans share, and all together hold every span once, in order."""
+    request = ExportTraceServiceRequest()
+    for sender in range(3):
+        resource_spans = request.resource_spans.add(schema_url="https://example.com/1")
+        resource_spans.resource.attributes.append(write_attribute("service.name", f"s{sender}"))
+        for scope in range(3):
+            scope_spans = resource_spans.scope_spans.add()
+            scope_spans.scope.name = f"scope {sender}.{scope}"
+            for number in range(300 if scope else 3000):
+                scope_spans.spans.add(
+                    trace_id=b"t" * 16,
+                    span_id=(1 + number + 10_000 * scope + 100_000 * sender).to_bytes(8, "big"),
+                    name='a "name", [with] {signs} and ünïcode',
+                    start_time_unix_nano=1,
+                    end_time_unix_nano=2,
+                )
+    encoding = Encoding.PROTOBUF if form is PROTOBUF else Encoding.JSON
+    body = request.SerializeToString() if form is PROTOBUF else as_json(request)
+    cut = list(parts(body, form))
+    assert len(cut) > 8
+    assert max(map(len, cut)) < len(body) // 4
+    received = [item for part in cut for item in decode_traces(part, encoding).received]
+    assert received == list(decode_traces(body, encoding).received)
+
+
+def as_json(request: ExportTraceServiceRequest) -> bytes:
+    """Return the request in OTLP's JSON, loosely spaced, with the spans first."""
+    document = json_format.MessageToDict(request)
+    for resource_spans in document["resourceSpans"]:
+        resource_spans["scopeSpans"] = resource_spans.pop("scopeSpans")
+        for scope_spans in resource_spans["scopeSpans"]:
+            for span in scope_spans["spans"]:
+                for key in ("traceId", "spanId"):
+                    span[key] = base64.b64decode(span[key]).hex()
+    return f" {json.dumps(document, indent=1)}\n".encode()
+
+
+@pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
+def test_what_cannot_be_cut_is_one_part(form: Form) -> None:
+    """Its reader says what is wrong with it."""
+    bodies = [b"\x0a\xff" * 100_000, b'{"resourceSpans":[' * 20_000, b"[" * 200_000, b" " * 200_000]
+    bodies += [b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}' + b" " * 200_000]
+    bodies += [
+        b'{"resource_spans":[],"resourceSpans":[{"scopeSpans":[{"spans":[{}]}]}]}' + b" " * 200_000
+    ]
+    for body in bodies:
+        assert list(parts(body, form)) == [body]

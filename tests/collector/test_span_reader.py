@@ -1,6 +1,7 @@
 """The compiled reader of trace bodies against the long way, protobuf's and Python's."""
 
 import dataclasses
+import functools
 import gc
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +19,17 @@ from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from otlp_bodies import export_request
 
 from collector.client import Client
+from collector.content import DROP
 from collector.contract import Content, Span, Speculation, encode
 from collector.errors import OtlpError
+from collector.ingest.trace_parts import decode_parts
 from collector.otlp import attribute_facts, native, wire
+from collector.otlp.body import Encoding
 from collector.otlp.received import Attributes, ReceivedSpan
 from collector.otlp.traces import read_message
 from collector.otlp.values import write_attribute
@@ -182,19 +188,91 @@ def test_what_is_unusual_is_left_to_the_long_way() -> None:
         native.read("text")  # type: ignore[arg-type]
 
 
-def test_a_garbled_attribute_is_refused_in_the_same_words() -> None:
-    """The compiled reader asks Python about what it cannot read, and passes its error on."""
-    request = wire.ExportTraceServiceRequest()
-    span = (
-        request.resource_spans.add()
-        .scope_spans.add()
-        .spans.add(
-            trace_id=b"t" * 16, span_id=b"s" * 8, start_time_unix_nano=1, end_time_unix_nano=2
-        )
+def accepted(body: bytes) -> tuple[list[tuple[bytes, bytes]], list[str]] | str:
+    """Return the spans that are taken and why others are not, or why all of it is refused."""
+    try:
+        parts = list(decode_parts(body, Encoding.PROTOBUF, DROP))
+    except OtlpError as error:
+        return str(error)
+    return (
+        [row.key for part in parts for row in part.rows],
+        [reason for part in parts for reason in part.rejected],
     )
-    span.attributes.append(b"\x0a\x02\xff\xfe")
-    with pytest.raises(OtlpError, match="an attribute is garbled"):
-        native.read(request.SerializeToString())
+
+
+def assert_accepted_alike(body: bytes) -> None:
+    """Hold that as much of a body is taken without the compiled reader."""
+    compiled = accepted(body)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "_readers", None)
+        assert accepted(body) == compiled
+
+
+GARBLED = {
+    "attribute": {"attributes": [b"\x0a\x02\xff\xfe"]},
+    "deep attribute": {
+        "attributes": [
+            KeyValue(
+                key="k",
+                value=functools.reduce(
+                    lambda v, _: AnyValue(array_value={"values": [v]}), range(40), AnyValue()
+                ),
+            ).SerializeToString()
+        ]
+    },
+    "event": {"events": [b"\x12\x02\xff\xfe"]},
+    "link": {"links": [b"\x22\x02\xff"]},
+    "no id, too": {"span_id": b"", "attributes": [b"\xff"]},
+}
+
+
+@pytest.mark.parametrize("name", GARBLED)
+def test_a_garbled_part_of_a_span_keeps_no_other_span_out(name: str) -> None:
+    """That span is rejected, with a reason; a body in which nothing else is left is refused."""
+    request = wire.ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    times = {"start_time_unix_nano": 1, "end_time_unix_nano": 2}
+    for number in range(1, 4):
+        spans.add(trace_id=b"t" * 16, span_id=bytes([number]) * 8, name="x", **times)
+    for field, value in GARBLED[name].items():
+        spans[1].ClearField(field)
+        (
+            getattr(spans[1], field).extend
+            if isinstance(value, list)
+            else partial(setattr, spans[1], field)
+        )(value)
+    body = request.SerializeToString()
+    taken, reasons = accepted(body)
+    assert [span for _, span in taken] == [b"\1" * 8, b"\3" * 8]
+    assert len(reasons) == 1
+    assert_accepted_alike(body)
+    assert_accepted_alike(body * 400)
+    del spans[2], spans[0]
+    if "span_id" not in GARBLED[name]:
+        assert "garbled" in accepted(request.SerializeToString()) or "deep" in accepted(
+            request.SerializeToString()
+        )
+
+
+def test_a_garbled_name_or_resource_keeps_no_other_out() -> None:
+    """A resource counts for its own spans alone; bytes that are no protobuf are refused whole."""
+    request = wire.ExportTraceServiceRequest()
+    times = {"start_time_unix_nano": 1, "end_time_unix_nano": 2}
+    for number in range(1, 4):
+        resource_spans = request.resource_spans.add()
+        resource_spans.resource.attributes.append(write_attribute("k", number).SerializeToString())
+        resource_spans.scope_spans.add().spans.add(
+            trace_id=b"t" * 16, span_id=bytes([number]) * 8, name="NAME", **times
+        )
+    request.resource_spans[1].resource.attributes.append(b"\x0a\x02\xff\xfe")
+    body = request.SerializeToString()
+    assert accepted(body)[1] == ["an attribute is garbled: not UTF-8, or nested too deeply"]
+    assert_accepted_alike(body)
+    body = body.replace(b"NAME", b"N\xffME", 1)
+    assert len(accepted(body)[0]) == 1
+    assert_accepted_alike(body)
+    assert isinstance(accepted(body[:-3]), str)
+    assert isinstance(accepted(b"hello"), str)
 
 
 @MANY
@@ -210,7 +288,9 @@ def test_any_spans_are_read_alike(fields: list[dict[str, object]]) -> None:
             "span_id": span if isinstance(span, str) else f"{span or 7:016x}",
         }
         spans.append(Span(**ids, **rest))  # type: ignore[arg-type]
-    assert_same(export_request(spans).SerializeToString())
+    body = export_request(spans).SerializeToString()
+    assert_same(body)
+    assert_accepted_alike(body)
 
 
 @MANY
@@ -225,14 +305,15 @@ def test_changed_bytes_are_read_alike(attributes: dict[str, object], data: st.Da
         end_unix_ns=2,
         attributes={"gen_ai.operation.name": "chat", "gen_ai.request.seed": 300, **attributes},  # type: ignore[dict-item]
     )
-    body = bytearray(export_request([span]).SerializeToString())
-    assert assert_same(bytes(body))
+    whole = export_request([span]).SerializeToString()
+    body = bytearray(whole)
+    assert assert_same(whole)
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(body)))
-    assert_same(bytes(body))
-    assert_same(bytes(body[:cut]))
-    assert_same(bytes(body + body[cut:]))
+    for changed in (body, body[:cut], body + body[cut:], bytes(whole) + body):
+        assert_same(bytes(changed))
+        assert_accepted_alike(bytes(changed))
 
 
 def test_threads_have_readers_of_their_own(generation_of: GenerationOf) -> None:

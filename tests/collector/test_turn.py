@@ -16,8 +16,9 @@ from collector.content import DROP
 from collector.contract import Generation, Score, encode
 from collector.errors import OtlpError
 from collector.ingest.counters import Counters
-from collector.ingest.export import TRACES, Exporter
+from collector.ingest.export import Exporter
 from collector.ingest.queue import Ingest
+from collector.ingest.signals import TRACES
 from collector.otlp.body import Encoding
 from collector.store import Batch, Store, prepare, sizes
 from collector.store.turn import InterpreterTurn

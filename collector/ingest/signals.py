@@ -1,0 +1,128 @@
+"""OTLP's signals: what each is decoded to, and how it is answered.
+
+Single source of truth for both, the same over HTTP and gRPC.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from collector.content import ContentPolicy
+from collector.ingest.counters import Counters, SignalCounts
+from collector.ingest.trace_parts import decode_parts
+from collector.otlp import weight
+from collector.otlp.body import Encoding
+from collector.otlp.logs import decode_logs
+from collector.otlp.metrics import decode_metrics
+from collector.store import Batch
+
+
+class StoredBody(NamedTuple):
+    """What a body's sender is answered."""
+
+    stored: int
+    ignored: int
+    rejected: tuple[str, ...]
+    """For each item that cannot be stored, the reason."""
+    flags: tuple[str, ...] = ()
+    """The quality flags of the generations."""
+    warning: str = ""
+    """What of a body that is stored was left out."""
+
+
+class Decoded(NamedTuple):
+    """What one body held."""
+
+    batch: Batch
+    told: StoredBody
+
+
+class Signal(NamedTuple):
+    """One of OTLP's signals."""
+
+    service: str
+    """Full name of its gRPC service."""
+    decode: Callable[[bytes, Encoding, ContentPolicy], Iterator[Decoded]]
+    """Yields a body's parts, decoded."""
+    answer: Callable[[int, str], Message]
+    """Makes the response of a partial success, from the number rejected and the reasons."""
+    counts: Callable[[Counters], SignalCounts]
+    root: weight.Root
+
+
+def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[Decoded]:
+    for rows, rejected in decode_parts(body, encoding, content):
+        batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
+        flags = tuple(flag for row in rows for flag in row.quality)
+        yield Decoded(batch, StoredBody(len(rows), 0, rejected, flags))
+
+
+def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[Decoded]:
+    received = decode_logs(body, encoding)
+    scores = tuple(map(content.apply_score, received.scores))
+    of_responses = tuple(
+        one._replace(score=content.apply_score(one.score)) for one in received.of_responses
+    )
+    told = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
+    yield Decoded(Batch(scores=scores, of_responses=of_responses), told)
+
+
+def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Iterator[Decoded]:
+    received = decode_metrics(body, encoding)
+    told = StoredBody(len(received.samples), received.ignored, received.rejected)
+    yield Decoded(Batch(samples=received.samples), told)
+
+
+def _traces_answer(rejected: int, reasons: str) -> Message:
+    response = ExportTraceServiceResponse()
+    if reasons:
+        response.partial_success.rejected_spans = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+def _logs_answer(rejected: int, reasons: str) -> Message:
+    response = ExportLogsServiceResponse()
+    if rejected:
+        response.partial_success.rejected_log_records = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+def _metrics_answer(rejected: int, reasons: str) -> Message:
+    response = ExportMetricsServiceResponse()
+    if rejected:
+        response.partial_success.rejected_data_points = rejected
+        response.partial_success.error_message = reasons
+    return response
+
+
+_SERVICES = "opentelemetry.proto.collector"
+TRACES = Signal(
+    f"{_SERVICES}.trace.v1.TraceService",
+    _decode_traces,
+    _traces_answer,
+    lambda counters: counters.spans,
+    weight.Root.TRACES,
+)
+LOGS = Signal(
+    f"{_SERVICES}.logs.v1.LogsService",
+    _decode_logs,
+    _logs_answer,
+    lambda counters: counters.log_records,
+    weight.Root.LOGS,
+)
+METRICS = Signal(
+    f"{_SERVICES}.metrics.v1.MetricsService",
+    _decode_metrics,
+    _metrics_answer,
+    lambda counters: counters.metric_points,
+    weight.Root.METRICS,
+)
+SIGNALS = (TRACES, LOGS, METRICS)

@@ -1,0 +1,91 @@
+"""A body of spans, decoded part by part; what of it cannot be decoded keeps nothing else out."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from collector.content import DROP, ContentPolicy
+from collector.errors import OtlpError
+from collector.otlp import wire
+from collector.otlp.body import Encoding
+from collector.otlp.body_parts import PROTOBUF, Form, parts
+from collector.otlp.json_parts import JSON
+from collector.otlp.traces import decode_traces
+from collector.store import SpanRows, prepare
+
+_FORMS: Final = {Encoding.PROTOBUF: PROTOBUF, Encoding.JSON: JSON}
+_GARBLED = "a {} is garbled: not UTF-8, or nested too deeply"
+
+
+class DecodedPart(NamedTuple):
+    """What one part held."""
+
+    rows: tuple[SpanRows, ...]
+    rejected: tuple[str, ...]
+    """For each span that cannot be stored, the reason."""
+
+
+def decode_parts(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[DecodedPart]:
+    """Yield the parts of a body.
+
+    Raises `OtlpError` if it cannot be decoded at all: it is no protobuf or JSON, or none of its
+    spans can be.
+    """
+    fault, is_usable = None, False
+    for part in parts(body, _FORMS[encoding]):
+        try:
+            decoded = _decode(part, encoding, content)
+            is_usable = True
+        except OtlpError as exc:
+            decoded = _decode_usable(part, encoding, content)
+            fault, is_usable = exc, is_usable or bool(decoded.rows)
+        yield decoded
+    if fault is not None and not is_usable:
+        raise fault
+
+
+def _decode(part: bytes, encoding: Encoding, content: ContentPolicy) -> DecodedPart:
+    received = decode_traces(part, encoding)
+    return DecodedPart(prepare(received.received, content), received.rejected)
+
+
+def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> DecodedPart:
+    """Decode what can be, span by span; what spans share is looked at once."""
+    form = _FORMS[encoding]
+    try:
+        found = form.senders(part)
+    except OtlpError:
+        return DecodedPart((), ())
+    usable, faults = [], []
+    for sender in found:
+        of_resource, scopes = _fault(form, sender.shared, form.nothing, []), []
+        for scope in sender.scopes:
+            of_shared = of_resource or _fault(form, form.nothing, scope.shared, [])
+            kept = []
+            for span in scope.spans:
+                fault = of_shared or _fault(form, form.nothing, form.nothing, [span])
+                if fault is None:
+                    kept.append(span)
+                else:
+                    faults.append(fault)
+            if kept:
+                scopes.append(form.of_spans(scope.shared, kept))
+        if scopes:
+            usable.append(form.of_scopes(sender.shared, scopes))
+    decoded = _decode(form.of_senders(usable), encoding, content)
+    return DecodedPart(decoded.rows, (*decoded.rejected, *faults))
+
+
+def _fault(form: Form, resource: bytes, scope: bytes, spans: list[bytes]) -> str | None:
+    """Return why the spans, or what they share, cannot be decoded, if so."""
+    body = form.of_senders([form.of_scopes(resource, [form.of_spans(scope, spans)])])
+    try:
+        if form is PROTOBUF:
+            wire.ExportTraceServiceRequest.FromString(body)
+        _decode(body, Encoding.PROTOBUF if form is PROTOBUF else Encoding.JSON, DROP)
+    except DecodeError:
+        return _GARBLED.format("span" if spans else "resource or scope")
+    except OtlpError as exc:
+        return str(exc)
+    return None
