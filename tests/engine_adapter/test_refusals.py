@@ -1,0 +1,93 @@
+"""What `check` finds out of what a server refuses, by asking it."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from engine_adapter.engines import Answer, EngineInfo, Probe, Request
+from engine_adapter.engines.base import Item
+from engine_adapter.errors import GenerationError
+from engine_adapter.preflight.refusals import refusals
+from engine_adapter.run.requests import request_of
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.workload import Prompt
+
+
+class Refusing:
+    """An engine that refuses requests with any of some members, or with all of a set."""
+
+    def __init__(self, *members: str, together: frozenset[str] = frozenset()) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self._members = members
+        self._together = together
+
+    @property
+    def info(self) -> EngineInfo:
+        return EngineInfo(provider="p", model="m", version="1", fingerprint="f")
+
+    async def probe(self) -> Probe:
+        return Probe(speculates=True)
+
+    def asked(self, request: Request) -> dict[str, Any]:
+        return request.body("m", {})
+
+    async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
+        body = self.asked(request)
+        self.bodies.append(body)
+        refused = any(name in body for name in self._members)
+        if refused or (self._together and body.keys() >= self._together):
+            raise GenerationError("invalid_request", "not with speculation", status=400)
+        yield Answer(text="a", finish_reason="stop")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def found(engine: Refusing, *own: dict[str, Any], **common: Any) -> list[tuple[str, ...]]:
+    """Return the names that are refused of prompts with these parameters."""
+    prompts = [Prompt(id=str(n), cohort="c", prompt="x", **one) for n, one in enumerate(own)]
+    requests = [request_of(prompt, Sampling(**common), 0) for prompt in prompts]
+    return [one.names for one in asyncio.run(refusals(engine, requests))]
+
+
+def test_each_refused_parameter_is_named() -> None:
+    """Of a request that is refused, those that are refused by themselves; the others are fine."""
+    engine = Refusing("min_p", "logit_bias")
+    asked = {"min_p": 0.1, "logit_bias": {"7": 1.0}, "stop": ["x"], "max_tokens": 200}
+    assert found(engine, asked) == [("logit_bias",), ("min_p",)]
+
+
+def test_one_request_of_each_kind_is_asked() -> None:
+    """A workload of thousands costs a handful of requests of a few tokens."""
+    engine = Refusing()
+    assert found(engine, *[{"stop": ["x"]}] * 50, *[{"n": 2}] * 50, max_tokens=500) == []
+    assert [body["max_tokens"] for body in engine.bodies] == [4, 4]
+
+
+def test_parameters_that_are_refused_together_are_named_together() -> None:
+    """Each is taken by itself."""
+    both = frozenset({"tools", "response_format"})
+    tool = {"type": "function", "function": {"name": "f"}}
+    asked = {"tools": [tool], "response_format": {"type": "json_object"}}
+    assert found(Refusing(together=both), asked) == [("response_format", "tools")]
+
+
+def test_a_parameter_is_asked_with_what_it_needs() -> None:
+    """A choice of tools without tools would be refused by any server."""
+    engine = Refusing("parallel_tool_calls")
+    tool = {"type": "function", "function": {"name": "f"}}
+    asked = {"tools": [tool], "tool_choice": "auto", "parallel_tool_calls": False}
+    assert found(engine, asked) == [("parallel_tool_calls",)]
+    alone = [body for body in engine.bodies if "parallel_tool_calls" not in body]
+    assert all("tools" in body for body in alone if "tool_choice" in body)
+
+
+@pytest.mark.parametrize("where", ["own", "common"])
+def test_the_files_parameters_count_as_the_records(where: str) -> None:
+    """Both are sent."""
+    given = {"min_p": 0.1}
+    engine = Refusing("min_p")
+    names = found(engine, given) if where == "own" else found(engine, {}, **given)
+    assert names == [("min_p",)]
