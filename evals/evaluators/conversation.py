@@ -49,6 +49,17 @@ def answered_calls(generation: Generation) -> tuple[Call, ...]:
     return calls or calls_in_text(answer_text(generation) or "")
 
 
+def recorded_calls(generation: Generation) -> list[tuple[str, object]]:
+    """Return the name and the arguments of each call part, also of one that cannot be read."""
+    content = generation.content
+    return [
+        (str(part.get("name")), part.get("arguments", {}))
+        for message in _messages(content.output_messages if content else None)
+        for part in _dicts(message.get("parts"))
+        if part.get("type") == "tool_call"
+    ]
+
+
 def history(generation: Generation) -> Iterator[Call | Response]:
     """Yield the whole conversation's calls and responses in order, this answer's last."""
     if generation.content is None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from collector.contract import Generation, Score, ScoredSpan
 from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
-from evals.evaluators.conversation import answered_calls
+from evals.evaluators.conversation import recorded_calls
 
 _SHOWN = 30
 
@@ -20,7 +20,7 @@ class Parity:
     """
 
     name = "parity"
-    version = "1"
+    version = "2"
     metric = "parity"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.BASELINE})
 
@@ -52,10 +52,7 @@ class Parity:
         """Release nothing."""
 
     def _of_equal_texts(self, candidate: Generation, baseline: Generation) -> Score:
-        got, wanted = (
-            [(call.name, call.arguments) for call in answered_calls(one)]
-            for one in (candidate, baseline)
-        )
+        got, wanted = (recorded_calls(one) for one in (candidate, baseline))
         if got == wanted:
             return scored(self, candidate, 1.0, label="identical")
         words = f"{len(got)} tool calls against {len(wanted)}, or other arguments"

@@ -6,7 +6,7 @@ from typing import Any
 
 from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
-from evals.evaluators.conversation import answered_calls, calls_in_text
+from evals.evaluators.conversation import answered_calls, calls_in_text, recorded_calls
 from evals.evaluators.json_schema import problems
 from evals.evaluators.rules.outcome import Found
 
@@ -22,8 +22,7 @@ def arguments(generation: Generation) -> Found | None:
     Raises `UnusableSchemaError` for a tool whose parameters are no schema.
     """
     content = generation.content
-    spelled = _spelled(content.output_messages if content else None)
-    for name, given in spelled:
+    for name, given in recorded_calls(generation):
         if not isinstance(given, Mapping):
             return Found(0.0, f"{name}: the arguments are no JSON object: {given!r:.60}")
     calls = answered_calls(generation)
@@ -40,17 +39,6 @@ def arguments(generation: Generation) -> Found | None:
         if wrong:
             return Found(0.0, f"{call.name}: {'; '.join(wrong)}")
     return Found(1.0)
-
-
-def _spelled(messages: str | None) -> list[tuple[str, object]]:
-    """Return the name and the arguments of each call, as it was recorded."""
-    return [
-        (str(part.get("name")), part.get("arguments", {}))
-        for message in json_list(messages)
-        if isinstance(message, dict)
-        for part in message.get("parts") or ()
-        if isinstance(part, dict) and part.get("type") == "tool_call"
-    ]
 
 
 def _tools(definitions: str | None) -> list[JsonObject]:
