@@ -32,6 +32,7 @@ _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/redoc", "/openapi.jso
 _JUDGE_POSTS = re.compile(
     r"/api/v1/(scores|verdicts|leases(/.*)?|rollouts/.*/(policies|watches))", re.DOTALL
 )
+_DECISIONS = re.compile(r"/api/v1/rollouts/.*/decision", re.DOTALL)
 _LEASES = re.compile(r"/api/v1/leases/.*", re.DOTALL)
 _GRPC_CODES = {
     HTTPStatus.UNAUTHORIZED: 16,  # UNAUTHENTICATED
@@ -55,7 +56,9 @@ def needed_scope(method: str, path: str) -> KeyScope | None:
         return KeyScope.JUDGE  # what a lease gives to read needs `read` beside it
     if method == "DELETE" and _LEASES.fullmatch(path):
         return KeyScope.JUDGE
-    if method in ("GET", "HEAD") and (path.startswith("/api/") or path == "/metrics"):
+    asks = method == "POST" and _DECISIONS.fullmatch(path)  # a hook, which can only post
+    reads = method in ("GET", "HEAD") and (path.startswith("/api/") or path == "/metrics")
+    if asks or reads:
         return KeyScope.READ
     return KeyScope.ADMIN
 

@@ -9,6 +9,7 @@ from collector.contract import (
     RampChange,
     RampStep,
     RegisteredPolicy,
+    ReleaseDecision,
     RolloutHistory,
     StoredVerdict,
     StoredWatch,
@@ -104,6 +105,12 @@ class ReleaseRequests(Resource):
         """Return the newest verdicts, of one rollout or of all, newest first."""
         body = self._connection.get("/api/v1/verdicts", {"rollout": rollout, "limit": limit})
         return self._connection.records(StoredVerdict, body, "verdicts")
+
+    def decision(self, rollout: str, *, max_age_s: float = 3600.0) -> ReleaseDecision:
+        """Return whether a rollout may go on, as its newest verdict says, a pass if it is fresh."""
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/decision"
+        body = self._connection.get(path, {"max_age_s": str(max_age_s)})
+        return self._connection.record(ReleaseDecision, body)
 
     def newest_verdict(self, rollout: str) -> StoredVerdict | None:
         """Return a rollout's newest verdict; `None` if nobody judged it."""

@@ -17,6 +17,7 @@ from collector.contract.codec import (
     span_name,
 )
 from collector.contract.conservation import counts_usable, usable_counts, violations
+from collector.contract.decision import ReleaseDecision
 from collector.contract.documents import Document, DocumentError, from_document, to_document
 from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
@@ -139,6 +140,7 @@ __all__ = [
     "Reason",
     "RegisteredPolicy",
     "Regression",
+    "ReleaseDecision",
     "Role",
     "RolloutHistory",
     "RolloutOverview",

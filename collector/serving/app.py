@@ -11,6 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from collector.access import Authority, LastUsed
 from collector.api import (
     about,
+    decisions,
     feedback,
     generations,
     health,
@@ -115,6 +116,7 @@ def create_app(settings: Settings) -> FastAPI:
         samples,
         switches,
         ramps,
+        decisions,
         verdicts,
         watches,
         health,

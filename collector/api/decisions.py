@@ -1,0 +1,71 @@
+"""Decisions: what rollout controllers ask before they move traffic."""
+
+import time
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from collector.api.problems import responses
+from collector.api.state import Collector
+from collector.contract import Outcome, ReleaseDecision, to_document
+from collector.store import decisions
+
+router = APIRouter(prefix="/api/v1/rollouts", tags=["decisions"])
+
+HOUR_S = 3600.0
+MaxAge = Annotated[
+    float, Query(gt=0, le=366 * 86400, description="Seconds after which a pass is stale.")
+]
+
+
+class Asked(StrEnum):
+    """What a hook that reads nothing but the status wants to do."""
+
+    PROMOTION = "promotion"
+    ROLLBACK = "rollback"
+
+
+_ALLOWS = {Asked.PROMOTION: Outcome.PASS, Asked.ROLLBACK: Outcome.FAIL}
+
+
+@router.get(
+    "/{rollout:path}/decision",
+    response_model=ReleaseDecision,
+    responses=responses(401, 403, 422, 429, 503),
+)
+def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S) -> JSONResponse:
+    """Say whether a rollout may go on: pass, fail or inconclusive, with the verdict and its age.
+
+    A pass counts if it is the newest verdict, of the policy that was registered before the first
+    pair, and at most `max_age_s` old. Inconclusive, stale and unknown mean: hold.
+    """
+    return JSONResponse(to_document(_decision(collector, rollout, max_age_s)))
+
+
+@router.post(
+    "/{rollout:path}/decision",
+    response_model=ReleaseDecision,
+    responses={409: {"model": ReleaseDecision}, **responses(401, 403, 422, 429, 503)},
+)
+def ask_decision(
+    rollout: str,
+    collector: Collector,
+    may: Annotated[Asked, Query(description="200 if this may be done now, else 409.")],
+    max_age_s: MaxAge = HOUR_S,
+) -> JSONResponse:
+    """Answer a hook by the status: 200 if it may promote, or must roll back, else 409.
+
+    The body, which is not read, is the hook's own.
+    """
+    found = _decision(collector, rollout, max_age_s)
+    status = 200 if found.decision is _ALLOWS[may] else 409
+    return JSONResponse(to_document(found), status)
+
+
+def _decision(collector: Collector, rollout: str, max_age_s: float) -> ReleaseDecision:
+    with collector.store.read() as connection:
+        return decisions.decide(
+            connection, rollout, now_unix_ns=time.time_ns(), max_age_s=max_age_s
+        )
