@@ -124,6 +124,9 @@ class Probe:
     """A folder on this machine that holds model and tokenizer."""
     tokenizer_digest: str | None = None
     """Hash of the vocabulary, merges and special tokens; equal ones read and write the same ids."""
+    sampling_defaults: Mapping[str, float] = field(default_factory=dict)
+    """What answers are sampled by where a request says nothing, by the parameters' names; of those
+    that change nothing, and of engines that do not say, there is none."""
     free_memory_bytes: int | None = None
     advice: tuple[str, ...] = ()
     """What the user should know or change, each a sentence."""

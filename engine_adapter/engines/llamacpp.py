@@ -156,6 +156,7 @@ class LlamaCppEngine(HttpEngine):
             context_length=count(props, "default_generation_settings", "n_ctx"),
             quantization=text(props, "model_ftype"),
             chat_template=text(props, "chat_template"),
+            sampling_defaults=_sampling_defaults(props),
             advice=tuple(_advice(said, speculates=speculates)),
         )
         return Description(
@@ -165,6 +166,24 @@ class LlamaCppEngine(HttpEngine):
 
 _METHODS = {"draft-simple": "draft_model"}
 """Where llama.cpp's name is not the field's."""
+
+
+_NEUTRAL = {
+    "top_k": 0, "top_p": 1, "min_p": 0, "typical_p": 1, "repeat_penalty": 1,
+    "presence_penalty": 0, "frequency_penalty": 0, "xtc_probability": 0, "dry_multiplier": 0,
+    "mirostat": 0,
+}  # fmt: skip
+"""Values with which a sampler of llama.cpp changes nothing."""
+
+
+def _sampling_defaults(props: JsonObject) -> dict[str, float]:
+    said = within(props, "default_generation_settings", "params")
+    found = {name: within(said, name) for name in _NEUTRAL}
+    return {
+        name: float(f"{value:.6g}")  # 0.95 is told as 0.949999988079071
+        for name, value in found.items()
+        if isinstance(value, int | float) and abs(value - _NEUTRAL[name]) > 1e-6
+    }
 
 
 def _speculates(slots: Sequence[JsonObject]) -> bool | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from engine_adapter.engines import Request
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
 from engine_adapter.routes import InProcessRoute
@@ -28,6 +29,24 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
     yield from _memory(arm)
     for sentence in arm.probe.advice:
         yield note("advice", sentence, evidence=arm.where, fix="as it says")
+
+
+def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]:
+    """Yield what the server samples by that no request names: an audit cannot know of it."""
+    sampled = [{**one.body("", arm.extra_body)} for one in requests]
+    sampled = [body for body in sampled if body.get("temperature")]
+    defaults = arm.probe.sampling_defaults
+    filled = [name for name in defaults if any(name not in body for body in sampled)]
+    if filled:
+        values = ", ".join(f"{name} {defaults[name]:g}" for name in filled)
+        yield note(
+            "sampler_defaults",
+            f"the {arm.name}'s server samples by {values} where requests say nothing: an audit of "
+            "sampled answers models what requests say, and will not be able to judge these",
+            evidence=arm.where,
+            fix="name them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in the "
+            "routes' `extra_body`",
+        )
 
 
 def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding]:

@@ -38,8 +38,10 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
 def _findings(
     rollout: Rollout, prompts: tuple[Prompt, ...], baseline: ArmFacts, candidate: ArmFacts
 ) -> Iterator[Finding]:
-    longest_answer = max(request_of(prompt, rollout.sampling, None).limit for prompt in prompts)
+    requests = [request_of(prompt, rollout.sampling, None) for prompt in prompts]
+    longest_answer = max(request.limit for request in requests)
     for arm in (baseline, candidate):
         yield from arm_checks.of_arm(arm, longest_answer)
+        yield from arm_checks.of_sampling(arm, requests)
     yield from arm_checks.of_workload(rollout, prompts)
     yield from pair_checks.of_pair(baseline, candidate)

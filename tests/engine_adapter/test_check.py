@@ -12,6 +12,13 @@ from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, js
 from typer.testing import CliRunner
 
 from draftgate.commands import app
+from engine_adapter.engines import Probe
+from engine_adapter.preflight.arm_checks import of_sampling
+from engine_adapter.preflight.arms import ArmFacts
+from engine_adapter.routes import HttpRoute
+from engine_adapter.run.requests import request_of
+from engine_adapter.run.rollout_file import Sampling
+from engine_adapter.workload import Prompt
 
 Findings = dict[str, dict[str, str]]
 
@@ -191,3 +198,29 @@ def test_what_cannot_be_examined_is_exit_2(kind: str, tmp_path: Path) -> None:
         route["enginee"] = "x"
     code, found = check(tmp_path, route, route)
     assert (code, "error:" in found[""]["message"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "named"),
+    [
+        ({"temperature": 0.0}, None),
+        ({"temperature": 0.8}, "top_k 40, min_p 0.05"),
+        ({"temperature": 0.8, "top_k": 20}, "min_p 0.05"),
+        ({"temperature": 0.8, "top_k": 20, "min_p": 0.0}, None),
+    ],
+)
+def test_a_sampler_that_no_request_names_is_told(
+    sampling: dict[str, float], named: str | None
+) -> None:
+    """The audit models what requests say: what the server fills in besides is named beforehand."""
+    filled = Probe(sampling_defaults={"top_k": 40, "min_p": 0.05})
+    route = HttpRoute(engine="llamacpp", url="http://localhost:1/v1", model="m")
+    arm = ArmFacts(
+        name="candidate", route=route, probe=filled, files=None, draft_files=None, token_ids=None,
+        trial=None, refusal=None, refused=(),
+    )  # fmt: skip
+    prompt = Prompt(id="p", cohort="c", prompt="the order")
+    request = request_of(prompt, Sampling(max_tokens=8, **sampling), None)
+    found = list(of_sampling(arm, [request]))
+    assert [f.check for f in found] == ([] if named is None else ["sampler_defaults"])
+    assert all(named is not None and f"samples by {named} where" in f.message for f in found)

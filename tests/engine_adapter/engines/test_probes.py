@@ -145,6 +145,14 @@ def test_llamacpp_prefix_cache_shows_in_a_repeated_prompt() -> None:
     assert advised(probe, "--no-cache-prompt")
 
 
+def test_llamacpp_tells_what_it_samples_by_unasked() -> None:
+    """Values that change nothing are left out, and a server without `/props` tells none."""
+    found = LlamaCppEngine.interpret(llamacpp("draft")).probe
+    assert found.sampling_defaults == {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+    silent = replace(llamacpp("draft"), documents={})
+    assert LlamaCppEngine.interpret(silent).probe.sampling_defaults == {}
+
+
 SGLANG = {
     "version": "0.5.23",
     "speculative_algorithm": "EAGLE3",
