@@ -44,8 +44,8 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
             f"the {arm.name}'s server samples by {values} where requests say nothing: an audit of "
             "sampled answers models what requests say, and will not be able to judge these",
             evidence=arm.where,
-            fix="name them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in the "
-            "routes' `extra_body`",
+            fix="name them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in "
+            "the routes' `extra_body`",
         )
 
 
