@@ -18,8 +18,18 @@ _NEVER_ALONE = {
     "top_logprobs": ("logprobs",),
 }
 """Parameters that mean nothing without another one."""
-_OF_THE_REQUEST = frozenset({"invalid_request", "not_found", "model_not_found", "server_error"})
-"""Failures that asking otherwise may mend."""
+_MENDED_BY_ASKING_OTHERWISE = frozenset(
+    (
+        "invalid_request",
+        "model_not_found",
+        "not_found",
+        "server_error",
+        "server_error_in_stream",
+        "unsupported_parameter",
+    )
+)
+"""Failures that may be a refusal: vLLM answers 200, and says in the stream what it does not take
+where it speculates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +54,10 @@ async def refusals(engine: Engine, requests: Sequence[Request]) -> tuple[Refusal
     found: dict[tuple[str, ...], Refusal] = {}
     for request in _one_of_each_kind(requests):
         failure = await _failure(engine, request)
-        if failure is not None and _is_of_the_request(failure):
+        if failure is not None:
             for refusal in await _narrowed(engine, request, failure):
                 found.setdefault(refusal.names, refusal)
     return tuple(found.values())
-
-
-def _is_of_the_request(failure: GenerationError) -> bool:
-    return failure.error_type in (*_OF_THE_REQUEST, "unsupported_parameter")
 
 
 def _one_of_each_kind(requests: Sequence[Request]) -> Iterator[Request]:
@@ -92,4 +98,10 @@ async def _narrowed(
 
 
 async def _failure(engine: Engine, request: Request) -> GenerationError | None:
-    return (await observe(engine, request, concurrency=1, due_s=None)).error
+    """Return the refusal of a request; it is asked twice, for a server may fail by chance."""
+    error = None
+    for _ in range(2):
+        error = (await observe(engine, request, concurrency=1, due_s=None)).error
+        if error is None or error.error_type not in _MENDED_BY_ASKING_OTHERWISE:
+            return None
+    return error

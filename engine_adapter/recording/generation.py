@@ -57,7 +57,7 @@ def generation_of(
         reasoning_tokens=answer.reasoning_tokens,
         cached_input_tokens=answer.cached_input_tokens,
         ttft_s=seen.ttft_s,
-        ttfo_s=seen.ttfo_s,
+        ttfo_s=_to_first_output(seen),
         server_ttft_s=answer.server_ttft_s,
         tpot_s=seen.tpot_s(answer.output_tokens),
         queue_s=answer.queue_s,
@@ -81,6 +81,15 @@ def _counted(seen: Observed) -> Answer:
     if seen.error is not None:
         return Answer(response_id=answer.response_id, model=answer.model)
     return replace(answer, speculation=None) if answer.speculation == Speculation() else answer
+
+
+def _to_first_output(seen: Observed) -> float | None:
+    """Return the time to the first output token: the first of all, unless a model thought before.
+
+    A first token may have no text, such as half a character, which looks like no output.
+    """
+    thought = seen.answer is not None and seen.answer.reasoning
+    return seen.ttfo_s if thought or seen.ttfo_s is None else seen.ttft_s
 
 
 def _stops(asked: JsonObject) -> tuple[str, ...] | None:

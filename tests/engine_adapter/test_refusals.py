@@ -18,7 +18,16 @@ from engine_adapter.workload import Prompt
 class Refusing:
     """An engine that refuses requests with any of some members, or with all of a set."""
 
-    def __init__(self, *members: str, together: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        *members: str,
+        together: frozenset[str] = frozenset(),
+        kind: str = "invalid_request",
+        failing: int = 0,
+    ) -> None:
+        self.kind = kind
+        self.failing = failing
+        """Requests that fail by chance, from the first one on."""
         self.bodies: list[dict[str, Any]] = []
         self._members = members
         self._together = together
@@ -38,7 +47,9 @@ class Refusing:
         self.bodies.append(body)
         refused = any(name in body for name in self._members)
         if refused or (self._together and body.keys() >= self._together):
-            raise GenerationError("invalid_request", "not with speculation", status=400)
+            raise GenerationError(self.kind, "not with speculation")
+        if len(self.bodies) <= self.failing:
+            raise GenerationError("server_error", "busy", status=500)
         yield Answer(text="a", finish_reason="stop")
 
     async def close(self) -> None:
@@ -91,3 +102,22 @@ def test_the_files_parameters_count_as_the_records(where: str) -> None:
     engine = Refusing("min_p")
     names = found(engine, given) if where == "own" else found(engine, {}, **given)
     assert names == [("min_p",)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("invalid_request", [("min_p",)]),
+        ("server_error_in_stream", [("min_p",)]),  # as vLLM says it
+        ("rate_limited", []),
+        ("connection_refused", []),
+    ],
+)
+def test_a_failure_of_the_server_is_no_refusal(kind: str, names: list[tuple[str, ...]]) -> None:
+    """A server that is busy, or away, does not say what it takes."""
+    assert found(Refusing("min_p", kind=kind), {"min_p": 0.1}) == names
+
+
+def test_a_request_that_fails_once_is_asked_again() -> None:
+    """What fails by chance is no refusal."""
+    assert found(Refusing(failing=1), {"min_p": 0.1}) == []
