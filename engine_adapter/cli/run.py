@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -90,6 +91,8 @@ def run(
         errors.print(f"stopped; what was answered is stored{again}", markup=False, soft_wrap=True)
         raise typer.Exit(130) from exc
     typer.echo(_as_json(rollout, counts) if as_json else _in_words(rollout, counts))
+    for words in counts.suspicions:
+        errors.print(f"suspected: {words}", style="yellow", markup=False, soft_wrap=True)
     for words in counts.failures:
         errors.print(f"error: {words}", style="red", markup=False, soft_wrap=True)
     if counts.failures:
@@ -109,7 +112,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 def _as_json(rollout: Rollout, counts: RunCounts) -> str:
     named = counts._asdict()
     lags = {key: named[key]._asdict() for key in ("send_lag", "loop_lag")}
-    arms = {arm: one._asdict() for arm, one in counts.arms.items()}
+    arms = {arm: asdict(one) for arm, one in counts.arms.items()}
     return json.dumps({"rollout": rollout.rollout} | named | lags | {"arms": arms})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from collector.contract import acceptance_collapsed
 from engine_adapter.engines import Request
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
@@ -24,6 +25,7 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
     yield from _refusal(arm)
     yield from _context(arm, longest_answer)
     yield from _acceptance(arm)
+    yield from _drafts(arm)
     yield from _prefix_cache(arm)
     yield from _draft(arm)
     yield from _memory(arm)
@@ -100,6 +102,23 @@ def _acceptance(arm: ArmFacts) -> Iterator[Finding]:
             f"the {arm.name} keeps draft tokens that the target would not have said",
             evidence=f"{arm.where}: a relaxed acceptance is on",
             fix="turn it off, or let the gate judge quality with a `prove` rule on a score",
+        )
+
+
+def _drafts(arm: ArmFacts) -> Iterator[Finding]:
+    spec = arm.drafted
+    if spec is None or spec.accepted_tokens is None or spec.draft_tokens is None:
+        return
+    if acceptance_collapsed(spec.accepted_tokens, spec.draft_tokens):
+        share = spec.accepted_tokens / spec.draft_tokens
+        yield warning(
+            "acceptance_collapsed",
+            f"of the {arm.name}'s draft tokens next to none is accepted: each costs, and wins "
+            "nothing",
+            evidence=f"{share:.1%} of {spec.draft_tokens:,} in one answer under the rollout's "
+            "sampling",
+            fix="ask the same at temperature 0: if drafts are accepted there, the engine's sampled "
+            "verification is broken; else the draft does not fit the model or the text",
         )
 
 

@@ -1,9 +1,10 @@
 """What is known of one arm when a comparison is examined."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from collector.contract import Speculation
 from engine_adapter.engines import Answer, Engine, Probe, Request
 from engine_adapter.engines.http_engine import HttpEngine
 from engine_adapter.engines.observation import observe
@@ -13,6 +14,8 @@ from engine_adapter.preflight.model_files import ModelFiles
 from engine_adapter.preflight.refusals import Refusal, refusals, shortened
 from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 
+_DRAFTING = 128
+"""Tokens of an answer that shows whether drafts are accepted at all."""
 _TEXTS = (
     "The quick brown fox: 12,345.67 — naïve café, Straße, 東京, 🙂!",
     'def f(x):\n\treturn {"a": [x, None]}  # comment\n\n',
@@ -35,6 +38,8 @@ class ArmFacts:
     """Of fixed texts, by the server itself; `None` if it does not offer that."""
     trial: Answer | None
     """The answer to the longest prompt, under the rollout's own sampling."""
+    drafted: Speculation | None
+    """What became of the drafts of a longer answer; `None` where nobody knows."""
     refusal: GenerationError | None
     """Why there is none."""
     refused: tuple[Refusal, ...]
@@ -67,9 +72,17 @@ async def look_at(
         draft_files=_files(draft),
         token_ids=await _token_ids(engine),
         trial=seen.answer if seen.error is None else None,
+        drafted=await _drafted(engine, longest) if probe.speculates else None,
         refusal=seen.error,
         refused=await refusals(engine, requests),
     )
+
+
+async def _drafted(engine: Engine, request: Request) -> Speculation | None:
+    """Return what became of the drafts of an answer that is long enough to tell."""
+    longer = replace(request, max_tokens=_DRAFTING)
+    seen = await observe(engine, longer, concurrency=1, due_s=None)
+    return None if seen.error is not None or seen.answer is None else seen.answer.speculation
 
 
 def _files(folder: str | None) -> ModelFiles | None:

@@ -16,26 +16,13 @@ from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.run import generator_lag, journal, runner, traces
+from engine_adapter.run.arm_counts import ArmCounts
 from engine_adapter.run.engine_samples import EngineSampler, Source
 from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn, turns
 from engine_adapter.run.telemetry import SpanSender, require_collector
-
-
-class ArmCounts(NamedTuple):
-    """What one arm of a run answered."""
-
-    generations: int = 0
-    failed: int = 0
-    error_type: str | None = None
-    """Of its latest failure."""
-
-    @property
-    def mostly_failed(self) -> bool:
-        """Say whether more answers failed than not."""
-        return 2 * self.failed > self.generations
 
 
 class RunCounts(NamedTuple):
@@ -63,6 +50,11 @@ class RunCounts(NamedTuple):
             for arm, counts in self.arms.items()
             if counts.mostly_failed
         )
+
+    @property
+    def suspicions(self) -> tuple[str, ...]:
+        """Say of each arm what looks broken, though its answers did not fail."""
+        return tuple(f"the {arm}: {one}" for arm, of in self.arms.items() for one in of.suspicions)
 
 
 class RunProgress(NamedTuple):
@@ -113,7 +105,7 @@ class _Replay:
         self._resumed = self._total - sum(not turn.warmup for turn in self._left)
         self._workload = _workload_of(self._turns)
         self._made = self._failed = 0
-        self._arms = dict.fromkeys(Arm, ArmCounts())
+        self._arms = {arm: ArmCounts() for arm in Arm}
         self._lags_s: list[float] = []
 
     def _open_turns(self) -> Iterator[Turn]:
@@ -172,12 +164,7 @@ class _Replay:
         self._made += 1
         self._failed += generation.error_type is not None
         if generation.arm is not None:
-            known = self._arms[generation.arm]
-            self._arms[generation.arm] = ArmCounts(
-                known.generations + 1,
-                known.failed + (generation.error_type is not None),
-                generation.error_type or known.error_type,
-            )
+            self._arms[generation.arm].add(generation)
         if generation.client_lag_s is not None:
             self._lags_s.append(generation.client_lag_s)
         self._progress(RunProgress(generation, self._resumed + self._made, self._total))

@@ -11,9 +11,10 @@ import yaml
 from scripted_server import OPENAI, Reply, Route, chat, delta, event, events, json_reply, running
 from typer.testing import CliRunner
 
+from collector.contract import Speculation
 from draftgate.commands import app
 from engine_adapter.engines import Probe
-from engine_adapter.preflight.arm_checks import of_sampling
+from engine_adapter.preflight.arm_checks import of_arm, of_sampling
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run.requests import request_of
@@ -200,6 +201,24 @@ def test_what_cannot_be_examined_is_exit_2(kind: str, tmp_path: Path) -> None:
     assert (code, "error:" in found[""]["message"]) == (2, True)
 
 
+def arm_of(probe: Probe, drafted: Speculation | None = None) -> ArmFacts:
+    """Return the facts of a candidate that says so of itself."""
+    route = HttpRoute(engine="llamacpp", url="http://localhost:1/v1", model="m")
+    return ArmFacts(
+        name="candidate", route=route, probe=probe, files=None, draft_files=None, token_ids=None,
+        trial=None, drafted=drafted, refusal=None, refused=(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("accepted", "found"), [(3, ["acceptance_collapsed"]), (300, []), (None, [])]
+)
+def test_drafts_that_are_never_accepted_are_told(accepted: int | None, found: list[str]) -> None:
+    """A warning with the share; a healthy draft, and unknown counts, have none."""
+    drafted = Speculation(draft_tokens=400, accepted_tokens=accepted)
+    assert [f.check for f in of_arm(arm_of(Probe(speculates=True), drafted), 64)] == found
+
+
 @pytest.mark.parametrize(
     ("sampling", "named"),
     [
@@ -214,11 +233,7 @@ def test_a_sampler_that_no_request_names_is_told(
 ) -> None:
     """The audit models what requests say: what the server fills in besides is named beforehand."""
     filled = Probe(sampling_defaults={"top_k": 40, "min_p": 0.05})
-    route = HttpRoute(engine="llamacpp", url="http://localhost:1/v1", model="m")
-    arm = ArmFacts(
-        name="candidate", route=route, probe=filled, files=None, draft_files=None, token_ids=None,
-        trial=None, refusal=None, refused=(),
-    )  # fmt: skip
+    arm = arm_of(filled)
     prompt = Prompt(id="p", cohort="c", prompt="the order")
     request = request_of(prompt, Sampling(max_tokens=8, **sampling), None)
     found = list(of_sampling(arm, [request]))
