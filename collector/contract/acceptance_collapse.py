@@ -13,8 +13,8 @@ _Z: Final = 3.09
 def acceptance_collapsed(accepted_tokens: int, draft_tokens: int) -> bool:
     """Say whether the share accepted is below a tenth, by Wilson's upper limit at 99.9 %.
 
-    Of fewer than 200 draft tokens, and of counts that no engine can mean, nothing is said. Source: E. B. Wilson, Journal of the American
-    Statistical Association 22 (1927) 209–212.
+    Of fewer than 200 draft tokens, and of counts that no engine can mean, nothing is said.
+    Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927) 209–212.
     """
     n = draft_tokens
     if n < _LEAST_DRAFTED or not 0 <= accepted_tokens <= n:
