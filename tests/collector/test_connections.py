@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import uvicorn
+from waiting import until
 
 from collector.serving import bounded_connection, tls
 from collector.serving.connections import Connections
@@ -358,8 +359,7 @@ def test_whoever_falls_silent_is_disconnected(serving: Serving, sent: bytes) -> 
         bare.sendall(sent)
         with contextlib.suppress(ConnectionResetError):
             assert status_of(bare) in (b"", b"HTTP/1.1 408 Request Timeout")
-    while serving.held.count:
-        time.sleep(0.01)
+    until(lambda: serving.held.count == 0)
 
 
 @pytest.mark.usefixtures("_impatient")
@@ -393,8 +393,7 @@ def test_the_connection_that_was_silent_longest_makes_room(loop_kind: str) -> No
         busy.sendall(head("/when-told", "Content-Length: 0"))
         assert serving.app.begun.wait(WAIT_S)
         silent = [stack.enter_context(serving.socket()) for _ in range(4)]
-        while serving.held.count < 5:
-            time.sleep(0.01)
+        until(lambda: serving.held.count >= 5)
         silent[0].sendall(b"GET")  # heard of last
         time.sleep(0.2)
         for _ in range(3):
@@ -457,8 +456,7 @@ def test_half_bodies_keep_nobody_out(loop_kind: str) -> None:
             for _ in range(150):
                 half = stack.enter_context(serving.socket())
                 half.sendall(head("/", f"Content-Length: {100 * KIB}") + bytes(size))
-        while serving.held.count < 300:
-            time.sleep(0.01)
+        until(lambda: serving.held.count >= 300)
         for size in (0, 10, 100 * KIB):
             body = os.urandom(size)
             connection = serving.connect()
@@ -518,5 +516,4 @@ def test_the_bounds_hold_under_tls(
             assert secured.recv(12) == b"HTTP/1.1 431"
         with serving.socket() as bare, contextlib.suppress(ConnectionResetError):
             assert bare.recv(1) == b""
-        while serving.held.count:
-            time.sleep(0.01)
+        until(lambda: serving.held.count == 0)

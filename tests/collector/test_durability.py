@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from google.rpc.status_pb2 import Status
+from waiting import until, until_queued
 
 from collector.contract import Generation, Span, encode
 from collector.settings import Settings
@@ -52,8 +53,7 @@ def test_nothing_acknowledged_is_lost_to_sigkill(
     senders = [threading.Thread(target=send, args=(n,)) for n in range(SENDERS)]
     for thread in senders:
         thread.start()
-    while len(acknowledged) < 40:
-        time.sleep(0.01)
+    until(lambda: len(acknowledged) >= 40)
     time.sleep(random.Random(seed).uniform(0, 0.7))  # noqa: S311  # no secret
     server.kill()
     for thread in senders:
@@ -79,7 +79,7 @@ def test_sigterm_answers_what_was_sent_and_exits_0(
     with locked(database_url):
         sender = threading.Thread(target=send)
         sender.start()
-        time.sleep(0.5)
+        until_queued(server.url)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
     sender.join()
@@ -185,8 +185,7 @@ def test_a_full_queue_is_503_and_then_works(
             senders = [threading.Thread(target=send, args=(body,)) for body in bodies]
             for thread in senders:
                 thread.start()
-            while len(answers) < 4:
-                time.sleep(0.01)
+            until(lambda: len(answers) >= 4)
             assert {answer.status_code for answer in answers} == {503}
             assert {answer.headers["retry-after"] for answer in answers} == {"1"}
             assert b"raise DRAFTGATE_MAX_QUEUE_BYTES" in answers[0].content
@@ -215,8 +214,7 @@ def test_a_full_queue_refuses_before_the_body_is_sent(
     connection = http.client.HTTPConnection(address.host, address.port, timeout=30)
     with locked(database_url):
         waiting.start()
-        while "queue_bytes 0" in httpx.get(f"{server.url}/metrics").text:
-            time.sleep(0.01)
+        until_queued(server.url)
         for _ in range(3):
             connection.putrequest("POST", "/v1/traces")
             connection.putheader("Content-Type", PROTOBUF["Content-Type"])

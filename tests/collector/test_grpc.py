@@ -20,6 +20,7 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from otlp_bodies import export_request, logs_request, metrics_request
+from waiting import until, until_queued
 
 from collector.client import Client
 from collector.contract import Generation, Span, encode
@@ -217,7 +218,7 @@ def test_a_full_queue_is_unavailable(
         with locked(database_url):
             sender = threading.Thread(target=send)
             sender.start()
-            time.sleep(0.5)
+            until_queued(server.url)
             error = refusal(export, body)
         assert error.code() is grpc.StatusCode.UNAVAILABLE
         assert "raise DRAFTGATE_MAX_QUEUE_BYTES" in error.details()
@@ -247,8 +248,7 @@ def test_sigterm_loses_nothing_acknowledged(
     senders = [threading.Thread(target=send, args=(n,)) for n in range(8)]
     for thread in senders:
         thread.start()
-    while len(acknowledged) < 200:
-        time.sleep(0.01)
+    until(lambda: len(acknowledged) >= 200)
     server.process.send_signal(signal.SIGTERM)
     for thread in senders:
         thread.join()
@@ -272,7 +272,7 @@ def test_an_export_that_waits_at_sigterm_is_answered(
         )
         with locked(database_url):
             sender.start()
-            time.sleep(0.5)
+            until_queued(server.url)
             server.process.send_signal(signal.SIGTERM)
             time.sleep(0.3)
         sender.join()

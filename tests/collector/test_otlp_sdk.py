@@ -3,7 +3,6 @@
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+from waiting import until, until_queued
 
 from collector.client import Client
 from collector.contract import Arm, Generation, SampleKind, Score
@@ -150,11 +150,9 @@ def test_an_exporter_comes_again_after_a_full_queue(
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         waiting.start()
-        while "draftgate_ingest_queue_bytes 0" in metrics():
-            time.sleep(0.01)
+        until_queued(server.url)
         refused.start()
-        while 'code="UNAVAILABLE"' not in metrics():
-            time.sleep(0.01)
+        until(lambda: 'code="UNAVAILABLE"' in metrics())
     for thread in (waiting, refused):
         thread.join()
     assert exported == [SpanExportResult.SUCCESS] * 2

@@ -17,6 +17,7 @@ import pytest
 from otlp_bodies import received
 from postgres_cluster import Postgres
 from sqlalchemy import Connection, update
+from waiting import until
 
 from benchmarks.side_by_side import Team
 from collector.api_key import ApiKey, Scope, digest, new_key_text
@@ -301,9 +302,3 @@ def test_collectors_that_start_at_once_on_an_empty_database_all_serve(
         for process in processes:
             process.kill()
             process.communicate()
-
-
-def until(reached: Callable[[], bool]) -> None:
-    """Return once it is reached; the test's own limit ends what never is."""
-    while not reached():
-        time.sleep(0.05)

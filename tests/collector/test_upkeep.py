@@ -5,11 +5,11 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import httpx
 import pytest
 from otlp_bodies import received
+from waiting import until
 
 from collector.contract import Arm, Generation, Span, encode
 from collector.serving.upkeep import Upkeep
@@ -200,9 +200,3 @@ def test_a_running_collector_folds_by_itself(
 def pending(store: Store) -> int:
     with store.read() as connection:
         return rollup_reads.pending(connection)
-
-
-def until(reached: Callable[[], Any]) -> None:
-    """Return once it is reached; the test's own limit ends what never is."""
-    while not reached():
-        time.sleep(0.05)

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from collector.client import Client
 from collector.contract import Score
@@ -41,10 +41,9 @@ def scores(url: str) -> set[Score]:
 
 
 def wait_for(url: str, count: int) -> set[Score]:
-    """Wait for so many scores; the test's own timeout ends it if they never come."""
-    while len(found := scores(url)) < count:
-        time.sleep(0.05)
-    return found
+    """Wait for so many scores."""
+    until(lambda: len(scores(url)) >= count, what=f"{count} scores")
+    return scores(url)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])

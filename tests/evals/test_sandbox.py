@@ -5,12 +5,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from evals.evaluators import TaskCompletion
 from evals.evaluators.code import process_bound, sandbox
@@ -321,10 +321,10 @@ def test_a_killed_evaluation_leaves_no_program_running() -> None:
     )
     root = Path(sandbox.__file__).parents[3]
     asking = subprocess.Popen([sys.executable, "-c", code], cwd=root)
-    wait_until(lambda: marker in _commands())
+    until(lambda: marker in _commands())
     asking.kill()
     asking.wait()
-    wait_until(lambda: marker not in _commands())
+    until(lambda: marker not in _commands())
     SandboxRunner()  # sweeps the group that the killed process left
     for folder in process_bound._controllers().values():
         assert list(folder.glob(f"draftgate-{asking.pid}-*")) == []
@@ -338,9 +338,3 @@ def _commands() -> str:
         except OSError:  # it has ended
             continue
     return "\n".join(found)
-
-
-def wait_until(holds) -> None:
-    """Wait for what will come; the test's own timeout ends it if it never does."""
-    while not holds():
-        time.sleep(0.05)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from collector.client import Client, ClientError
 from collector.contract import LeasedEvaluator, LeaseRequest, Score
@@ -41,9 +42,8 @@ def scores(url: str) -> list[Score]:
 
 
 def wait_for(url: str, count: int) -> None:
-    """Wait for so many scores; the test's own timeout ends it if they never come."""
-    while len(scores(url)) < count:
-        time.sleep(0.2)
+    """Wait for so many scores."""
+    until(lambda: len(scores(url)) >= count, what=f"{count} scores")
 
 
 def ended(worker: subprocess.Popen[str]) -> int:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ import yaml
 from otlp_bodies import export_request
 from scripted_server import Route, chat
 from typer.testing import CliRunner
+from waiting import until
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, RampChange, Speculation, Switch, encode
@@ -159,11 +159,6 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
     result = CliRunner().invoke(commands.app, arguments, env=env)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.output
-
-
-def until(seen: Callable[[], Any]) -> None:
-    while not seen():
-        time.sleep(0.01)
 
 
 def test_flips_under_load(site: Callable[..., Site]) -> None:

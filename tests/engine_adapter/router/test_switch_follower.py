@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from made_verdicts import made_verdict, registration, resting_on, send_pairs
+from waiting import until
 
 from collector.client import Client, ClientError
 from collector.contract import Outcome, RampChange, StoredVerdict, Switch
@@ -80,12 +80,6 @@ def following(
     ) as follower:
         assert follower.wait_for_answer(30) is (follower.trouble is None)
         yield follower
-
-
-def until(seen: Callable[[], Any]) -> None:
-    """Wait for what is to become so; the test's own time limit ends it."""
-    while not seen():
-        time.sleep(0.01)
 
 
 def test_a_flip_is_known_before_a_clock_of_a_second_ends(

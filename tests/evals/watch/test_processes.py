@@ -5,30 +5,18 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from waiting import until
 
 from collector.client import Client
 from collector.contract import Switch, Watch
 from tests.evals.watch.conftest import RULES, Traffic
 
-ROOT = Path(__file__).parents[3]
 WITHIN_S = 200.0
-
-
-def until(done: Callable[[], Any], what: str) -> Any:
-    """Wait until something is so, for as long as a busy machine may take."""
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        if found := done():
-            return found
-        time.sleep(0.05)
-    return pytest.fail(f"never happened: {what}")
 
 
 @pytest.fixture
@@ -40,7 +28,7 @@ def policy_file(tmp_path: Path) -> Path:
 
 @contextmanager
 def process(*arguments: str | Path, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "DRAFTGATE_REQUIRE_KEYS": "0"}
+    environment = os.environ | {"DRAFTGATE_REQUIRE_KEYS": "0"}
     with log.open("ab") as output:
         command = [sys.executable, "-m", "draftgate", *map(str, arguments)]
         one = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
