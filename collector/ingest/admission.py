@@ -60,7 +60,10 @@ class Admission:
                 self._give_back(room.held_bytes)
 
     def widen(self, room: "Room", size_bytes: int) -> None:
-        """Hold as much for a body at least; raises `QueueFullError` where there is no room."""
+        """Hold as much for a body at least; raises `QueueFullError` where there is no room.
+
+        A body that holds room already may be written in time: it has to fit the memory alone.
+        """
         with self._lock:
             more = size_bytes - room.held_bytes
             if more > 0:
@@ -69,7 +72,8 @@ class Admission:
                 room.held_bytes = size_bytes
 
     def _check(self, size_bytes: int, own_bytes: int = 0) -> None:
-        held, allowed = self._held_bytes, self._allowed_bytes()
+        held = self._held_bytes
+        allowed = self._max_bytes if own_bytes else self._allowed_bytes()
         if held > own_bytes and held + size_bytes > allowed:
             bound = (
                 f"{allowed} allowed; send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"

@@ -5,7 +5,7 @@ a thread decodes needs no hop to another.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -22,12 +22,21 @@ from collector.ingest import export
 from collector.ingest.export import Exporter
 from collector.ingest.signals import SIGNALS, Signal
 from collector.otlp.body import Encoding
+from collector.serving.message_wait import MessageWait
 from collector.settings import Settings
 
 REMEDY = "stop what runs there, pass another --grpc-port, or --no-grpc to do without gRPC"
 """What to do where the port is taken."""
 
-_THREADS = 16  # exports that wait for one commit together
+_THREADS = 128
+"""Most wait for a message or a commit; they are started when they are needed."""
+_MOST_WAITING = 96
+_MOST_CALLS = 2048
+"""Beyond it, a call is refused as RESOURCE_EXHAUSTED."""
+_BOUNDS = (
+    ("grpc.server_handshake_timeout_ms", 10_000),  # for TLS, and for HTTP/2 to begin
+    ("grpc.max_connection_idle_ms", 20_000),
+)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _BUG = "an error in the collector; its log says which"
 
@@ -47,8 +56,12 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
                 # Holds for the message as sent and as inflated.
                 ("grpc.max_receive_message_length", settings.max_body_bytes),
+                ("grpc.max_allowed_incoming_connections", settings.max_connections),
+                *_BOUNDS,
             ],
+            maximum_concurrent_rpcs=_MOST_CALLS,
         )
+        self._wait = MessageWait(_MOST_WAITING)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         try:
             self.port = self._bind(f"{host}:{settings.grpc_port}", settings)
@@ -66,20 +79,39 @@ class GrpcServer:
     def start(self, exporter: Exporter, authority: Authority) -> None:
         """Answer exports from now on."""
         self._server.add_generic_rpc_handlers(
-            [_handlers(signal, partial(_export, exporter, authority, signal)) for signal in SIGNALS]
+            [
+                _handlers(
+                    signal, partial(self._export, partial(_export, exporter, authority, signal))
+                )
+                for signal in SIGNALS
+            ]
         )
+        self._wait.start()
         self._server.start()
 
     def stop(self, grace_s: float) -> None:
         """Take no more exports, and return once those taken are answered or the time is over."""
         self._server.stop(grace_s).wait()
+        self._wait.stop()
+
+    def _export(
+        self,
+        export: Callable[[bytes, grpc.ServicerContext], bytes],
+        requests: Iterator[bytes],
+        context: grpc.ServicerContext,
+    ) -> bytes:
+        body = self._wait.message(requests, context)
+        if body is None:
+            context.abort(grpc.StatusCode.CANCELLED, "no whole message came in time; send it again")
+        return export(body, context)
 
 
 def _handlers(
-    signal: Signal, answer: Callable[[bytes, grpc.ServicerContext], bytes]
+    signal: Signal, answer: Callable[[Iterator[bytes], grpc.ServicerContext], bytes]
 ) -> grpc.GenericRpcHandler:
-    # Bytes in, bytes out: the exporter decodes, as it does for HTTP.
-    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(answer)
+    # Bytes in, bytes out: the exporter decodes, as it does for HTTP. As a stream, for of that a
+    # handler is told before its message is complete.
+    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_unary_rpc_method_handler(answer)
     return grpc.method_handlers_generic_handler(signal.service, {"Export": method})
 
 

@@ -84,3 +84,19 @@ def test_a_store_that_is_fast_again_is_seen() -> None:
     written(admission, clock, bytes_per_s=5_000, seconds=2)
     with waiting(admission, 1_000, 10):
         assert admission.held_bytes == 10_000
+
+
+def test_a_body_that_was_let_in_may_weigh_more() -> None:
+    """What it holds beyond its length has to fit the memory, whatever the pace of the others."""
+    clock = Clock()
+    admission = Admission(10_000, clock)
+    written(admission, clock, bytes_per_s=100, seconds=2)
+    with admission.room(10), admission.room(100) as room:
+        room.widen(9_000)
+        room.widen(50)
+        assert admission.held_bytes == 9_010
+        with pytest.raises(QueueFullError):
+            room.widen(10_000)
+    assert admission.held_bytes == 0
+    with admission.room(1) as alone:
+        alone.widen(20_000)

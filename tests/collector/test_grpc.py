@@ -342,3 +342,66 @@ def trace_ids(database_url: str) -> set[str]:
     file = database_url.removeprefix("sqlite:///")
     with contextlib.closing(sqlite3.connect(file)) as connection:
         return {row[0].hex() for row in connection.execute("SELECT trace_id FROM generation")}
+
+
+def half_message(address: str) -> socket.socket:
+    """Begin an export over a connection of its own, and send a part of its message."""
+
+    def literal(name: bytes, value: bytes) -> bytes:
+        return b"\x10" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+    def frame(kind: int, flags: int, stream: int, inside: bytes) -> bytes:
+        return (
+            len(inside).to_bytes(3, "big")
+            + bytes([kind, flags])
+            + stream.to_bytes(4, "big")
+            + inside
+        )
+
+    head = {
+        b":method": b"POST",
+        b":scheme": b"http",
+        b":path": b"/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        b":authority": b"x",
+        b"content-type": b"application/grpc",
+        b"te": b"trailers",
+    }
+    host, port = address.rsplit(":", 1)
+    bare = socket.create_connection((host, int(port)))
+    bare.sendall(
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + frame(4, 0, 0, b"")
+        + frame(1, 4, 1, b"".join(literal(*item) for item in head.items()))
+        + frame(0, 0, 1, b"\0" + (100_000).to_bytes(4, "big") + bytes(1000))
+    )
+    return bare
+
+
+@pytest.mark.slow
+def test_half_messages_and_silent_connections_keep_nobody_out(
+    serve: Serve, database_url: str, generation_of: GenerationOf
+) -> None:
+    """Whoever sends a whole message is answered, however many do not; the silent are closed."""
+    server = serve(database_url)
+    host, port = server.grpc.rsplit(":", 1)
+    body = bodies(generation_of)["traces"].SerializeToString()
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.create_connection((host, int(port)), timeout=60))
+        for _ in range(300):
+            stack.enter_context(half_message(server.grpc))
+        with exporting(server) as export:
+            export(body)
+        while silent.recv(65536):
+            pass
+
+
+@pytest.mark.slow
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(serve: Serve, database_url: str) -> None:
+    """A message that is more than a body may be, inflated, is not inflated whole."""
+    server = serve(database_url)
+    process = psutil.Process(server.process.pid)
+    before = process.memory_info().rss
+    with exporting(server) as export:
+        error = refusal(export, bytes(600 * MIB), compression=grpc.Compression.Gzip)
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert process.memory_info().rss - before < 300 * MIB
