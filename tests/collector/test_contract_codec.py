@@ -146,6 +146,36 @@ def span(**attributes: object) -> Span:
 
 
 @pytest.mark.parametrize(
+    ("attribute", "value", "field", "read"),
+    [
+        ("gen_ai.usage.output_tokens", "3", "output_tokens", 3),
+        ("draftgate.retries", "-1", "retries", -1),
+        ("gen_ai.request.temperature", "0.25", "temperature", 0.25),
+        ("gen_ai.response.time_to_first_chunk", "1e-3", "ttft_s", 0.001),
+        ("gen_ai.usage.cache_read_input_tokens", 7, "cached_input_tokens", 7),
+        ("gen_ai.usage.cache_read.input_tokens", "7", "cached_input_tokens", 7),
+    ],
+)
+def test_a_number_in_a_string_is_read(
+    attribute: str, value: object, field: str, read: float
+) -> None:
+    """Environments and baggage know strings alone; cached tokens have two spellings."""
+    decoded = decode(span(**{attribute: value}))
+    assert (getattr(decoded.generation, field), decoded.problems) == (read, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["", " 3", "3 tokens", "0x3", "٣", "1_0", "9" * 20, "nan", "1e999"]
+)
+@pytest.mark.parametrize("attribute", ["gen_ai.usage.output_tokens", "gen_ai.request.temperature"])
+def test_a_string_that_is_no_number_is_flagged(attribute: str, text: str) -> None:
+    """No part of a text becomes a number; one that no column holds is none."""
+    problems = decode(span(**{attribute: text})).problems
+    long_but_fine = text == "9" * 20 and attribute.endswith("temperature")
+    assert problems == (() if long_but_fine else (f"type:{attribute}",))
+
+
+@pytest.mark.parametrize(
     ("attribute", "value", "flag"),
     [
         ("gen_ai.usage.output_tokens", "three", "type:gen_ai.usage.output_tokens"),
