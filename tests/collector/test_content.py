@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from otlp_bodies import logs_request
+from otlp_bodies import export_request, logs_request
 
+from collector.client import Client
 from collector.content import DROP, ContentPolicy, Redactor, checksums, redaction_file, shipped
 from collector.contract import Content, Generation, Span, encode
 from collector.errors import SettingsError
@@ -314,3 +316,27 @@ def test_an_unusable_redaction_file_is_named_with_its_key(
     if "RE2" in words or "is no regular" in words:
         assert "position" in str(caught.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_calls_results_and_tools_are_redacted_and_stay_json(
+    new_database_url: Callable[[str], str], generation_of: Callable[..., Generation]
+) -> None:
+    """Arguments, results and definitions are text as any other, and evaluators can read them."""
+    mail = "bob@mail.example.com"
+    call = {"type": "tool_call", "id": "c", "name": "send", "arguments": {"to": mail}}
+    result = {"type": "tool_call_response", "id": "c", "response": f"sent to {mail}"}
+    content = Content(
+        input_messages=json.dumps([{"role": "tool", "parts": [result]}]),
+        output_messages=json.dumps([{"role": "assistant", "parts": [call]}]),
+        tool_definitions=json.dumps([{"type": "function", "name": "send", "description": mail}]),
+    )
+    made = replace(generation_of(1), rollout="k4", content=content)
+    with Client.local(new_database_url("sqlite"), capture_content=True) as client:
+        client.post_traces(export_request([encode(made)]).SerializeToString())
+        (kept,) = client.generations("k4", content=True)
+    assert kept.content is not None
+    (said,) = json.loads(kept.content.output_messages or "")
+    assert said["parts"] == [call | {"arguments": {"to": "[redacted:email]"}}]
+    (tool,) = json.loads(kept.content.tool_definitions or "")
+    assert tool["description"] == "[redacted:email]"
+    assert mail not in (kept.content.input_messages or mail)
