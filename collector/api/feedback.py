@@ -15,6 +15,7 @@ from collector.api.problems import responses
 from collector.api.state import Collector
 from collector.content import ContentPolicy
 from collector.contract import Feedback, to_document
+from collector.contract.names import has_control
 from collector.errors import RequestError
 from collector.store import Batch, feedback
 
@@ -90,8 +91,10 @@ def _feedback(document: Any, content: ContentPolicy) -> tuple[Feedback, ...]:  #
 
 def _checked(at: str, given: Feedback, content: ContentPolicy) -> Feedback:
     check_ids(given, at)
-    if not 0 < len(given.source) <= _LONGEST_SOURCE or "\0" in given.source:
-        raise RequestError(f"{at}.source: wanted 1 to {_LONGEST_SOURCE} characters, none of them 0")
+    if not 0 < len(given.source) <= _LONGEST_SOURCE or has_control(given.source):
+        raise RequestError(
+            f"{at}.source: wanted 1 to {_LONGEST_SOURCE} characters, no control character"
+        )
     if not 0 <= given.time_unix_ns <= _LAST_UNIX_NS:
         raise RequestError(f"{at}.time_unix_ns: wanted Unix nanoseconds, got {given.time_unix_ns}")
     comment = given.comment.replace("\0", "\ufffd") if given.comment is not None else None

@@ -68,11 +68,25 @@ def pack(spans: Iterable[tuple[bytes, bytes]], content: ContentPolicy) -> list[b
 
 def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
     message = wire.Span.FromString(others)
-    if not (message.events or message.links):
+    if not (message.events or message.links or message.trace_state):
         return others
+    message.trace_state = content.apply_message(message.trace_state) or ""
     events = [_kept(raw, trace_pb2.Span.Event, read_event(raw), content) for raw in message.events]
-    links = [_kept(raw, trace_pb2.Span.Link, read_link(raw), content) for raw in message.links]
+    links = [
+        _kept(_stated(raw, content), trace_pb2.Span.Link, link, content)
+        for raw in message.links
+        for link in [read_link(raw)]  # first: it says what is garbled
+    ]
     message.events[:], message.links[:] = events, links
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
+
+
+def _stated(raw: bytes, content: ContentPolicy) -> bytes:
+    """Return a link with what the policy keeps of its trace state, which may be any text."""
+    message = trace_pb2.Span.Link.FromString(raw)
+    if not message.trace_state:
+        return raw
+    message.trace_state = content.apply_message(message.trace_state) or ""
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
