@@ -31,6 +31,7 @@ REPEATS = 5
 ICC = 0.3
 FAMILY = 20
 """Cells of a release among which a failure is corrected: the default policy's, about."""
+_STATISTICAL = (None, Reason.TOO_FEW, Reason.TOO_CLOSE, Reason.DEPENDENCE, Reason.DRIFT, Reason.SRM)
 
 
 def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
@@ -119,7 +120,7 @@ def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
         seconds = tokens / 400 * rng.lognormal(0, 0.3, n) * np.where(chosen, ratio, 1.0)
         for what, known in (("lengths known", tokens), ("lengths unknown", np.full(n, np.nan))):
             evidence = _split_evidence(seconds, chosen, known)
-            passed[what] += judge_cells(evidence, rules)[0].outcome is Outcome.PASS
+            passed[what] += finding(evidence, rules).outcome is Outcome.PASS
     for what, count in passed.items():
         bound = 0.07 if ratio > 1 else None
         yield Rate(f"split traffic, margin 1.05, truth {ratio:.2f}", f"pass, {what}", n,
@@ -186,6 +187,7 @@ def _rates(
         "pass": np.mean([f.outcome is Outcome.PASS for f in found]),
         "fail": np.mean([f.p_fail is not None and f.p_fail <= 0.05 / FAMILY for f in found]),
         "inconclusive for dependence": np.mean([f.reason is Reason.DEPENDENCE for f in found]),
+        "inconclusive for drift": np.mean([f.reason is Reason.DRIFT for f in found]),
     }
     limits: Mapping[str, float | None] = {
         "pass": 0.07 if bounded and not equal else None,
@@ -200,8 +202,11 @@ def _stat(rule: str) -> str:
 
 
 def finding(evidence: Evidence, rules: Policy) -> Finding:
-    """Return the one cell's finding."""
-    return judge_cells(evidence, rules)[0]
+    """Return the one cell's finding; raise where the evidence is of a kind that is not judged."""
+    found = judge_cells(evidence, rules)[0]
+    if found.reason not in _STATISTICAL:
+        raise ValueError(f"wanted evidence that can be judged: {found.message}")
+    return found
 
 
 def policy_of(rule: str, stretch: int) -> Policy:
@@ -254,7 +259,7 @@ def evidence_of(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns
         {name: both[i] for name, both in columns.items()} for i in (0, 1)
     ]
     sides = [
-        replace(side_of(plain, done[i].astype(np.float64), grounded[i], i), **own[i])
+        replace(side_of(plain, done[i].astype(np.float64), grounded[i], 1 - i), **own[i])
         for i in (0, 1)
     ]
     return Evidence(

@@ -7,12 +7,13 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
+from evals.gate.arrangement import of_arm
 from evals.gate.cells import Cell
 from evals.gate.likeness import differences
 from evals.gate.measured import Obstacle
 from evals.gate.treatment import shortcomings
 from evals.policy import METRICS, Kind, Policy
-from evals.stats.drift import Trend, candidate_later, paired_trend, unpaired_trend
+from evals.stats.drift import Arm, Trend, candidate_later, paired_trend, unpaired_trend
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
@@ -122,7 +123,7 @@ def _drift(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     """
     metrics = sorted({rule.metric for rule in policy.rules})
     look = _paired_trend if policy.paired else _split_trend
-    trends = [look(evidence, metric) for metric in metrics]
+    trends = [look(evidence, metric, policy) for metric in metrics]
     corrected = adjusted([trend and trend.p for trend in trends])
     limits = policy.validity
     for metric, trend, p in zip(metrics, trends, corrected, strict=True):
@@ -137,7 +138,7 @@ def _drift(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
         yield Violation(Obstacle(Reason.DRIFT, words), None, metric, every_scope=True)
 
 
-def _paired_trend(evidence: Evidence, metric: str) -> Trend | None:
+def _paired_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | None:
     candidate, baseline = (
         _outcome(evidence, side, metric) for side in (evidence.candidate, evidence.baseline)
     )
@@ -145,15 +146,18 @@ def _paired_trend(evidence: Evidence, metric: str) -> Trend | None:
         differences = candidate - baseline
     times = evidence.baseline.start_unix_ns
     rows = ~np.isnan(differences) & (times >= 0)
-    return paired_trend(differences[rows], times[rows], evidence.cohort_of[rows])
+    effect_of = of_arm(evidence, evidence.baseline, rows, policy).effect
+    return paired_trend(differences[rows], times[rows], evidence.cohort_of[rows], effect_of)
 
 
-def _split_trend(evidence: Evidence, metric: str) -> Trend | None:
-    arms = []
+def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | None:
+    arms = list[Arm]()
     for side in (evidence.candidate, evidence.baseline):
         outcome = _outcome(evidence, side, metric)
         rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
-        arms.append((outcome[rows], side.start_unix_ns[rows], evidence.cohort_of[rows]))
+        effect_of = of_arm(evidence, side, rows, policy).effect
+        times, cohorts = side.start_unix_ns[rows], evidence.cohort_of[rows]
+        arms.append(Arm(outcome[rows], times, cohorts, effect_of))
     return unpaired_trend(arms[0], arms[1])
 
 

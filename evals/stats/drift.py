@@ -1,11 +1,15 @@
 """Whether the arms' difference changes while the rollout runs."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
+from scipy.stats import t as student
+
+from evals.stats.dependence import INDEPENDENT, Effect, fewest
 
 
 class Trend(NamedTuple):
@@ -18,37 +22,58 @@ class Trend(NamedTuple):
     """Two-sided, of "there is no trend"."""
 
 
+EffectOf = Callable[[NDArray[np.float64]], Effect]
+"""The design effect of values that stand as the outcomes do."""
+
+
+def independent(_: NDArray[np.float64]) -> Effect:
+    """Return the effect of values that do not depend on each other."""
+    return INDEPENDENT
+
+
 def paired_trend(
-    differences: NDArray[np.float64], times: NDArray[np.int64], strata: NDArray[np.int64]
+    differences: NDArray[np.float64],
+    times: NDArray[np.int64],
+    strata: NDArray[np.int64],
+    effect_of: EffectOf = independent,
 ) -> Trend | None:
     """Return the trend of pairs' differences in time.
 
     Spearman's correlation within each stratum (cohort), added up: with a, b the centred ranks of
     time and difference in a stratum of m, r = Σ Σ ab / √(Σ Σ a² · Σ Σ b²) and
-    z = Σ Σ ab / √(Σ Σa²·Σb²/(m − 1)), normal under every permutation within the strata. Strata that
-    ran one after the other are no drift. Times alone need to be ordered, differences may be
-    infinite. `None` where nothing varies, so at n = 0 and n = 1.
+    z = Σ Σ ab / √(Σ Σa²·Σb²/(m − 1)), normal under every permutation within the strata. Neighbours
+    that depend on each other go up and down together for a while without a trend: z is divided by
+    the root of the design effect of what the line through the ranks leaves, and judged by Student's
+    t, one degree fewer for the line. Strata that ran one after the other are no drift. Times alone
+    need to be ordered, differences may be infinite. `None` where nothing varies, so at n = 0 and
+    n = 1.
 
     Source: C. Spearman, American Journal of Psychology 15 (1904) 72–101; added over strata as in
     P. van Elteren, Bulletin of the International Statistical Institute 37 (1960) 351–361.
     """
-    found = _correlation(differences, times, strata)
+    found = _correlation(differences, times, strata, effect_of)
     if found is None:
         return None
-    z = found.products / math.sqrt(found.variance)
-    return Trend(found.r, float(2 * norm.sf(abs(z))))
+    z = found.products / math.sqrt(found.variance * found.effect.ratio)
+    return Trend(found.r, _two_sided(z, [found.effect]))
 
 
-Arm = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
+class Arm(NamedTuple):
+    """One arm's outcomes, when and in which stratum each was, and how they depend on each other."""
+
+    outcomes: NDArray[np.float64]
+    times: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    effect_of: EffectOf = independent
 
 
 def unpaired_trend(candidate: Arm, baseline: Arm) -> Trend | None:
     """Return how differently the arms' outcomes go with time.
 
-    Unpaired; an arm is (outcomes, times, strata). Spearman's correlation within strata, r, of each
-    arm, compared by z = (r_c − r_b)/√(1/d_c + 1/d_b) with d the values less the strata. A trend
-    that both share, such as a machine that warms up, is no drift of their difference. `None` where
-    an arm does not vary.
+    Spearman's correlation within strata, r, of each arm, compared by z = (r_c − r_b)/√(e_c/d_c +
+    e_b/d_b) with d the values less the strata and e the design effect, as in `paired_trend`. A
+    trend that both share, such as a machine that warms up, is no drift of their difference. `None`
+    where an arm does not vary.
 
     Source: as `paired_trend`; a common trend makes the variances smaller than taken, which is
     conservative.
@@ -56,8 +81,8 @@ def unpaired_trend(candidate: Arm, baseline: Arm) -> Trend | None:
     c, b = _correlation(*candidate), _correlation(*baseline)
     if c is None or b is None:
         return None
-    z = (c.r - b.r) / math.sqrt(1 / c.free + 1 / b.free)
-    return Trend(c.r - b.r, float(2 * norm.sf(abs(z))))
+    z = (c.r - b.r) / math.sqrt(c.effect.ratio / c.free + b.effect.ratio / b.free)
+    return Trend(c.r - b.r, _two_sided(z, [c.effect, b.effect]))
 
 
 class _Correlation(NamedTuple):
@@ -69,28 +94,38 @@ class _Correlation(NamedTuple):
     """Of `products` under every permutation within the strata."""
     free: int
     """Values less strata."""
+    effect: Effect
+
+
+def _two_sided(z: float, effects: Sequence[Effect]) -> float:
+    batches = fewest(effects).batches
+    p = norm.sf(abs(z)) if batches is None else student.sf(abs(z), batches - 2)
+    return float(2 * p)
 
 
 def _correlation(
-    outcomes: NDArray[np.float64], times: NDArray[np.int64], strata: NDArray[np.int64]
+    outcomes: NDArray[np.float64],
+    times: NDArray[np.int64],
+    strata: NDArray[np.int64],
+    effect_of: EffectOf,
 ) -> _Correlation | None:
-    products = variance = squares_a = squares_b = 0.0
-    free = 0
+    variance, free = 0.0, 0
+    a, b = np.zeros((2, len(outcomes)))
     for stratum in np.unique(strata):
         rows = strata == stratum
         m = int(rows.sum())
         if m < 2:
             continue
-        a = (rankdata(times[rows]) - (m + 1) / 2) / (m + 1)
-        b = (rankdata(outcomes[rows]) - (m + 1) / 2) / (m + 1)
-        products += float(a @ b)
-        squares_a += float(a @ a)
-        squares_b += float(b @ b)
-        variance += float((a @ a) * (b @ b)) / (m - 1)
+        a[rows] = (rankdata(times[rows]) - (m + 1) / 2) / (m + 1)
+        b[rows] = (rankdata(outcomes[rows]) - (m + 1) / 2) / (m + 1)
+        variance += float((a[rows] @ a[rows]) * (b[rows] @ b[rows])) / (m - 1)
         free += m - 1
     if variance <= 0:
         return None
-    return _Correlation(products / math.sqrt(squares_a * squares_b), products, variance, free)
+    products, squares = float(a @ b), float(a @ a)
+    left = b - products / squares * a
+    r = products / math.sqrt(squares * float(b @ b))
+    return _Correlation(r, products, variance, free, effect_of(left))
 
 
 def candidate_later(candidate: NDArray[np.int64], baseline: NDArray[np.int64]) -> float | None:

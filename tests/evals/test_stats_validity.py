@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
-from evals.stats.drift import candidate_later, paired_trend, unpaired_trend
+from evals.stats.drift import Arm, candidate_later, paired_trend, unpaired_trend
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 # --- sample ratio
@@ -104,7 +104,7 @@ def test_which_arm_ran_later() -> None:
 def arm(outcomes, strata=None):
     n = len(outcomes)
     strata = np.zeros(n, dtype=np.int64) if strata is None else np.asarray(strata)
-    return np.asarray(outcomes, dtype=float), np.arange(n), strata
+    return Arm(np.asarray(outcomes, dtype=float), np.arange(n), strata)
 
 
 def test_a_trend_that_both_arms_share_is_no_drift() -> None:
