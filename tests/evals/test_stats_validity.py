@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
+from benchmarks.simulation.dependent_laws import autoregressive
+from evals.stats.dependence import in_time
 from evals.stats.drift import Arm, candidate_later, paired_trend, unpaired_trend
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
@@ -128,3 +130,24 @@ def test_interaction_holds_its_level() -> None:
         for _ in range(2_000)
     ]
     assert np.mean(np.array(found) < 0.01) < 0.01 + 3 * np.sqrt(0.01 * 0.99 / 2_000)
+
+
+def test_neighbours_that_depend_on_each_other_are_no_drift() -> None:
+    """A series whose neighbours correlate by .9 alarms hardly oftener than independent ones."""
+    rng = np.random.default_rng(6)
+    found = [_alarms(autoregressive(rng, 1_000, 0.9)) for _ in range(300)]
+    assert np.mean(found) < 0.05
+    assert np.mean([_alarms(rng.normal(size=1_000)) for _ in range(300)]) < 0.03
+
+
+def test_drift_is_seen_through_dependence() -> None:
+    """A trend of half the spread alarms, and so does a change in the middle."""
+    rng = np.random.default_rng(7)
+    slope, step = np.arange(2_000) / 2_000, np.arange(2_000) > 1_000
+    for change in (slope, step):
+        assert np.mean([_alarms(rng.normal(size=2_000) + change / 2) for _ in range(50)]) > 0.9
+
+
+def _alarms(series) -> bool:
+    times, one = np.arange(len(series)), np.zeros(len(series), dtype=np.int64)
+    return paired_trend(series, times, one, in_time).p < 0.01
