@@ -128,6 +128,7 @@ class Side:
 
     present: BoolColumn
     failed: BoolColumn
+    """It ended in an error, or has no token."""
     start_unix_ns: Counts
     client_lag_s: FloatColumn
     """How late the load generator sent it; NaN where nobody recorded that."""
@@ -155,6 +156,11 @@ class Side:
     def answered(self) -> BoolColumn:
         """Say where this side arrived and did not fail."""
         return self.present & ~self.failed
+
+    @property
+    def empty(self) -> BoolColumn:
+        """Say where an answer arrived that has no token: it counts as failed."""
+        return np.asarray(self.present & (self.output_tokens == 0))
 
     @property
     def fallback(self) -> BoolColumn:

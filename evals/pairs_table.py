@@ -137,16 +137,17 @@ def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
         known = f"{arm}_{name}" in table.column_names
         return _floats(column(name)) if known else np.full(len(table), np.nan)
 
+    output_tokens = _floats(column("output_tokens"))
     return Side(
         present=_valid(column("trace_id")),
-        failed=_valid(column("error_type")),
+        failed=_valid(column("error_type")) | (output_tokens == 0),
         start_unix_ns=_counts(column("start_unix_ns")),
         client_lag_s=optional("client_lag_s"),
         ttft_s=_floats(column("ttft_s")),
         ttfo_s=optional("ttfo_s"),
         tpot_s=_floats(column("tpot_s")),
         e2e_s=_floats(column("e2e_s")),
-        output_tokens=_floats(column("output_tokens")),
+        output_tokens=output_tokens,
         times_flagged=_flagged(column("quality"), "times:"),
         counts_usable=_bools(column("counts_usable")),
         speculated=_bools(column("speculated")),

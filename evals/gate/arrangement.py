@@ -69,6 +69,11 @@ class Arrangement:
         within = self.prompts * time.batches + batch
         return dependence.both(time, repeats, dependence.of_clusters(values, within, self.cohorts))
 
+    def effect_of_stretches(self, values: FloatColumn) -> Effect:
+        """Return the design effect, at least that of harm in declared stretches."""
+        effect = self.effect(values)
+        return effect._replace(ratio=max(effect.ratio, self.declared))
+
 
 def _lasts(harmed: FloatColumn) -> bool:
     """Say whether nearly everything is harmed from the first harm to the end."""

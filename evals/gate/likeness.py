@@ -105,6 +105,9 @@ def _versions_served(evidence: Evidence) -> Iterator[Difference]:
             yield Difference(
                 f"the {arm} was served in {len(found)} configurations (fingerprints {shown})"
             )
+        elif len(methods := sorted({*_known_values(side, "spec_method")})) > 1:
+            shown = ", ".join(str(method) for method in methods)
+            yield Difference(f"the {arm} speculated by {len(methods)} methods ({shown})")
         elif found and silent > MAX_UNBOUNDED_SHARE * len(side.answered):
             yield Difference(
                 f"{silent:,} of the {arm}'s answers do not say in which configuration they were "

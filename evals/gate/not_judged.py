@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from collector.contract import Finding, Outcome, Reason, Role
-from evals.evidence import Evidence
+from evals.evidence import Evidence, Side
 from evals.gate.cells import Cell
 from evals.gate.treatment import drafted
 from evals.gate.wording import subject
@@ -20,6 +20,7 @@ def not_judged(
         *_cells(cells, findings),
         *_nameless(cells, evidence),
         *_unrun(evidence),
+        *_one_configuration(evidence),
         *_unsaid(evidence),
     )
 
@@ -82,6 +83,19 @@ def _unrun(evidence: Evidence) -> Iterator[str]:
         arrived = int(evidence.scope(cohort).sum())
         if 0 < arrived < planned:
             yield f"`{cohort}` has {arrived:,} pairs of {planned:,} that the workload has"
+
+
+def _one_configuration(evidence: Evidence) -> Iterator[str]:
+    """Say if both arms name one fingerprint: of weights, draft, engine version and flags."""
+    named = [_fingerprints(side) for side in (evidence.baseline, evidence.candidate)]
+    if named[0] and named[0] == named[1]:
+        shown = ", ".join(sorted(name[:12] for name in named[0]))
+        yield f"whether the arms differ, which were served in one configuration ({shown})"
+
+
+def _fingerprints(side: Side) -> set[str]:
+    said = side.told.get("fingerprint")
+    return set() if said is None else {one for one in said[side.present] if one}
 
 
 def _nameless(cells: Sequence[Cell], evidence: Evidence) -> Iterator[str]:

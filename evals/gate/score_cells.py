@@ -1,12 +1,13 @@
 """Cells of scored metrics, and of failed or missing answers."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Scores
+from evals.evidence import BoolColumn, Evidence, FloatColumn, Scores, Side
 from evals.gate.arrangement import Arrangement, of_pairs
 from evals.gate.cells import Cell
 from evals.gate.clusters import clusters
@@ -54,7 +55,16 @@ def measure_failures(
         words = f"{hidden} of {n} requests were answered by another route"
         obstacle = unknown_decide(cell, known, held, words) or obstacle
     harm = _share_harm(cell, failed[1] & ~unknown[1], failed[0] | unknown[0], pairs)
-    return replace(with_p_pass(measured(held, n, drawn, obstacle), worst), p_harm=harm)
+    found = with_p_pass(measured(held, n, drawn, obstacle), worst)
+    return replace(found, p_harm=harm, note=empty_words(sides, scope))
+
+
+def empty_words(sides: Sequence[Side], scope: BoolColumn) -> str | None:
+    """Say how many answers of the baseline and of the candidate have no token; None for none."""
+    counts = [int((side.empty & scope).sum()) for side in sides]
+    if not any(counts):
+        return None
+    return f"{counts[1]:,} of the candidate's answers and {counts[0]:,} of the baseline's are empty"
 
 
 def measure_scores(

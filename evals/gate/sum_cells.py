@@ -95,8 +95,10 @@ def without_price(cell: Cell, policy: Policy) -> Obstacle | None:
 
 def uncounted(cell: Cell, answered: int) -> Obstacle:
     """Say that no answer has what the cell needs."""
+    if answered == 0:
+        return Obstacle(Reason.MISSING, "no pair was answered by both arms", cell.min_n)
     words = _unknown_words(cell, answered, answered)
-    return Obstacle(Reason.MISSING, words, None if answered else cell.min_n)
+    return Obstacle(Reason.MISSING, words)
 
 
 def _unknown_words(cell: Cell, unknown: int, answered: int) -> str:

@@ -9,10 +9,14 @@ from evals.evidence import BoolColumn, Evidence, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy
 
+MAX_IDLE_SHARE = 0.02
+"""Share of answers with a draft up to which the candidate is not known to speculate."""
+
 
 def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield what keeps the candidate's answers from standing for the candidate."""
     yield from _impossible_counts(evidence)
+    yield from _more_than_the_answer(evidence)
     yield from _lossy(evidence)
 
 
@@ -24,6 +28,17 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
                 f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted, "
                 "or fewer than none"
             )
+            yield Obstacle(Reason.QUALITY, words, bars_fail=False)
+
+
+def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
+    """Yield answers that accepted more tokens than they have: a last step may end beyond them."""
+    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+        known = side.answered & (side.draft_tokens >= 0) & (side.output_tokens > 0)
+        step = np.ceil(side.draft_tokens / np.maximum(side.steps, 1))
+        count = int((known & (side.accepted_tokens - step > side.output_tokens)).sum())
+        if count:
+            words = f"{count:,} of the {arm}'s answers accepted more draft tokens than they have"
             yield Obstacle(Reason.QUALITY, words, bars_fail=False)
 
 
@@ -59,9 +74,12 @@ def drafted(candidate: Side) -> BoolColumn:
 
 
 def _undrafted(candidate: Side, answered: BoolColumn, policy: Policy) -> str | None:
-    """Say that no answer shows a drafted token."""
-    if drafted(candidate).any():
-        return None
+    """Say that next to no answer shows a drafted token, or that none was accepted."""
+    shown, asked = int(drafted(candidate).sum()), int(answered.sum())
+    if shown:
+        if shown <= MAX_IDLE_SHARE * asked:
+            return f"the candidate drafted in {shown:,} of {asked:,} answers alone"
+        return _none_accepted(candidate, answered)
     counted = answered & (candidate.draft_tokens >= 0)
     if counted.any():
         return f"the candidate drafted no token in {int(counted.sum()):,} answers"
@@ -74,6 +92,15 @@ def _undrafted(candidate: Side, answered: BoolColumn, policy: Policy) -> str | N
         "`spec_decode.num_draft_tokens` and its like, or set `validity.speculation: optional` if "
         "the change is another one, or the engine gives no counts"
     )
+
+
+def _none_accepted(candidate: Side, answered: BoolColumn) -> str | None:
+    """Say that drafts served nothing: what such a candidate gains, it gains by something else."""
+    counted = answered & (candidate.accepted_tokens >= 0) & (candidate.draft_tokens > 0)
+    if not counted.any() or candidate.accepted_tokens[counted].any():
+        return None
+    tokens = int(candidate.draft_tokens[counted].sum())
+    return f"none of the candidate's {tokens:,} draft tokens was accepted"
 
 
 def _mixed(answered: BoolColumn, speculated: BoolColumn) -> str | None:

@@ -4,22 +4,28 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest, ks_2samp
 
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.gate.arrangement import of_arm
+from evals.gate.arrangement import Arrangement, of_arm
 from evals.gate.cells import Cell
+from evals.gate.cut_answers import cut_answers
 from evals.gate.likeness import differences
 from evals.gate.measured import Obstacle
 from evals.gate.treatment import shortcomings
 from evals.policy import METRICS, Kind, Policy
-from evals.stats.drift import Arm, Trend, candidate_later, paired_trend, unpaired_trend
+from evals.stats.drift import Arm, EffectOf, Trend, candidate_later, paired_trend, unpaired_trend
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 MAX_ORDER = 0.75
 """Chance that one arm's request starts later than the other's, beyond which the arms did not run
 side by side."""
+MAX_APART = 0.1
+"""Share of the requests by which one arm may stand later, far in time from the other."""
+_FAR = 0.05
+"""Share of the run's duration that is far."""
 _TIMED: tuple[Kind, ...] = ("latency", "cost")
 
 
@@ -59,8 +65,9 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
             for unlike in differences(evidence, policy)
         ),
         *(Violation(found, None, every_scope=True) for found in shortcomings(evidence)),
+        *(Violation(found, None, every_scope=True) for found in cut_answers(evidence, policy)),
         *_sample_ratio(evidence, policy),
-        *_order(evidence),
+        *_order(evidence, policy),
         *_drift(evidence, policy),
         *_client_lag(evidence, policy),
     )
@@ -100,16 +107,51 @@ def _arrived(evidence: Evidence, scope: BoolColumn) -> tuple[int, int]:
     )
 
 
-def _order(evidence: Evidence) -> Iterator[Violation]:
-    """Refuse to compare times of arms that ran one after the other."""
-    later = candidate_later(*(_starts(side) for side in (evidence.candidate, evidence.baseline)))
-    if later is None or 1 - MAX_ORDER <= later <= MAX_ORDER:
+def _order(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
+    """Refuse to compare times of arms that ran one after the other, or by clocks that disagree."""
+    sides = (evidence.candidate, evidence.baseline)
+    later = candidate_later(*(_starts(side) for side in sides))
+    if later is None:
         return
-    words = (
-        f"the arms did not run side by side: a candidate's request starts later than a "
-        f"baseline's in {later:.0%} of all cases, wanted about half"
-    )
+    if not 1 - MAX_ORDER <= later <= MAX_ORDER:
+        words = (
+            f"the arms did not run side by side: a candidate's request starts later than a "
+            f"baseline's in {later:.0%} of all cases, wanted about half"
+        )
+    elif (apart := _apart(evidence, policy)) is not None:
+        words = apart
+    else:
+        return
     yield Violation(Obstacle(Reason.DRIFT, words), None, kinds=_TIMED, every_scope=True)
+
+
+def _apart(evidence: Evidence, policy: Policy) -> str | None:
+    """Say that a part of the arms' requests stands apart in time."""
+    level = policy.validity.srm_p_min
+    if not policy.paired:
+        starts = [_starts(side) for side in (evidence.candidate, evidence.baseline)]
+        found = ks_2samp(*starts)
+        if found.pvalue >= level or found.statistic < MAX_APART:
+            return None
+        return f"the arms' requests are not spread over time alike (p = {found.pvalue:.1g})"
+    both = evidence.complete & (evidence.started_unix_ns >= 0)
+    gaps = (evidence.candidate.start_unix_ns - evidence.baseline.start_unix_ns)[both] / 1e9
+    if len(gaps) == 0:
+        return None
+    started = evidence.started_unix_ns[both]
+    far = _FAR * float(started.max() - started.min()) / 1e9
+    late, early = int((gaps > far).sum()), int((gaps < -far).sum())
+    if abs(late - early) <= MAX_APART * len(gaps) or _even_p(late, early) >= level:
+        return None
+    return (
+        f"the sides of {late + early:,} of {len(gaps):,} pairs started over {far:.3g} s apart, "
+        f"the candidate's later in {late:,}: the arms did not run side by side, or their clocks "
+        "disagree"
+    )
+
+
+def _even_p(one: int, other: int) -> float:
+    return float(binomtest(one, one + other).pvalue)
 
 
 def _starts(side: Side) -> Counts:
@@ -146,7 +188,7 @@ def _paired_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | No
         differences = candidate - baseline
     times = evidence.baseline.start_unix_ns
     rows = ~np.isnan(differences) & (times >= 0)
-    effect_of = of_arm(evidence, evidence.baseline, rows, policy).effect
+    effect_of = _effect_of(of_arm(evidence, evidence.baseline, rows, policy), metric)
     return paired_trend(differences[rows], times[rows], evidence.cohort_of[rows], effect_of)
 
 
@@ -155,10 +197,16 @@ def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | Non
     for side in (evidence.candidate, evidence.baseline):
         outcome = _outcome(evidence, side, metric)
         rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
-        effect_of = of_arm(evidence, side, rows, policy).effect
+        effect_of = _effect_of(of_arm(evidence, side, rows, policy), metric)
         times, cohorts = side.start_unix_ns[rows], evidence.cohort_of[rows]
         arms.append(Arm(outcome[rows], times, cohorts, effect_of))
     return unpaired_trend(arms[0], arms[1])
+
+
+def _effect_of(arrangement: Arrangement, metric: str) -> EffectOf:
+    """Return the design effect of outcomes: what is lost is lost in the declared stretches."""
+    lost = METRICS[metric].kind in ("failures", "score")
+    return arrangement.effect_of_stretches if lost else arrangement.effect
 
 
 def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:

@@ -77,11 +77,11 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
     """Return the design effect of neighbours in a series, which is given in order of time.
 
     Batch means: the series is cut into 50 batches of m, and these are joined in pairs, down to 8 at
-    the least, while successive means are correlated (normal score of their lag-1 correlation above
-    1.28). The ratio is m·s²(means)/s²(values), the largest of the lengths tried and at least 1.
-    Limits then use Student's t with one degree of freedom fewer than batches. If the dispersion of
-    neither long nor short batches has p < .05 (χ²), the ratio is 1: an estimate of what is not
-    there would cost a tenth of the evidence.
+    the least, while successive means are correlated (their lag-1 correlation r, with a normal score
+    above 1.28). The ratio is m·s²(means)/s²(values)·(1 + 2r), the largest of the lengths tried and
+    at least 1; an r below 0 counts as 0. Limits then use Student's t with one degree of freedom
+    fewer than batches. If the dispersion of neither long nor short batches has p < .05 (χ²), the
+    ratio is 1: an estimate of what is not there would cost a tenth of the evidence.
 
     Values are taken from their stratum's mean: cohorts that ran one after the other are no
     dependence. n < 4, and values that do not vary, give 1.
@@ -98,12 +98,12 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
     p = min(_dispersion_p(centred, variance, events, most) for most in (BATCHES, n // 5))
     if p >= _SUSPICION:
         return Effect()
-    batches, ratio, correlated = _batched(centred, variance, min(BATCHES, n // 2))
-    largest = ratio
-    while correlated and batches // 2 >= MIN_BATCHES:
-        batches, ratio, correlated = _batched(centred, variance, batches // 2)
-        largest = max(largest, ratio)
-    return Effect(max(1.0, largest), batches, p < _PROOF, not correlated)
+    found = _batched(centred, variance, min(BATCHES, n // 2))
+    largest = found.joined_ratio
+    while found.correlated and found.batches // 2 >= MIN_BATCHES:
+        found = _batched(centred, variance, found.batches // 2)
+        largest = max(largest, found.joined_ratio)
+    return Effect(max(1.0, largest), found.batches, p < _PROOF, not found.correlated)
 
 
 def _dispersion_p(centred: Floats, variance: float, events: float, most: int) -> float:
@@ -174,18 +174,28 @@ def _centred(values: Floats, strata: Integers | None) -> Floats:
     return np.asarray(values - means[stratum])
 
 
-def _correlation_z(centred: Floats) -> float:
-    """Return the lag-1 correlation's normal score, its bias of −1/n taken out."""
-    n, squares = len(centred), float(centred @ centred)
+def _correlation(centred: Floats) -> float:
+    """Return the lag-1 correlation, its bias of −1/n taken out."""
+    squares = float(centred @ centred)
     if squares <= 1e-30:
         return 0.0
-    return (float(centred[1:] @ centred[:-1]) / squares + 1 / n) * math.sqrt(n)
+    return float(centred[1:] @ centred[:-1]) / squares + 1 / len(centred)
 
 
 class _Batched(NamedTuple):
     batches: int
     ratio: float
-    correlated: bool
+    correlation: float
+    """Of successive means."""
+
+    @property
+    def correlated(self) -> bool:
+        return self.correlation * math.sqrt(self.batches) > _CORRELATED_Z
+
+    @property
+    def joined_ratio(self) -> float:
+        """Return the ratio with what successive batches share."""
+        return self.ratio * (1 + 2 * max(self.correlation, 0.0))
 
 
 def _batched(centred: Floats, variance: float, batches: int) -> _Batched:
@@ -193,4 +203,4 @@ def _batched(centred: Floats, variance: float, batches: int) -> _Batched:
     length = len(centred) // batches
     means = centred[len(centred) - batches * length :].reshape(batches, length).mean(axis=1)
     ratio = length * float(np.var(means, ddof=1)) / variance
-    return _Batched(batches, ratio, _correlation_z(means - means.mean()) > _CORRELATED_Z)
+    return _Batched(batches, ratio, _correlation(means - means.mean()))

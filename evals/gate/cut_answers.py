@@ -1,0 +1,68 @@
+"""Whether the candidate's answers end early: fewer tokens than the baseline's, far oftener."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.stats import binomtest, mannwhitneyu
+
+from collector.contract import Reason
+from evals.evidence import Evidence, FloatColumn, Side
+from evals.gate.measured import Obstacle
+from evals.policy import Policy
+
+_SHORT = 0.8
+"""Share of the other answer's tokens below which an answer is short."""
+_LOPSIDED = 0.75
+"""Share of the short answers that are the candidate's, or chance that one of split traffic has
+fewer tokens, from which on it is the candidate that cuts."""
+
+
+def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
+    """Yield that the candidate cuts its answers short, unless the policy bounds that itself.
+
+    A candidate that loses nothing writes what the baseline writes. Sampled answers differ in
+    length, but in both directions: a sign test, at the level of a sample ratio.
+    """
+    if any(rule.metric == "output_tokens" and rule.bound == "min" for rule in policy.rules):
+        return
+    compare = _in_pairs if policy.paired else _in_arms
+    words = compare(_tokens(evidence.candidate), _tokens(evidence.baseline), policy)
+    if words is not None:
+        advice = "bound `output_tokens` by a `min` in the policy if that is meant"
+        yield Obstacle(Reason.MISMATCH, f"{words}; {advice}", bars_fail=False)
+
+
+def _tokens(side: Side) -> FloatColumn:
+    """Return the tokens of answers that did not fail; NaN where nobody counted."""
+    known = side.answered & ~side.fallback & (side.output_tokens > 0)
+    return np.where(known, side.output_tokens, np.nan)
+
+
+def _in_pairs(candidate: FloatColumn, baseline: FloatColumn, policy: Policy) -> str | None:
+    short = int((candidate < _SHORT * baseline).sum())
+    other = int((baseline < _SHORT * candidate).sum())
+    if not _lopsided(short, other, policy):
+        return None
+    pairs = int((~np.isnan(candidate) & ~np.isnan(baseline)).sum())
+    return (
+        f"the candidate's answer has less than {_SHORT:.0%} of the baseline's tokens in {short:,} "
+        f"of {pairs:,} pairs, the baseline's less than that of the candidate's in {other:,}"
+    )
+
+
+def _lopsided(short: int, other: int, policy: Policy) -> bool:
+    if short < _LOPSIDED * (short + other) or short == 0:
+        return False
+    p = float(binomtest(short, short + other, alternative="greater").pvalue)
+    return p < policy.validity.srm_p_min
+
+
+def _in_arms(candidate: FloatColumn, baseline: FloatColumn, policy: Policy) -> str | None:
+    arms = [arm[~np.isnan(arm)] for arm in (candidate, baseline)]
+    if min(len(arm) for arm in arms) == 0:
+        return None
+    found = mannwhitneyu(arms[0], arms[1], alternative="less")
+    fewer = 1 - float(found.statistic) / (len(arms[0]) * len(arms[1]))
+    if fewer < _LOPSIDED or found.pvalue >= policy.validity.srm_p_min:
+        return None
+    return f"a candidate's answer has fewer tokens than a baseline's in {fewer:.0%} of all cases"
