@@ -21,6 +21,7 @@ from evals.stats import Interval
 _MOST_PAIRS = 10_000_000
 _POWER = 0.8
 _HARM_Z = 1.645
+_SEEN_Z = 0.5
 
 
 def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
@@ -51,10 +52,11 @@ def pairs_to_decide(
 
     In standard errors of the pairs seen, where statistics grow with √n, z is what was seen of the
     distance to the margin, and d the distance of no change. The effect planned for is z drawn
-    towards half of d, (z + 2/d)/(1 + 4/d²), and z − ½ if the margin leaves no room for a change: of
+    towards half of d, (z + 2/d)/(1 + 4/d²), and z/2 if the margin leaves no room for a change: of
     many cells those stay undecided that were unlucky, or lucky beyond the truth. The pairs have to
     do alone, and with those seen. If z says at 5 % that the candidate is worse, they are those that
-    prove it. `None` where that effect is 0, or beyond ten million pairs.
+    prove it. `None` without room and with z up to ½, where next to nothing was seen, or beyond ten
+    million pairs.
     """
     if measured.interval is None or measured.n == 0:
         return None
@@ -77,7 +79,9 @@ def _score(p: float) -> float:
 
 
 def _planned(z: float, room: float) -> float:
-    return (z + 2 / room) / (1 + 4 / room**2) if room > 0 else z - 0.5
+    if room > 0:
+        return (z + 2 / room) / (1 + 4 / room**2)
+    return z / 2 if z > _SEEN_Z else 0.0
 
 
 def _room(cell: Cell, measured: Measurement, z: float, needed_z: float) -> float:

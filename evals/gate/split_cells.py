@@ -29,7 +29,7 @@ from evals.gate.sum_cells import arm_of, counted, filled, prices_of, without_pri
 from evals.policy import QUANTILE_STATS, Policy, Rule
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
-from evals.stats.certain_harm import unpaired_share_p
+from evals.stats.certain_harm import Arm, unpaired_mean_p, unpaired_share_p
 from evals.stats.dependence import Effect
 from evals.stats.quantile_ratio import unpaired_quantile_ratio
 from evals.stats.ratio_of_sums import unpaired_ratio_of_sums
@@ -45,6 +45,7 @@ class _Sample(NamedTuple):
     effect: Effect
 
 
+_CERTAIN = {"diff": unpaired_share_p, "mean_diff": unpaired_mean_p}
 _Both = tuple[BoolColumn, BoolColumn]
 """Rows of the candidate, and of the baseline."""
 
@@ -172,19 +173,20 @@ def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
 
 
 def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float | None:
-    """Return the p value of harm to a share, with all that is unknown in the candidate's favour."""
-    if cell.rule.stat != "diff" or not all(rows.any() for rows in owed):
+    """Return the p value of harm, with all that is unknown in the candidate's favour."""
+    compare = _CERTAIN.get(cell.rule.stat)
+    if compare is None or not all(rows.any() for rows in owed):
         return None
     unknown = _extremes(cell, evidence, owed, worst=False)
-    shares = []
+    arms = []
     for side, rows, value in zip(
         (evidence.candidate, evidence.baseline), owed, unknown, strict=True
     ):
         values = _values(cell, evidence, side, unknown=value)[rows]
-        harmed = values > 0 if cell.rule.bound == "max" else values < 1
+        harmed = values > 0 if cell.rule.bound == "max" else values <= 0
         draws = of_arm(evidence, side, rows, policy).draws(values, harmed)
-        shares.append((float(values.mean()) * draws, draws))
-    return unpaired_share_p(*shares, margin=cell.rule.margin, bound=cell.rule.bound)
+        arms.append(Arm(float(values.mean()), draws))
+    return compare(*arms, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
 def _nothing_at_stake(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:

@@ -1,6 +1,8 @@
 """P values of harm that hold at any n: exact, or by an inequality."""
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,13 @@ from evals.stats.interval import Bound
 from evals.stats.paired_exact import loss_p
 
 _LEAST = 1e-12
+
+
+class Arm(NamedTuple):
+    """One arm's mean, or share, and the independent draws that it is worth."""
+
+    mean: float
+    draws: float
 
 
 def paired_share_p(
@@ -32,22 +41,44 @@ def paired_share_p(
     return loss_p(float(gained), float(lost), draws, -margin if bound == "min" else margin)
 
 
-def unpaired_share_p(
-    candidate: tuple[float, float], baseline: tuple[float, float], *, margin: float, bound: Bound
-) -> float:
+def unpaired_share_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Bound) -> float:
     """Return a p value of "candidate's share − baseline's is no worse than the margin".
 
-    Unpaired, of (successes, draws). Twice the level at which one-sided Clopper–Pearson limits of
-    the arms part by the margin: valid by Bonferroni's inequality, and at least the exact value.
-    Fractional counts are rounded towards no harm.
+    Unpaired. Twice the level at which one-sided Clopper–Pearson limits of the arms part by the
+    margin: valid by Bonferroni's inequality, and at least the exact value. Fractional counts are
+    rounded towards no harm.
     """
-    if bound == "max":
-        worse, better, loss = candidate, baseline, margin
-    else:
-        worse, better, loss = (baseline, candidate, -margin)
+    return _parted(candidate, baseline, (_share_below, _share_above), margin=margin, bound=bound)
+
+
+def unpaired_mean_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Bound) -> float:
+    """Return a p value of "candidate's mean − baseline's is no worse than the margin".
+
+    Unpaired, of values in [0, 1]. Twice the level at which one-sided limits by Hoeffding's
+    inequality part by the margin: those means q with n·KL(mean, q) = −ln level. No draw proves
+    nothing.
+
+    Source: W. Hoeffding, Journal of the American Statistical Association 58 (1963), theorem 1.
+    """
+    return _parted(candidate, baseline, (_mean_below, _mean_above), margin=margin, bound=bound)
+
+
+def _parted(
+    candidate: Arm,
+    baseline: Arm,
+    limits: tuple[Callable[[Arm, float], float], Callable[[Arm, float], float]],
+    *,
+    margin: float,
+    bound: Bound,
+) -> float:
+    """Return twice the level at which the worse arm's lower limit parts from the other's upper."""
+    below, above = limits
+    worse, better, loss = (
+        (candidate, baseline, margin) if bound == "max" else (baseline, candidate, -margin)
+    )
 
     def gap(level: float) -> float:
-        return _lower(worse, level) - _upper(better, level) - loss
+        return below(worse, level) - above(better, level) - loss
 
     if gap(0.5) <= 0:
         return 1.0
@@ -71,20 +102,39 @@ def mean_difference_p(
     beyond = mean > margin if bound == "max" else mean < margin
     if not beyond:
         return 1.0
-    seen, limit = (1 + mean) / 2, (1 + margin) / 2
-    divergence = float(rel_entr(seen, limit) + rel_entr(1 - seen, 1 - limit))
-    return math.exp(-draws * divergence)
+    return math.exp(-draws * _divergence((1 + mean) / 2, (1 + margin) / 2))
 
 
-def _lower(share: tuple[float, float], level: float) -> float:
-    successes, draws = math.floor(share[0] + 1e-9), math.ceil(share[1] - 1e-9)
+def _share_below(arm: Arm, level: float) -> float:
+    successes = math.floor(arm.mean * arm.draws + 1e-9)
     if successes <= 0:
         return 0.0
+    draws = math.ceil(arm.draws - 1e-9)
     return float(betaincinv(successes, draws - successes + 1, level))
 
 
-def _upper(share: tuple[float, float], level: float) -> float:
-    successes, draws = math.ceil(share[0] - 1e-9), math.floor(share[1] + 1e-9)
+def _share_above(arm: Arm, level: float) -> float:
+    successes, draws = math.ceil(arm.mean * arm.draws - 1e-9), math.floor(arm.draws + 1e-9)
     if successes >= draws:
         return 1.0
     return float(betaincinv(successes + 1, draws - successes, 1 - level))
+
+
+def _mean_below(arm: Arm, level: float) -> float:
+    return 1 - _mean_above(Arm(1 - arm.mean, arm.draws), level)
+
+
+def _mean_above(arm: Arm, level: float) -> float:
+    """Return the largest mean that the arm's values do not exclude at the level."""
+    reach = -math.log(level)
+
+    def excess(q: float) -> float:
+        return arm.draws * _divergence(arm.mean, q) - reach
+
+    if arm.mean >= 1 or excess(1 - _LEAST) <= 0:
+        return 1.0
+    return float(brentq(excess, max(arm.mean, 0.0), 1 - _LEAST, xtol=1e-12))
+
+
+def _divergence(seen: float, mean: float) -> float:
+    return float(rel_entr(seen, mean) + rel_entr(1 - seen, 1 - mean))

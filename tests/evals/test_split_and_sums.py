@@ -102,6 +102,17 @@ def test_too_few_answers(split_of, evidence_of) -> None:
     assert "needs 50 more answers an arm" in finding.message
 
 
+@pytest.mark.parametrize("cell", CELLS[2:4])
+def test_proved_harm_of_a_few_split_answers_fails(split_of, evidence_of, cell) -> None:
+    """60 of the candidate's answers that are worth nothing: shares and mean scores alike."""
+    rows = split_of({"chat": (120, 0.5, 0.0)})
+    for row in rows:
+        if "candidate" in row:
+            row["candidate"] |= {"score_task_completion": 0.0}
+    (finding,) = decide(evidence_of(rows), rules(cell, sections=SPLIT), rollout="r").findings
+    assert (finding.outcome, finding.n) == (Outcome.FAIL, 60)
+
+
 def test_a_share_that_was_not_the_designs(split_of, evidence_of) -> None:
     """4,200 of 6,000 where half were wanted decide nothing; as designed they do."""
     rows = split_of({"chat": (6_000, 0.7, 0.0)})
