@@ -11,9 +11,9 @@ from collector.contract import Finding, Generation, RolloutOverview, Verdict
 from dashboard import address, charts, markup, rollout_choice, words
 from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
-from dashboard.sections.findings import worst_first
 from dashboard.source import Source
 from dashboard.trace_steps import TraceStep, steps
+from evals.findings_by_margin import worst_first
 
 RECENT = 200
 """Newest generations whose traces are listed."""

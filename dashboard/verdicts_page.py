@@ -10,9 +10,9 @@ from collector.contract import Finding, RolloutOverview, StoredVerdict
 from dashboard import address, markup, rollout_choice, states, verdict_changes, words
 from dashboard.markup import Cell, Column
 from dashboard.sections import verdict_files
-from dashboard.sections.findings import worst_first
 from dashboard.source import Source
 from dashboard.verdict_changes import Changed
+from evals.findings_by_margin import worst_first
 
 HISTORY = 50
 _HASH = 12

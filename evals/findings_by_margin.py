@@ -1,8 +1,40 @@
-"""One finding at several margins: a proof and a guard of one estimate, told together."""
+"""Findings for a reader: the worst first, and one estimate at several margins told together."""
 
+import math
 from collections.abc import Sequence
 
-from collector.contract import Finding
+from collector.contract import Finding, Outcome, Role
+
+_ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+
+
+def rank(finding: Finding) -> tuple[bool, int, float]:
+    """Return what findings are sorted by: what decides, the outcome, how far beyond the margin.
+
+    Beyond is on the log scale for ratios; without an estimate a fail is furthest beyond, and what
+    is undecided comes last of its outcome.
+    """
+    beyond = _beyond(finding)
+    if beyond is None:
+        beyond = math.inf if finding.outcome is Outcome.FAIL else -math.inf
+    return (finding.role is Role.REPORT, _ORDER[finding.outcome], -beyond)
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort findings by `rank`; among equals the verdict's own order stands."""
+    return sorted(findings, key=rank)
+
+
+def _beyond(finding: Finding) -> float | None:
+    """Return how far the estimate lies beyond the margin; below 0 within it."""
+    side = 1 if finding.bound == "max" else -1
+    if finding.estimate is None:
+        return None
+    if finding.unit != "ratio":
+        return side * (finding.estimate - finding.margin)
+    if finding.estimate <= 0 or finding.margin <= 0:
+        return None
+    return side * math.log(finding.estimate / finding.margin)
 
 
 def by_margin(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:

@@ -92,6 +92,8 @@ class WatchCell:
     outcome: Outcome = Outcome.INCONCLUSIVE
     """Kept once it is pass or fail, but a pass becomes a fail if harm shows later."""
     reason: Reason | None = Reason.TOO_FEW
+    because: str | None = None
+    """What a window showed that keeps it undecided; None: the reason says it."""
     message: str = ""
     n: int = 0
     """Pairs counted; in split traffic requests."""
@@ -145,6 +147,16 @@ class WatchCohort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchDoubt:
+    """Why nothing passes on what arrived, as first seen in a window; harm fails all the same."""
+
+    reason: Reason
+    words: str
+    metric: str | None = None
+    """The only metric that it touches; None: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAction:
     """An action of the watch on the switch, with its reason."""
 
@@ -195,6 +207,14 @@ class Watch:
     actions: tuple[WatchAction, ...] = ()
     workload: Mapping[str, int] = field(default_factory=dict)
     """Pairs that each cohort is to have, as far as a run said."""
+    doubts: tuple[WatchDoubt, ...] = ()
+    """What any window showed that keeps cells from passing."""
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What must be one in the whole run: an arm's fingerprints, a metric's evaluators."""
+    rerouted: int = 0
+    """Pairs of which another route answered a side."""
+    shorter: tuple[int, int] = (0, 0)
+    """Pairs whose candidate's answer is short beside the baseline's, and the other way round."""
     cohorts: tuple[WatchCohort, ...] = ()
     cells: tuple[WatchCell, ...] = ()
 

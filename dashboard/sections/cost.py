@@ -7,7 +7,7 @@ import streamlit as st
 from collector.contract import Finding
 from dashboard import markup, words
 from dashboard.markup import Cell, Column
-from dashboard.sections.findings import worst_first
+from evals.findings_by_margin import worst_first
 
 METRIC = "cost_per_1k_output_tokens"
 _COLUMNS = (

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from collector.contract import Finding, Outcome, Role
+from collector.contract import Finding
 from dashboard import address, charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
+from evals.findings_by_margin import worst_first
 
-_WORST_FIRST = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
-_WEIGHTIEST_FIRST = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
 _ORDERS = {"worst": "Worst first", "cohort": "By cohort", "metric": "By metric"}
 PANELS = (
     ("ratio", "Latency and cost: candidate ÷ baseline, on a log scale"),
@@ -27,11 +26,6 @@ COLUMNS = (
     Column("n needed", "pairs", number=True),
     Column("In words"),
 )
-
-
-def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort by outcome, then by role; within both the verdict's own order stands."""
-    return sorted(findings, key=lambda f: (_WORST_FIRST[f.outcome], _WEIGHTIEST_FIRST[f.role]))
 
 
 def _ordered(findings: Sequence[Finding]) -> list[Finding]:

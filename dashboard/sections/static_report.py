@@ -10,6 +10,7 @@ from dashboard.markup import Html
 from dashboard.sections import acceptance, divergence, findings, latency, quality
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import answered, facts, headline
+from evals.findings_by_margin import worst_first
 
 _STYLE = Path(__file__).parents[1] / "style.css"
 
@@ -17,7 +18,7 @@ _STYLE = Path(__file__).parents[1] / "style.css"
 def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
     """Return the report: verdict, cohorts, forest plot and every table of evidence."""
     verdict = stored.verdict
-    shown = findings.worst_first(verdict.findings)
+    shown = worst_first(verdict.findings)
     ratios = {(f.cohort, f.metric, f.stat): f for f in shown}
     parts: list[str] = [
         markup.title(verdict.rollout, f"Decided {words.moment(stored.posted_unix_ns, zone)}"),

@@ -7,7 +7,7 @@ import streamlit as st
 
 from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
-from dashboard.sections.findings import worst_first
+from evals.findings_by_margin import worst_first
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
 
 HASH_SHOWN = 12

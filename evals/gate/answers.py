@@ -8,7 +8,7 @@ import numpy as np
 from collector.contract import Answer, CohortAnswer, Finding, Outcome, Reason, Role
 from evals.evidence import Evidence
 from evals.gate.cells import Cell
-from evals.gate.wording import subject
+from evals.gate.wording import subject, why
 
 Judged = Sequence[tuple[Cell, Finding]]
 
@@ -73,8 +73,7 @@ def _once(missing: Judged) -> Judged:
 
 
 def _missing(cell: Cell, finding: Finding) -> str:
-    why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
-    return f"{_measure(cell)} ({why})"
+    return f"{_measure(cell)} ({why(finding)})"
 
 
 def _named(cells: Sequence[Cell]) -> str:

@@ -16,6 +16,8 @@ _LOPSIDED = 0.75
 """Share of the short answers that are the candidate's, or chance that one of split traffic has
 fewer tokens, from which on it is the candidate that cuts."""
 
+_ADVICE = "bound `output_tokens` by a `min` in the policy if that is meant"
+
 
 def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
     """Yield that the candidate cuts its answers short, unless the policy bounds that itself.
@@ -23,13 +25,35 @@ def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
     A candidate that loses nothing writes what the baseline writes. Sampled answers differ in
     length, but in both directions: a sign test, at the level of a sample ratio.
     """
-    if any(rule.metric == "output_tokens" and rule.bound == "min" for rule in policy.rules):
+    if bounded_by(policy):
         return
     compare = _in_pairs if policy.paired else _in_arms
-    words = compare(_tokens(evidence.candidate), _tokens(evidence.baseline), policy)
+    words = compare(evidence, policy)
     if words is not None:
-        advice = "bound `output_tokens` by a `min` in the policy if that is meant"
-        yield Obstacle(Reason.MISMATCH, f"{words}; {advice}", bars_fail=False)
+        yield Obstacle(Reason.MISMATCH, words, bars_fail=False)
+
+
+def bounded_by(policy: Policy) -> bool:
+    """Say whether a policy bounds by itself how short answers may be."""
+    return any(rule.metric == "output_tokens" and rule.bound == "min" for rule in policy.rules)
+
+
+def shorter(evidence: Evidence) -> tuple[int, int]:
+    """Return the pairs whose candidate's answer is short beside the other, and the reverse."""
+    candidate, baseline = _tokens(evidence.candidate), _tokens(evidence.baseline)
+    below = candidate < _SHORT * baseline, baseline < _SHORT * candidate
+    return int(below[0].sum()), int(below[1].sum())
+
+
+def cut_words(short: int, other: int, pairs: int, policy: Policy) -> str | None:
+    """Say that it is the candidate that cuts answers short; None if that may be chance."""
+    if not _lopsided(short, other, policy):
+        return None
+    return (
+        f"the candidate's answer has less than {_SHORT:.0%} of the baseline's tokens in {short:,} "
+        f"of {pairs:,} pairs, the baseline's less than that of the candidate's in {other:,}; "
+        f"{_ADVICE}"
+    )
 
 
 def _tokens(side: Side) -> FloatColumn:
@@ -38,16 +62,8 @@ def _tokens(side: Side) -> FloatColumn:
     return np.where(known, side.output_tokens, np.nan)
 
 
-def _in_pairs(candidate: FloatColumn, baseline: FloatColumn, policy: Policy) -> str | None:
-    short = int((candidate < _SHORT * baseline).sum())
-    other = int((baseline < _SHORT * candidate).sum())
-    if not _lopsided(short, other, policy):
-        return None
-    pairs = int((~np.isnan(candidate) & ~np.isnan(baseline)).sum())
-    return (
-        f"the candidate's answer has less than {_SHORT:.0%} of the baseline's tokens in {short:,} "
-        f"of {pairs:,} pairs, the baseline's less than that of the candidate's in {other:,}"
-    )
+def _in_pairs(evidence: Evidence, policy: Policy) -> str | None:
+    return cut_words(*shorter(evidence), int(evidence.complete.sum()), policy)
 
 
 def _lopsided(short: int, other: int, policy: Policy) -> bool:
@@ -57,12 +73,14 @@ def _lopsided(short: int, other: int, policy: Policy) -> bool:
     return p < policy.validity.srm_p_min
 
 
-def _in_arms(candidate: FloatColumn, baseline: FloatColumn, policy: Policy) -> str | None:
-    arms = [arm[~np.isnan(arm)] for arm in (candidate, baseline)]
+def _in_arms(evidence: Evidence, policy: Policy) -> str | None:
+    tokens = _tokens(evidence.candidate), _tokens(evidence.baseline)
+    arms = [arm[~np.isnan(arm)] for arm in tokens]
     if min(len(arm) for arm in arms) == 0:
         return None
     found = mannwhitneyu(arms[0], arms[1], alternative="less")
     fewer = 1 - float(found.statistic) / (len(arms[0]) * len(arms[1]))
     if fewer < _LOPSIDED or found.pvalue >= policy.validity.srm_p_min:
         return None
-    return f"a candidate's answer has fewer tokens than a baseline's in {fewer:.0%} of all cases"
+    words = f"a candidate's answer has fewer tokens than a baseline's in {fewer:.0%} of all cases"
+    return f"{words}; {_ADVICE}"

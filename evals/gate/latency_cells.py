@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import BoolColumn, Evidence, Latency
+from evals.evidence import BoolColumn, Evidence, FloatColumn, Latency
 from evals.gate.arrangement import of_arm, of_pairs
-from evals.gate.cells import Cell
+from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.measured import (
     Measurement,
@@ -24,6 +24,7 @@ from evals.gate.measured import (
 from evals.gate.paired_limits import geomean_limits, quantile_limits
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval
+from evals.stats.percentiles import ordered_percentile
 
 FASTEST_S = 1e-9
 """What an unknown time may have been at best: a nanosecond."""
@@ -41,8 +42,9 @@ def measure_latency(
     if n == 0:
         return _never_measured(cell, evidence, scope)
     found = _latency_limits(cell, evidence, known, latency, policy)
+    stop = endless_baseline(cell, latency.baseline[known]) or too_few(cell, n, prompts)
     if known.sum() == rows.sum():
-        return measured(found, n, prompts, too_few(cell, n, prompts))
+        return measured(found, n, prompts, stop)
     slow, fast = (
         _filled(latency, c=math.inf, b=FASTEST_S),
         _filled(latency, c=FASTEST_S, b=math.inf),
@@ -51,8 +53,21 @@ def measure_latency(
     best = _latency_limits(cell, evidence, rows, fast, policy)
     held = at_worst(found, worst, best, bound=cell.rule.bound)
     hidden = unknown_decide(cell, found, held, unknown_words(cell, evidence, rows & ~known))
-    return _judged(measured(held, n, prompts, hidden or too_few(cell, n, prompts)), worst, hidden,
+    return _judged(measured(held, n, prompts, hidden or stop), worst, hidden,
                    flagged=bool((latency.flagged & rows).any()))  # fmt: skip
+
+
+def endless_baseline(cell: Cell, baseline_s: FloatColumn) -> Obstacle | None:
+    """Refuse to compare with a quantile beyond which the baseline's answers failed."""
+    q = quantile_of(cell.rule.stat)
+    if not math.isinf(ordered_percentile(np.sort(baseline_s), q)):
+        return None
+    failed = int(np.isinf(baseline_s).sum())
+    words = (
+        f"{failed:,} of the baseline's {len(baseline_s):,} answers failed, so that its "
+        f"{cell.rule.stat.removesuffix('_ratio')} has no end and no candidate could be slower"
+    )
+    return Obstacle(Reason.MISSING, words, bars_fail=False)
 
 
 def _measure_mean(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:

@@ -1,6 +1,6 @@
 """Whether the arms were asked, served and judged alike, so that a difference is the candidate's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,14 +45,15 @@ class Difference(NamedTuple):
 def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
     """Yield everything in which the arms differ beside being two arms."""
     if policy.paired:
-        yield from _inside_pairs(evidence)
+        yield from inside_pairs(evidence)
     else:
         yield from _between_arms(evidence, policy)
     yield from _versions_served(evidence)
     yield from _judges(evidence, paired=policy.paired)
 
 
-def _inside_pairs(evidence: Evidence) -> Iterator[Difference]:
+def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
+    """Yield what the sides of a pair were not asked, or did not say, alike."""
     complete = evidence.complete
     for name, words in _ASKED.items():
         sides = evidence.baseline.told.get(name), evidence.candidate.told.get(name)
@@ -84,13 +85,13 @@ def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
 
 
 def _mix_p(evidence: Evidence, name: str) -> float | None:
-    arms = [_known_values(side, name) for side in (evidence.candidate, evidence.baseline)]
+    arms = [known_values(side, name) for side in (evidence.candidate, evidence.baseline)]
     values = sorted({*arms[0], *arms[1]}, key=str)
     return mix_p(*([int((arm == value).sum()) for value in values] for arm in arms))
 
 
 def _lengths_p(evidence: Evidence) -> float | None:
-    arms = [_known_values(side, "input_tokens") for side in (evidence.candidate, evidence.baseline)]
+    arms = [known_values(side, "input_tokens") for side in (evidence.candidate, evidence.baseline)]
     if min(len(arm) for arm in arms) == 0:
         return None
     return float(ks_2samp(*(arm.astype(np.float64) for arm in arms)).pvalue)
@@ -98,14 +99,11 @@ def _lengths_p(evidence: Evidence) -> float | None:
 
 def _versions_served(evidence: Evidence) -> Iterator[Difference]:
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
-        known = _known_values(side, "fingerprint")
+        known = known_values(side, "fingerprint")
         found, silent = sorted({*known}), int(side.answered.sum()) - len(known)
         if len(found) > 1:
-            shown = ", ".join(name[:12] for name in found[:3])
-            yield Difference(
-                f"the {arm} was served in {len(found)} configurations (fingerprints {shown})"
-            )
-        elif len(methods := sorted({*_known_values(side, "spec_method")})) > 1:
+            yield Difference(several_configurations(arm, [str(one) for one in found]))
+        elif len(methods := sorted({*known_values(side, "spec_method")})) > 1:
             shown = ", ".join(str(method) for method in methods)
             yield Difference(f"the {arm} speculated by {len(methods)} methods ({shown})")
         elif found and silent > MAX_UNBOUNDED_SHARE * len(side.answered):
@@ -122,19 +120,35 @@ def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
         if metric not in METRICS:
             continue
         both = evidence.scores(metric).both
-        rows = both if paired else np.ones(len(evidence), dtype=np.bool_)
-        found = set[str]()
-        for side in (evidence.baseline, evidence.candidate):
-            judges = side.told.get(f"judge_{metric}")
-            if judges is not None:
-                found |= {*judges[rows & ~np.isnan(side.score(metric))]}
+        found = judges_of(evidence, metric, both if paired else np.ones_like(both))
         if len(found) > 1:
-            shown = ", ".join(sorted(str(judge) for judge in found))
-            words = f"its scores are of several evaluators or versions ({shown})"
-            yield Difference(f"{words}; run `draftgate evaluate` with one", metric)
+            yield Difference(several_judges(sorted(found)), metric)
 
 
-def _known_values(side: Side, name: str) -> Told:
+def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:
+    """Return the evaluators, in their versions, of a metric's scores."""
+    found = set[str]()
+    for side in (evidence.baseline, evidence.candidate):
+        judges = side.told.get(f"judge_{metric}")
+        if judges is not None:
+            found |= {str(one) for one in judges[rows & ~np.isnan(side.score(metric))]}
+    return found
+
+
+def several_configurations(arm: str, fingerprints: Sequence[str]) -> str:
+    """Say that an arm was not one thing."""
+    shown = ", ".join(name[:12] for name in fingerprints[:3])
+    return f"the {arm} was served in {len(fingerprints)} configurations (fingerprints {shown})"
+
+
+def several_judges(judges: Sequence[str]) -> str:
+    """Say that scores are not comparable."""
+    words = f"its scores are of several evaluators or versions ({', '.join(judges)})"
+    return f"{words}; run `draftgate evaluate` with one"
+
+
+def known_values(side: Side, name: str) -> Told:
+    """Return what a side's answers said by a name, without those that said nothing."""
     said = side.told.get(name)
     if said is None:
         return np.array([], dtype=np.object_)

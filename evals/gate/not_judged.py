@@ -6,7 +6,7 @@ from collector.contract import Finding, Outcome, Reason, Role
 from evals.evidence import Evidence, Side
 from evals.gate.cells import Cell
 from evals.gate.treatment import drafted
-from evals.gate.wording import subject
+from evals.gate.wording import subject, why
 
 
 def not_judged(
@@ -59,8 +59,7 @@ def _judged(finding: Finding) -> bool:
 
 
 def _why(cell: Cell, finding: Finding) -> str:
-    why = finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
-    return f"{subject(cell)} ({why})"
+    return f"{subject(cell)} ({why(finding)})"
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:

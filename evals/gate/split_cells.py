@@ -12,7 +12,7 @@ from evals.gate.arrangement import of_arm
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.covariates import covariates, varying
-from evals.gate.latency_cells import FASTEST_S
+from evals.gate.latency_cells import FASTEST_S, endless_baseline
 from evals.gate.measured import (
     MAX_UNBOUNDED_SHARE,
     Measurement,
@@ -67,7 +67,7 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
     found = _limits(cell, evidence, seen, policy, weighted=True)
     held, hidden, worst = _held(cell, evidence, owed, seen, policy, found)
-    obstacle = _nothing_at_stake(cell, evidence, seen[1]) or hidden or too_few(cell, n, prompts)
+    obstacle = _no_comparison(cell, evidence, seen[1]) or hidden or too_few(cell, n, prompts)
     result = measured(held, n, prompts, obstacle)
     note = _reversal(cell, evidence, seen, policy, result)
     return replace(with_p_pass(result, worst), note=note, p_harm=harm)
@@ -189,7 +189,10 @@ def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float 
     return compare(*arms, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
-def _nothing_at_stake(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:
+def _no_comparison(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:
+    """Say so if whatever the candidate does, it is no worse than the baseline."""
+    if cell.rule.stat in QUANTILE_STATS:
+        return endless_baseline(cell, _values(cell, evidence, evidence.baseline)[rows])
     if cell.metric.kind != "score" or not rows.any():
         return None
     return nothing_at_stake(cell, _scores(cell, evidence, evidence.baseline)[rows])

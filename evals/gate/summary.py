@@ -3,24 +3,19 @@
 from collections.abc import Sequence
 
 from collector.contract import Finding, Outcome, Role, SetAside
-from evals.findings_by_margin import by_margin, merged_message
+from evals.findings_by_margin import by_margin, merged_message, rank
 
 _SHOWN = 3
-_ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 
 
 def reasons(outcome: Outcome, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return what decided, worst first: by outcome, then by p value against the margin."""
+    """Return what decided, the worst first."""
     groups = [group for group in by_margin(findings) if any(_decides(outcome, f) for f in group)]
 
-    def rank(group: Sequence[Finding]) -> tuple[int, float]:
-        return min(
-            (_ORDER[f.outcome], -1.0 if f.p_fail is None else f.p_fail)
-            for f in group
-            if _decides(outcome, f)
-        )
+    def worst(group: Sequence[Finding]) -> tuple[bool, int, float]:
+        return min(rank(f) for f in group if _decides(outcome, f))
 
-    return tuple(merged_message(group) for group in sorted(groups, key=rank))
+    return tuple(merged_message(group) for group in sorted(groups, key=worst))
 
 
 def _decides(outcome: Outcome, f: Finding) -> bool:

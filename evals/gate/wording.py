@@ -1,6 +1,6 @@
 """Findings and hypotheses in words, with units."""
 
-from collector.contract import Outcome, Reason
+from collector.contract import Finding, Outcome, Reason
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
 from evals.significant import significant
@@ -14,6 +14,13 @@ def finding_message(
     """Return a finding in one sentence; `because` says why it is inconclusive."""
     tail = outcome.value if because is None else f"{outcome.value}: {because}"
     return f"{subject(cell)}: {_numbers(cell, measured)}margin {margin(cell)}: {tail}"
+
+
+def why(finding: Finding) -> str:
+    """Return why a finding is inconclusive, without the pairs it needs: its own line says them."""
+    if finding.reason is Reason.TOO_FEW and finding.n_needed is not None:
+        return "too few pairs"
+    return finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
 
 
 def hypothesis(cell: Cell) -> str:

@@ -11,6 +11,7 @@ from evals.evidence import BoolColumn, Counts
 from evals.gate.treatment import drafted
 from evals.policy import METRICS, Policy
 from evals.watch import bounded
+from evals.watch.doubts import with_doubts
 from evals.watch.early_pairs import EarlyPairs
 from evals.watch.judgement import judged
 from evals.watch.looks import look
@@ -43,6 +44,7 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         recent_starts=starts,
         stretch=longest(watch, starts, policy),
     )
+    watch = with_doubts(watch, window, new, policy)
     watch = _with_threshold(with_cohorts(watch, policy), early, at[new], policy)
     cells = (_cell(cell, watch, window, early, policy) for cell in watch.cells)
     return judged(replace(watch, cells=tuple(extended(cell, unix_ns) for cell in cells)), policy)

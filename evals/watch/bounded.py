@@ -43,9 +43,9 @@ def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Poli
         seconds = side.latency_s(rollback.latency)
         return np.where(np.isnan(seconds), np.nan, (seconds > threshold_s).astype(np.float64))
     if METRICS[cell.metric].kind == "failures":
-        return np.where(side.present, side.failed.astype(np.float64), np.nan)
-    scores = side.scores.get(cell.metric, np.full(len(side.present), np.nan))
-    scores = np.where(side.failed, 0.0, scores)
+        own = side.present & ~side.fallback
+        return np.where(own, side.failed.astype(np.float64), np.nan)
+    scores = np.where(side.failed, 0.0, side.score(cell.metric))
     if cell.stat == "diff":
         return np.where(np.isnan(scores), np.nan, (scores >= cell.pass_at).astype(np.float64))
     return scores

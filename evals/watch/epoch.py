@@ -18,7 +18,7 @@ def begun_anew(watch: Watch, switch: SwitchState | None) -> Watch:
     """Note the switch's newest event; set on again, only harm from now on sets it off again.
 
     Otherwise one who disagrees with the watch could never have the switch on. A pass proved before
-    stays proved; its e-process goes on.
+    stays proved; its e-process goes on. So do doubts of the pairs that it rests on.
     """
     if switch is None or switch.id == watch.switch_event:
         return watch

@@ -12,6 +12,7 @@ from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import sample_ratio_p
 from evals.watch.bounded import log_e_at_worst, nothing_at_stake
+from evals.watch.doubts import doubt_of
 from evals.watch.plan import EXCEEDANCE, chain, cohorts_of, loss_margin
 from evals.watch.wording import message, reason_words, subject
 
@@ -30,11 +31,12 @@ def judged(watch: Watch, policy: Policy) -> Watch:
     cells = []
     for i, cell in enumerate(watch.cells):
         p = p_of.get(i, cell.p_fail)
-        outcome, reason = _outcome(cell, p, watch, policy)
+        found = _outcome(cell, p, watch, policy)
         decided = replace(
             cell,
-            outcome=outcome,
-            reason=reason,
+            outcome=found.outcome,
+            reason=found.reason,
+            because=found.because,
             log_e_to_pass=None if cell.passing is None else -math.log(policy.alpha_pass),
             log_e_to_fail=None if cell.failing is None else to_fail,
         )
@@ -42,33 +44,40 @@ def judged(watch: Watch, policy: Policy) -> Watch:
     return released(replace(watch, cells=tuple(cells)), policy)
 
 
-def _outcome(
-    cell: WatchCell, p: float | None, watch: Watch, policy: Policy
-) -> tuple[Outcome, Reason | None]:
+class _Decided(NamedTuple):
+    outcome: Outcome
+    reason: Reason | None = None
+    because: str | None = None
+
+
+def _outcome(cell: WatchCell, p: float | None, watch: Watch, policy: Policy) -> _Decided:
     mismatch = _mismatched(cell, watch, policy)
     harmed = p is not None and p <= policy.alpha_fail_family
     if cell.outcome is Outcome.FAIL or (harmed and (policy.paired or not mismatch)):
-        return Outcome.FAIL, None
+        return _Decided(Outcome.FAIL)
     obstacle = _obstacle(cell, watch, policy, mismatch=mismatch)
     if obstacle is not None:
-        return Outcome.INCONCLUSIVE, obstacle
+        return obstacle
     if not _passes(cell, policy):
-        return Outcome.INCONCLUSIVE, _why(cell, watch)
+        return _Decided(Outcome.INCONCLUSIVE, _why(cell, watch))
     if _survives(cell, watch, policy):
-        return Outcome.PASS, None
-    return Outcome.INCONCLUSIVE, Reason.MISSING
+        return _Decided(Outcome.PASS)
+    return _Decided(Outcome.INCONCLUSIVE, Reason.MISSING)
 
 
-def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) -> Reason | None:
+def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) -> _Decided | None:
+    reason = because = None
     if policy.validity.aa_control == "required":
-        return Reason.AA
-    if mismatch:
-        return Reason.SRM
-    if watch.pairs and not watch.drafted and policy.validity.speculation == "required":
-        return Reason.TREATMENT
-    if cell.cohort is not None and cell.n < policy.min_n:
-        return Reason.TOO_FEW
-    return Reason.MISSING if nothing_at_stake(cell) else None
+        reason = Reason.AA
+    elif mismatch:
+        reason = Reason.SRM
+    elif (doubt := doubt_of(cell, watch, policy)) is not None:
+        reason, because = doubt.reason, doubt.words
+    elif cell.cohort is not None and cell.n < policy.min_n:
+        reason = Reason.TOO_FEW
+    elif nothing_at_stake(cell):
+        reason = Reason.MISSING
+    return None if reason is None else _Decided(Outcome.INCONCLUSIVE, reason, because)
 
 
 def _survives(cell: WatchCell, watch: Watch, policy: Policy) -> bool:

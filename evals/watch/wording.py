@@ -37,6 +37,8 @@ def message(cell: WatchCell, watch: Watch) -> str:
 
 def reason_words(cell: WatchCell) -> str:
     """Say why a cell is not decided."""
+    if cell.because is not None:
+        return cell.because
     taken = [one for one in cell.looks if one.outcome is not None]
     if taken and taken[-1].message is not None:
         return taken[-1].message

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Finding, Outcome, Verdict, from_document
-from dashboard.sections.findings import worst_first
 from demo.cli import app
+from evals.findings_by_margin import worst_first
 
 DEMO = [sys.executable, "-m", "draftgate", "demo"]
 COHORTS = {"chat", "code", "rag", "tool_call"}

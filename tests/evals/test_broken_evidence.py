@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from evals.cli.gate import app
 
 pytestmark = pytest.mark.filterwarnings("error")
 BASELINE, CANDIDATE = Arm.BASELINE, Arm.CANDIDATE
-ALL, SOME, HALF = range(PAIRS), range(0, PAIRS, 50), range(200, PAIRS)
+ALL, SOME, HALF, EVEN = range(PAIRS), range(0, PAIRS, 50), range(200, PAIRS), range(0, PAIRS, 2)
+UNDRAFTED = {"steps": 0, "draft_tokens": 0, "accepted_tokens": 0}
 Spoil = Callable[[Rollout], Any]
 
 
@@ -32,8 +33,8 @@ def _failed_rerun(rollout: Rollout) -> None:
         rollout.score(n + 10_000, CANDIDATE, value=1.0)
 
 
-def _moved(rollout: Rollout, seconds: int) -> None:
-    for n in ALL:
+def _moved(rollout: Rollout, seconds: int, numbers: Iterable[int] = ALL) -> None:
+    for n in numbers:
         one = rollout.generations[n, CANDIDATE]
         by_ns = seconds * 10**9
         rollout.generations[n, CANDIDATE] = replace(
@@ -45,6 +46,32 @@ def _backwards(rollout: Rollout) -> None:
     for n in ALL:
         start = rollout.generations[n, CANDIDATE].start_unix_ns
         rollout.change(CANDIDATE, [n], end_unix_ns=start - 1)
+
+
+def _backwards_in_part(rollout: Rollout) -> None:
+    for n in range(0, PAIRS, 10):
+        start = rollout.generations[n, CANDIDATE].start_unix_ns
+        rollout.change(CANDIDATE, [n], end_unix_ns=start - 1)
+
+
+def _at_once(rollout: Rollout) -> None:
+    for n in ALL:
+        start = rollout.generations[n, CANDIDATE].start_unix_ns
+        rollout.change(CANDIDATE, [n], end_unix_ns=start)
+
+
+def _short(rollout: Rollout, numbers: Iterable[int]) -> None:
+    """End answers after five tokens, of which three were drafted; they score as ever."""
+    rollout.change(CANDIDATE, numbers, output_tokens=5)
+    rollout.speculate(numbers, steps=2, draft_tokens=6, accepted_tokens=3)
+
+
+def _first_sixty_empty(rollout: Rollout) -> None:
+    for arm in Arm:
+        rollout.drop(arm, range(60, PAIRS))
+    rollout.change(CANDIDATE, range(60), output_tokens=0, ttft_s=None, tpot_s=None)
+    for n in range(60):
+        rollout.scores.pop((n, CANDIDATE))
 
 
 def _one_prompt(rollout: Rollout) -> None:
@@ -100,7 +127,6 @@ CASES: dict[str, Spoil] = {
     "a cohort of the baseline alone": lambda r: r.drop(CANDIDATE, r.of("code")),
     "a cohort of the candidate alone": lambda r: r.drop(BASELINE, r.of("code")),
     "a baseline that is never right": lambda r: [r.score(n, BASELINE, value=0.0) for n in ALL],
-    "answers of no token": lambda r: r.change(CANDIDATE, output_tokens=0),
     "one lossy answer": lambda r: r.speculate([7], lossless=False),
     "a cohort that says nothing of speculation": lambda r: r.change(
         CANDIDATE, r.of("code"), speculation=None
@@ -111,6 +137,40 @@ CASES: dict[str, Spoil] = {
         r.change(CANDIDATE, response_model=None),
     ],
     "fewer than no draft tokens accepted": lambda r: r.speculate([7], accepted_tokens=-3),
+    "a clock that half of the candidate has 400 s ahead": lambda r: _moved(r, 400, EVEN),
+    "a candidate whose second half ran 400 s later": lambda r: _moved(r, 400, HALF),
+    "answers that end after five tokens": lambda r: _short(r, ALL),
+    "answers of one token that still score": lambda r: r.change(CANDIDATE, output_tokens=1),
+    "every fifth answer ends early": lambda r: _short(r, range(0, PAIRS, 5)),
+    "a tenth of one cohort's answers end early": lambda r: _short(r, r.of("code")[::10]),
+    "a twentieth of the answers are empty and still score": lambda r: r.change(
+        CANDIDATE, range(0, PAIRS, 20), output_tokens=0
+    ),
+    "one answer that drafts": lambda r: r.speculate(range(1, PAIRS), **UNDRAFTED),
+    "eight answers that draft": lambda r: r.speculate(range(8, PAIRS), **UNDRAFTED),
+    "no draft token accepted": lambda r: r.speculate(accepted_tokens=0),
+    "more tokens accepted than the answer has": lambda r: r.speculate(
+        draft_tokens=400, accepted_tokens=300
+    ),
+    "two methods of speculation": lambda r: r.speculate(EVEN, method="ngram"),
+    "a baseline that refuses a tenth": lambda r: r.change(BASELINE, range(0, PAIRS, 10), **REFUSED),
+    "a baseline that refuses half": lambda r: r.change(BASELINE, EVEN, **REFUSED),
+    "baseline times in milliseconds": lambda r: [
+        r.change(BASELINE, [n], ttft_s=100.0, tpot_s=10.0) for n in ALL
+    ],
+    "a tenth of the candidate ends before it starts": _backwards_in_part,
+    "answers that end as they start": _at_once,
+    "a candidate of the next pair's prompts": lambda r: [
+        r.change(CANDIDATE, [n], prompt_id=f"p{(n + 2) % PAIRS:04}") for n in ALL
+    ],
+    "cohorts exchanged in one arm": lambda r: [
+        r.change(CANDIDATE, r.of("code"), cohort="x"),
+        r.change(CANDIDATE, r.of("chat"), cohort="code"),
+    ],
+    "another limit of tokens in every seventh": lambda r: r.change(
+        CANDIDATE, range(0, PAIRS, 7), max_tokens=16
+    ),
+    "counts of tokens below 0": lambda r: r.change(CANDIDATE, output_tokens=-5),
     "no prompt ids": lambda r: [r.change(arm, prompt_id=None) for arm in Arm],
     "one prompt": _one_prompt,
 }
@@ -137,6 +197,8 @@ def test_it_does_not_pass(tmp_path: Path, name: str) -> None:
 
 
 FAILS: dict[str, Spoil] = {
+    "60 of 60 answers are empty and unscored": _first_sixty_empty,
+    "empty answers that score well": lambda r: r.change(CANDIDATE, output_tokens=0),
     "every answer times out": lambda r: r.change(CANDIDATE, **REFUSED | {"error_type": "timeout"}),
     "a cohort never arrives": lambda r: r.drop(CANDIDATE, r.of("code")),
     "empty answers that score nothing": lambda r: [

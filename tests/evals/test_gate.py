@@ -319,7 +319,9 @@ def test_unknown_times(rollout_of, judge) -> None:
 def test_one_token_answers_owe_no_time_per_token(rollout_of, judge) -> None:
     """A time per output token is undefined for one token, and not missing."""
     rule = FASTER.replace("e2e", "tpot")
-    rollout = rollout_of().change(slice(0, 40), "candidate", tpot_s=None, output_tokens=1)
+    rollout = rollout_of()
+    for arm in ("baseline", "candidate"):
+        rollout = rollout.change(slice(0, 40), arm, tpot_s=None, output_tokens=1)
     assert (only(judge(rollout, rule)).outcome, only(judge(rollout, rule)).n) == (Outcome.PASS, 120)
 
 
