@@ -25,6 +25,11 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=rank)
 
 
+def worst_by_margin(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
+    """Return findings grouped as by `by_margin`, the group with the worst first."""
+    return sorted(by_margin(findings), key=lambda group: min(map(rank, group)))
+
+
 def _beyond(finding: Finding) -> float | None:
     """Return how far the estimate lies beyond the margin; below 0 within it."""
     side = 1 if finding.bound == "max" else -1

@@ -20,7 +20,7 @@ from collector.contract import (
     Verdict,
     to_document,
 )
-from evals.findings_by_margin import by_margin, worst_first
+from evals.findings_by_margin import worst_by_margin
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
 from evals.visible_text import made_visible
 
@@ -86,7 +86,7 @@ def _findings(verdict: Verdict) -> Table:
         ("Delta", "Limits", "Margin", "n"),
     )
     table.add_column("Outcome", overflow="fold")
-    for group in by_margin(worst_first(verdict.findings)):
+    for group in worst_by_margin(verdict.findings):
         f = group[0]
         table.add_row(
             _scope(f.cohort),

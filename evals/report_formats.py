@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 from collector.contract import Finding, Outcome, Role, Verdict
-from evals.findings_by_margin import by_margin, worst_first
+from evals.findings_by_margin import worst_by_margin, worst_first
 from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines
 from evals.visible_text import made_visible, visible
@@ -25,7 +25,7 @@ def to_markdown(verdict: Verdict) -> str:
         lines += ["", *(f"- {_plain(note)}" for note in verdict.history.notes)]
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
-    lines += [_row(group) for group in by_margin(worst_first(verdict.findings))]
+    lines += [_row(group) for group in worst_by_margin(verdict.findings)]
     lines += ["", _plain(verdict.assumption)] if verdict.assumption else []
     lines += ["", f"Policy {_plain(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
     lines[-1] += f"data `{verdict.data_hash[:12]}`."

@@ -53,15 +53,17 @@ def verdict_of(evidence_of, side):
 
 
 def test_markdown_holds_a_row_a_cell(verdict_of) -> None:
-    """Every cell has eight columns, whatever its cohort's name."""
+    """Every cell has eight columns, whatever its cohort's name, and the worst comes first."""
     verdict = verdict_of(0.5)
     lines = to_markdown(verdict).splitlines()
     assert lines[0] == "## ❔ inconclusive"
     rows = [line for line in lines if line.startswith("| ")][1:]
     assert len(rows) == len(verdict.findings)
     assert {row.replace("\\|", "").count("|") for row in rows} == {9}
-    assert r"| a\|b\<i\> | task_completion diff | prove |" in rows[1]
-    assert rows[1].endswith("| ≥ -0.1 | 60 | ✅ pass |")
+    (passed,) = [row for row in rows if r"| a\|b\<i\> | task_completion diff | prove |" in row]
+    assert passed.endswith("| ≥ -0.1 | 60 | ✅ pass |")
+    marks = [row.split("|")[-2].split()[0] for row in rows if "| report |" not in row]
+    assert marks == sorted(marks, key="❌❔✅".index)
 
 
 def test_junit_counts_what_decides(verdict_of) -> None:
