@@ -36,7 +36,7 @@ from evals.quality import quality
 from evals.significant import significant
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "6"
+GATE_VERSION = "7"
 
 
 def decide(
