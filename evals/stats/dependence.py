@@ -78,10 +78,11 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
 
     Batch means: the series is cut into 50 batches of m, and these are joined in pairs, down to 8 at
     the least, while successive means are correlated (their lag-1 correlation r, with a normal score
-    above 1.28). The ratio is m·s²(means)/s²(values)·(1 + 2r), the largest of the lengths tried and
-    at least 1; an r below 0 counts as 0. Limits then use Student's t with one degree of freedom
-    fewer than batches. If the dispersion of neither long nor short batches has p < .05 (χ²), the
-    ratio is 1: an estimate of what is not there would cost a tenth of the evidence.
+    above 1.28). The ratio is m·s²(means)/s²(values), the largest of the lengths tried and at least
+    1; of a dependence beyond doubt (p < .001) times 1 + 2r, what successive batches still share.
+    Limits then use Student's t with one degree of freedom fewer than batches. If the dispersion of
+    neither long nor short batches has p < .05 (χ²), the ratio is 1: an estimate of what is not
+    there would cost a tenth of the evidence.
 
     Values are taken from their stratum's mean: cohorts that ran one after the other are no
     dependence. n < 4, and values that do not vary, give 1.
@@ -98,12 +99,13 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
     p = min(_dispersion_p(centred, variance, events, most) for most in (BATCHES, n // 5))
     if p >= _SUSPICION:
         return Effect()
-    found = _batched(centred, variance, min(BATCHES, n // 2))
-    largest = found.joined_ratio
+    proved, found = p < _PROOF, _batched(centred, variance, min(BATCHES, n // 2))
+    tried = [found]
     while found.correlated and found.batches // 2 >= MIN_BATCHES:
         found = _batched(centred, variance, found.batches // 2)
-        largest = max(largest, found.joined_ratio)
-    return Effect(max(1.0, largest), found.batches, p < _PROOF, not found.correlated)
+        tried.append(found)
+    ratio = max(one.joined_ratio if proved else one.ratio for one in tried)
+    return Effect(max(1.0, ratio), found.batches, proved, not found.correlated)
 
 
 def _dispersion_p(centred: Floats, variance: float, events: float, most: int) -> float:

@@ -5,6 +5,7 @@ import socket
 import sys
 from pathlib import Path
 
+import fake_openai
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -21,6 +22,13 @@ PROMPTS = [
     {"id": f"p{i}", "cohort": cohort, "prompt": "the order was shipped on monday"}
     for i, cohort in enumerate(("rag", "chat", "rag"))
 ]
+
+POLICY = """
+version: 1
+name: own
+prove:
+  - {metric: failures, stat: diff, max: 0.1, scope: pooled}
+"""
 
 
 @pytest.fixture
@@ -83,6 +91,47 @@ def test_every_generation_is_stored_with_its_counts(
                 assert generation.queue_s is not None
                 assert generation.content is not None
                 assert generation.content.output_messages is not None
+
+
+def test_the_policy_is_registered_before_the_first_pair(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """The one that is named, or the rollout file's; without either the shipped default."""
+    (tmp_path / "own.yaml").write_text(POLICY)
+    given: list[tuple[dict[str, object], list[str], str]] = [
+        ({}, ["--policy", str(tmp_path / "own.yaml")], "own"),
+        ({"policy": "own.yaml"}, [], "own"),
+        ({}, [], "default"),
+    ]
+    with running(tmp_path / "d.db", tmp_path / "log") as url, Client(url) as client:
+        for i, (more, options, name) in enumerate(given):
+            content = rollout | more | {"rollout": f"r{i}", "load": {"warmup": 0}}
+            code, _, said = run(tmp_path, content, "--collector", url, *options)
+            assert code == 0, said
+            assert f"r{i}: policy {name} " in said
+            assert "is registered, before the first pair" in said
+            registered = client.history(f"r{i}").registered
+            assert registered is not None
+            assert (registered.policy_name, registered.before_first_pair) == (name, True)
+
+
+def test_an_arm_that_mostly_fails_ends_the_run_with_an_error(
+    rollout: dict[str, object], tmp_path: Path
+) -> None:
+    """Exit code 1 and a line that names the arm, how often and with what; answers are stored."""
+    with (
+        running(tmp_path / "d.db", tmp_path / "log") as url,
+        Client(url) as client,
+        fake_openai.running() as server,
+    ):
+        dead = {"engine": "openai", "model": "missing", "url": f"{server}/v1"}
+        content = rollout | {"candidate": dead, "load": {"warmup": 0}}
+        code, printed, said = run(tmp_path, content, "--collector", url)
+        assert code == 1, said
+        assert "the candidate failed in 3 of 3 answers, lastly with " in said
+        assert "the baseline failed" not in said
+        assert "6 generations sent" in printed
+        assert client.rollouts()[0].pairs == 3
 
 
 def test_no_collector_is_told_before_the_first_request(
