@@ -58,6 +58,9 @@ def test_a_small_demo_goes_the_whole_way_and_claims_nothing(tmp_path: Path) -> N
             assert verdict.outcome is Outcome.INCONCLUSIVE
             assert (verdict.pairs, verdict.incomplete_pairs, verdict.failed_pairs) == (8, 0, 0)
             assert client.verdicts(f"demo-{name}")[0].verdict == verdict
+            registered = client.history(f"demo-{name}").registered
+            assert registered is not None
+            assert (registered.policy_name, registered.before_first_pair) == ("demo", True)
             scored = {(s.metric, s.unscored_reason) for s in client.scores(f"demo-{name}")}
             assert scored == {
                 ("format_intact", None),

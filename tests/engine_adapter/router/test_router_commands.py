@@ -235,6 +235,20 @@ def test_a_drill_of_something_else(site: Callable[..., Site]) -> None:
         assert (code, words in said) == (2, True), said
 
 
+def test_route_registers_its_policy_before_the_first_pair(
+    site: Callable[..., Site], tmp_path: Path
+) -> None:
+    """The one that the routes file names, beside that file, once the collector answers."""
+    (tmp_path / "own.yaml").write_text(POLICY)
+    started = site(policy="own.yaml")
+    with Client(started.collector) as client:
+        until(lambda: client.history("k4").registered is not None)
+        registered = client.history("k4").registered
+    assert registered is not None
+    assert registered.policy_hash == policies.load(tmp_path / "own.yaml").policy_hash
+    assert registered.before_first_pair
+
+
 def test_a_stopped_router_lets_streams_finish(site: Callable[..., Site]) -> None:
     """SIGTERM under load ends it with 0, and nobody's stream is cut."""
     started = site()
