@@ -120,7 +120,7 @@ def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
         seconds = tokens / 400 * rng.lognormal(0, 0.3, n) * np.where(chosen, ratio, 1.0)
         for what, known in (("lengths known", tokens), ("lengths unknown", np.full(n, np.nan))):
             evidence = _split_evidence(seconds, chosen, known)
-            passed[what] += finding(evidence, rules).outcome is Outcome.PASS
+            passed[what] += judge_cells(evidence, rules)[0].outcome is Outcome.PASS
     for what, count in passed.items():
         bound = 0.07 if ratio > 1 else None
         yield Rate(f"split traffic, margin 1.05, truth {ratio:.2f}", f"pass, {what}", n,
