@@ -29,8 +29,8 @@ def items(engine: Engine, asked: Request) -> list[Item]:
     return asyncio.run(collect())
 
 
-Answer = tuple[list[Chunk], Answer]
-Ask = Callable[..., list[Answer]]
+Answered = tuple[list[Chunk], Answer]
+Ask = Callable[..., list[Answered]]
 
 
 def request(text: str, *, max_tokens: int = 24, temperature: float = 0.0) -> Request:
@@ -47,7 +47,7 @@ def ask() -> Ask:
     """Return what a route answers to every prompt."""
     opener = EngineOpener()
 
-    def answers(max_tokens: int = 24, temperature: float = 0.0, **route: object) -> list[Answer]:
+    def answers(max_tokens: int = 24, temperature: float = 0.0, **route: object) -> list[Answered]:
         engine = opened(opener, TransformersRoute.model_validate(route))
         found = []
         for prompt in PROMPTS:
