@@ -182,6 +182,7 @@ class Redactor:
 
     def _json(self, value: Any, work: _Work) -> Any:  # Any: a JSON value
         if isinstance(value, list):
+            work.spend()
             blocks = (value[at : at + _BLOCK] for at in range(0, len(value), _BLOCK))
             return [item for block in blocks for item in self._block(block, work)]
         if isinstance(value, dict):
