@@ -247,3 +247,21 @@ def test_no_warning_reaches_a_user(tmp_path: Path, spoil: Spoil, command: str) -
     )  # fmt: skip
     assert ran.returncode in (0, 1, 3), ran.stderr
     assert "Warning" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "junit", "github"])
+def test_no_warning_reaches_a_reader(tmp_path: Path, form: str) -> None:
+    """Under `-W error` every form of a verdict on dead, empty and timeless answers is printed."""
+    rollout = Rollout()
+    rollout.change(CANDIDATE, HALF, **REFUSED)
+    rollout.change(CANDIDATE, range(100, 200), output_tokens=0)
+    rollout.change(CANDIDATE, range(100), ttft_s=None, tpot_s=None)
+    database = f"sqlite:///{tmp_path / 'd.db'}"
+    rollout.store(database)
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "draftgate", "gate", "k4", "--format", form,
+         "--database", database, "--no-post"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 1, ran.stderr
+    assert "Warning" not in ran.stdout + ran.stderr
