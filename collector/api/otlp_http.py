@@ -1,5 +1,6 @@
 """OTLP over HTTP: `POST /v1/traces`, `/v1/logs` and `/v1/metrics`."""
 
+import traceback
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -76,6 +77,7 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
             answer_as = _encoding(request.headers.get("content-type", ""))
             answer = await _store(request, collector, signal, answer_as)
     except CollectorError as exc:
+        traceback.clear_frames(exc.__traceback__)  # which hold the body, in circles
         return _respond(export.status_of(exc), answer_as, status_of(exc))
     except ClientDisconnect:
         return Response(status_code=HTTPStatus.BAD_REQUEST)  # there is nobody to read it
