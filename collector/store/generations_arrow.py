@@ -125,6 +125,7 @@ def _content_types() -> dict[str, pa.DataType]:
     return {
         "input_messages": text,
         "output_messages": text,
+        "tool_definitions": text,
         "context": pa.list_(text),
         "reference": text,
         "output_schema": text,

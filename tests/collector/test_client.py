@@ -39,7 +39,14 @@ from collector.contract import (
 from collector.errors import ExportError
 from collector.store import Store
 
-TEXTS = ("input_messages", "output_messages", "context", "reference", "output_schema")
+TEXTS = (
+    "input_messages",
+    "output_messages",
+    "tool_definitions",
+    "context",
+    "reference",
+    "output_schema",
+)
 IDS = ("trace_id", "span_id")
 GenerationOf = Callable[..., Generation]
 BodyOf = Callable[[Iterable[Span]], bytes]
@@ -49,6 +56,7 @@ START = 1_700_000_000_000_000_000
 CONTENT = Content(
     input_messages='[{"role":"user","parts":[]}]',
     output_messages="[]",
+    tool_definitions="[]",
     context=("one", "two ☃"),
     reference="r",
     output_schema="{}",
@@ -241,6 +249,7 @@ def test_summary_of_metrics(client: Client) -> None:
     chat = client.summary("k4")[2]
     assert [metric.metric for metric in chat.metrics] == [
         "ttft_s",
+        "ttfo_s",
         "tpot_s",
         "e2e_s",
         "output_tokens",
@@ -799,6 +808,7 @@ SIDE: dict[str, Any] = {
     "start_unix_ns": None,
     "error_type": None,
     "ttft_s": 0.5,
+    "ttfo_s": None,
     "tpot_s": 0.15,
     "e2e_s": 2.0,
     "input_tokens": 12,
