@@ -20,7 +20,14 @@ Progress = Callable[[int], None]
 
 _SPECULATION = tuple(name for name in NAMES if name.startswith(SPEC_PREFIX))
 _FIELDS = tuple(name for name in NAMES if not name.startswith(SPEC_PREFIX))
-_CONTENT = ("input_messages", "output_messages", "context", "reference", "output_schema")
+_CONTENT = (
+    "input_messages",
+    "output_messages",
+    "tool_definitions",
+    "context",
+    "reference",
+    "output_schema",
+)
 
 
 def write(
