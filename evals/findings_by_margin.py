@@ -8,16 +8,17 @@ from collector.contract import Finding, Outcome, Role
 _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 
 
-def rank(finding: Finding) -> tuple[bool, int, float]:
+def rank(finding: Finding) -> tuple[bool, int, bool, float]:
     """Return what findings are sorted by: what decides, the outcome, how far beyond the margin.
 
-    Beyond is on the log scale for ratios; without an estimate a fail is furthest beyond, and what
-    is undecided comes last of its outcome.
+    On the log scale for ratios; a fail without an estimate is furthest beyond. What does not fail
+    stands in the verdict's own order, guards behind what must pass.
     """
+    if finding.outcome is not Outcome.FAIL:
+        light = finding.role is Role.GUARD
+        return (finding.role is Role.REPORT, _ORDER[finding.outcome], light, 0.0)
     beyond = _beyond(finding)
-    if beyond is None:
-        beyond = math.inf if finding.outcome is Outcome.FAIL else -math.inf
-    return (finding.role is Role.REPORT, _ORDER[finding.outcome], -beyond)
+    return (finding.role is Role.REPORT, 0, False, -math.inf if beyond is None else -beyond)
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:

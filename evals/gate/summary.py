@@ -12,7 +12,7 @@ def reasons(outcome: Outcome, findings: Sequence[Finding]) -> tuple[str, ...]:
     """Return what decided, the worst first."""
     groups = [group for group in by_margin(findings) if any(_decides(outcome, f) for f in group)]
 
-    def worst(group: Sequence[Finding]) -> tuple[bool, int, float]:
+    def worst(group: Sequence[Finding]) -> tuple[bool, int, bool, float]:
         return min(rank(f) for f in group if _decides(outcome, f))
 
     return tuple(merged_message(group) for group in sorted(groups, key=worst))
