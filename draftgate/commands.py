@@ -83,8 +83,8 @@ COMMANDS = {
     "audit": (
         "evals.cli.audit",
         (
-            "Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3 too few"
-            " tokens."
+            "Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3"
+            " inconclusive."
         ),
     ),
     "import": (

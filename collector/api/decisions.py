@@ -33,7 +33,7 @@ _ALLOWS = {Asked.PROMOTION: Outcome.PASS, Asked.ROLLBACK: Outcome.FAIL}
 @router.get(
     "/{rollout:path}/decision",
     response_model=ReleaseDecision,
-    responses=responses(401, 403, 422, 429, 503),
+    responses=responses(401, 403, 404, 422, 429, 503),
 )
 def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S) -> JSONResponse:
     """Say whether a rollout may go on: pass, fail or inconclusive, with the verdict and its age.
@@ -47,7 +47,7 @@ def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S)
 @router.post(
     "/{rollout:path}/decision",
     response_model=ReleaseDecision,
-    responses={409: {"model": ReleaseDecision}, **responses(401, 403, 422, 429, 503)},
+    responses={409: {"model": ReleaseDecision}, **responses(401, 403, 404, 422, 429, 503)},
 )
 def ask_decision(
     rollout: str,

@@ -36,7 +36,9 @@ def unpaired(
         ),
     ] = "sqlite:///draftgate.db",
 ) -> None:
-    """List generations that are no side of a pair, and why: of the newest 20,000.
+    """List generations that are no side of a pair, and why.
+
+    The newest 20,000 are looked at.
 
     Example: draftgate unpaired --collector http://localhost:4318
     """

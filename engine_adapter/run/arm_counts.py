@@ -6,6 +6,14 @@ from dataclasses import dataclass, field
 from collector.contract import Generation, acceptance_collapsed, violations
 
 
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What became of the drafts of one kind of answers, as far as counts are usable."""
+
+    accepted_tokens: int = 0
+    draft_tokens: int = 0
+
+
 @dataclass(slots=True)
 class ArmCounts:
     """Sums over the answers of this attempt."""
@@ -14,8 +22,8 @@ class ArmCounts:
     failed: int = 0
     error_type: str | None = None
     """Of its latest failure."""
-    drafts: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Accepted and drafted tokens of greedy and of sampled answers, as far as counts are usable."""
+    drafts: dict[str, Drafts] = field(default_factory=dict)
+    """By kind of answer, `greedy` or `sampled`."""
 
     def add(self, generation: Generation) -> None:
         """Count one answer."""
@@ -28,8 +36,10 @@ class ArmCounts:
         if violations(generation):
             return
         kind = "sampled" if generation.temperature else "greedy"
-        accepted, drafted = self.drafts.get(kind, (0, 0))
-        self.drafts[kind] = (accepted + spec.accepted_tokens, drafted + spec.draft_tokens)
+        known = self.drafts.get(kind, Drafts())
+        self.drafts[kind] = Drafts(
+            known.accepted_tokens + spec.accepted_tokens, known.draft_tokens + spec.draft_tokens
+        )
 
     @property
     def mostly_failed(self) -> bool:
@@ -39,10 +49,10 @@ class ArmCounts:
     @property
     def suspicions(self) -> Iterator[str]:
         """Name the kinds of answers in which next to no draft token was accepted."""
-        for kind, (accepted, drafted) in sorted(self.drafts.items()):
-            if acceptance_collapsed(accepted, drafted):
-                share = accepted / drafted
+        for kind, drafts in sorted(self.drafts.items()):
+            if acceptance_collapsed(drafts.accepted_tokens, drafts.draft_tokens):
+                share = drafts.accepted_tokens / drafts.draft_tokens
                 yield (
-                    f"acceptance collapsed in {kind} answers: {share:.1%} of {drafted:,} draft "
-                    "tokens were accepted"
+                    f"acceptance collapsed in {kind} answers: {share:.1%} of "
+                    f"{drafts.draft_tokens:,} draft tokens were accepted"
                 )

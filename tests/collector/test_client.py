@@ -249,7 +249,6 @@ def test_summary_of_metrics(client: Client) -> None:
     chat = client.summary("k4")[2]
     assert [metric.metric for metric in chat.metrics] == [
         "ttft_s",
-        "ttfo_s",
         "tpot_s",
         "e2e_s",
         "output_tokens",

@@ -188,6 +188,7 @@ def test_what_is_stored_is_what_was_answered(
     @BOUNDED
     @given(span_lists, st.booleans(), st.sampled_from([0, 0, 0, 31, 32, 33, 45, 120]))
     def send(fields: list[dict[str, Any]], gzipped: bool, depth: int) -> None:
+        fields = fields[:1] if depth > 33 else fields  # a body of which nothing can be stored
         fields[0]["attributes"] |= {"deep": nested(depth)}
         spans = witness.spans(fields)
         body = write(spans)

@@ -80,7 +80,7 @@ def test_the_forest_plot_draws_a_row_for_each_finding(page: Page, site: Site) ->
     plot = page.get_by_test_id("stVegaLiteChart").first
     expect(plot).to_contain_text("all cohorts · TTFT p99 · must not fail")
     expect(plot).to_contain_text("no limit at this n")
-    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(11)
+    expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(12)
 
 
 def test_a_page_recovers_when_its_collector_starts(

@@ -66,6 +66,9 @@ def test_every_generation_is_stored_with_its_counts(
         counts = json.loads(printed)
         assert counts.pop("loop_lag")["samples"] > 0
         nothing = {"samples": 0, "p50_s": None, "p99_s": None, "max_s": None}
+        drafts = {arm: of.pop("drafts") for arm, of in counts["arms"].items()}
+        assert drafts["baseline"] == {}
+        assert drafts["candidate"]["greedy"]["draft_tokens"] > 0
         assert counts == {
             "rollout": "r",
             "generations": 12,

@@ -155,7 +155,7 @@ def counts_of_questions(served: Served) -> tuple[int, int, int]:
 def test_a_whole_answer_says_what_its_stream_says(drafted: Served) -> None:
     """The body has the same totals, and no steps."""
     for request, streamed in zip(requests(), drafted.answers.completions, strict=True):
-        messages = [message.model_dump() for message in request.messages]
+        messages = [message.api() for message in request.messages]
         reader = LlamaCppReader(SpeculationSetup(on=True))
         reader.take(drafted.post({"messages": messages, "max_tokens": 64, "temperature": 0}))
         whole, said = reader.answer(), streamed.speculation
