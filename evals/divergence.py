@@ -7,6 +7,7 @@ import numpy as np
 
 from collector.contract import DivergedAnswers
 from evals.evidence import BoolColumn, Counts, Evidence
+from evals.load_bands import load_band
 from evals.significant import significant
 from evals.stats.percentiles import percentile
 
@@ -40,7 +41,7 @@ def _compared(evidence: Evidence) -> _Compared:
         return _Compared(texts.compared >= 0, texts.position >= 0, texts.position)
     scores = evidence.scores("parity")
     unknown = np.full(len(evidence), -1, dtype=np.int64)
-    both = scores.both & evidence.complete & ~evidence.candidate.failed & ~evidence.baseline.failed
+    both = scores.both & evidence.candidate.answered & evidence.baseline.answered
     return _Compared(both, both & (scores.candidate < 1), unknown)
 
 
@@ -49,18 +50,11 @@ def _scopes(
 ) -> Iterator[tuple[str | None, tuple[int, int] | None, BoolColumn]]:
     for cohort in (None, *evidence.cohorts):
         yield cohort, None, evidence.scope(cohort)
-    first = _first_of_load(evidence)
-    loads = [int(n) for n in np.unique(first[first > 0])]
-    for load in loads if len(loads) > 1 else ():
-        yield None, (load, 2 * load - 1), np.asarray(first == load)
-
-
-def _first_of_load(evidence: Evidence) -> Counts:
-    """Return the power of two at or below the candidate's requests in flight; 0 if unknown."""
-    said = evidence.candidate.told.get("concurrency")
-    if said is None:
-        return np.zeros(len(evidence), dtype=np.int64)
-    return np.array([1 << (n.bit_length() - 1) if n and n > 0 else 0 for n in said], np.int64)
+    said = evidence.candidate.told.get("concurrency", np.full(len(evidence), None))
+    bands = [load_band(concurrency) for concurrency in said]
+    known = sorted({band for band in bands if band is not None})
+    for load in known if len(known) > 1 else ():
+        yield None, load, np.array([band == load for band in bands], dtype=np.bool_)
 
 
 def _of(

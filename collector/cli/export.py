@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from collector.cli.options import one_line_errors
+from collector.cli.options import CollectorToAsk, DatabaseToAsk, one_line_errors
 from collector.client import Client, export_file
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -23,19 +23,8 @@ def export(  # one parameter an option
         bool, typer.Option("--content", help="Write prompts and answers too.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
-    collector: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL",
-            help="Collector to ask, such as http://localhost:4318.",
-        ),
-    ] = None,
-    database: Annotated[
-        str,
-        typer.Option(
-            envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
-        ),
-    ] = "sqlite:///draftgate.db",
+    collector: CollectorToAsk = None,
+    database: DatabaseToAsk = "sqlite:///draftgate.db",
 ) -> None:
     """Write a rollout's generations with their scores to a file.
 

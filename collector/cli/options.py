@@ -22,6 +22,19 @@ Database = Annotated[
     ),
 ]
 
+CollectorToAsk = Annotated[
+    str | None,
+    typer.Option(
+        envvar="DRAFTGATE_COLLECTOR_URL", help="Collector to ask, such as http://localhost:4318."
+    ),
+]
+DatabaseToAsk = Annotated[
+    str,
+    typer.Option(
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+    ),
+]
+
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from collector.cli.options import one_line_errors
+from collector.cli.options import CollectorToAsk, DatabaseToAsk, one_line_errors
 from collector.client import Client
 from collector.contract import Unpaired, to_document
 
@@ -22,19 +22,8 @@ def unpaired(
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    collector: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DRAFTGATE_COLLECTOR_URL",
-            help="Collector to ask, such as http://localhost:4318.",
-        ),
-    ] = None,
-    database: Annotated[
-        str,
-        typer.Option(
-            envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
-        ),
-    ] = "sqlite:///draftgate.db",
+    collector: CollectorToAsk = None,
+    database: DatabaseToAsk = "sqlite:///draftgate.db",
 ) -> None:
     """List generations that are no side of a pair, and why.
 

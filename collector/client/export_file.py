@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from collector.client import Client
+from collector.contract import Content
 from collector.contract.fields import NAMES, SPEC_PREFIX
 from collector.errors import ExportError
 
@@ -20,14 +22,7 @@ Progress = Callable[[int], None]
 
 _SPECULATION = tuple(name for name in NAMES if name.startswith(SPEC_PREFIX))
 _FIELDS = tuple(name for name in NAMES if not name.startswith(SPEC_PREFIX))
-_CONTENT = (
-    "input_messages",
-    "output_messages",
-    "tool_definitions",
-    "context",
-    "reference",
-    "output_schema",
-)
+_CONTENT = tuple(part.name for part in fields(Content))
 
 
 def write(

@@ -9,7 +9,7 @@ from collector.content import DROP, ContentPolicy
 from collector.errors import OtlpError
 from collector.otlp import wire
 from collector.otlp.body import Encoding
-from collector.otlp.body_parts import PROTOBUF, Form, parts
+from collector.otlp.body_parts import PROTOBUF, parts
 from collector.otlp.json_parts import JSON
 from collector.otlp.traces import decode_traces
 from collector.store import SpanRows, prepare
@@ -59,12 +59,12 @@ def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> D
         return DecodedPart((), ())
     usable, faults = [], []
     for sender in found:
-        of_resource, scopes = _fault(form, sender.shared, form.nothing, []), []
+        of_resource, scopes = _fault(encoding, sender.shared, form.nothing, []), []
         for scope in sender.scopes:
-            of_shared = of_resource or _fault(form, form.nothing, scope.shared, [])
+            of_shared = of_resource or _fault(encoding, form.nothing, scope.shared, [])
             kept = []
             for span in scope.spans:
-                fault = of_shared or _fault(form, form.nothing, form.nothing, [span])
+                fault = of_shared or _fault(encoding, form.nothing, form.nothing, [span])
                 if fault is None:
                     kept.append(span)
                 else:
@@ -77,13 +77,14 @@ def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> D
     return DecodedPart(decoded.rows, (*decoded.rejected, *faults))
 
 
-def _fault(form: Form, resource: bytes, scope: bytes, spans: list[bytes]) -> str | None:
+def _fault(encoding: Encoding, resource: bytes, scope: bytes, spans: list[bytes]) -> str | None:
     """Return why the spans, or what they share, cannot be decoded, if so."""
+    form = _FORMS[encoding]
     body = form.of_senders([form.of_scopes(resource, [form.of_spans(scope, spans)])])
     try:
-        if form is PROTOBUF:
+        if encoding is Encoding.PROTOBUF:
             wire.ExportTraceServiceRequest.FromString(body)
-        _decode(body, Encoding.PROTOBUF if form is PROTOBUF else Encoding.JSON, DROP)
+        _decode(body, encoding, DROP)
     except DecodeError:
         return _GARBLED.format("span" if spans else "resource or scope")
     except OtlpError as exc:

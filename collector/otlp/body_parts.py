@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from collector.errors import OtlpError
+from collector.otlp.wire_fields import value_at, varint
 
 WHOLE_BYTES: Final = 128 * 1024
 """Up to this length, a body is a part of its own."""
@@ -150,31 +151,14 @@ def _scope(body: bytes, scope_spans: _Field) -> Scope:
 def _fields(body: bytes, at: int, end: int) -> Iterator[_Field]:
     while at < end:
         start = at
-        tag, at = _varint(body, at, end)
+        tag, at = varint(body, at, end)
         number, wire = tag >> 3, tag & 7
-        inside = at
-        if wire == 2:
-            size, inside = _varint(body, at, end)
-            at = inside + size
-        elif wire == 0:
-            _, at = _varint(body, at, end)
-        else:
-            at += {1: 8, 5: 4}.get(wire, end + 1)
+        size, inside = value_at(body, at, end, wire)
+        at = inside + size
         # What is no message here is protobuf's to refuse, or to pass over.
-        if at > end or number == 0 or (number <= 2 and wire != 2):
+        if size < 0 or at > end or number < 1 or (number <= 2 and wire != 2):
             raise _GarbledError
         yield _Field(number, start, inside, at)
-
-
-def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 64:
-        byte = body[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-    raise _GarbledError
 
 
 def _message(number: int, value: bytes) -> bytes:

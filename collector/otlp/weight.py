@@ -9,6 +9,7 @@ from typing import Final
 
 from collector.errors import BodyTooLargeError
 from collector.otlp.body import Encoding
+from collector.otlp.wire_fields import value_at, varint
 
 try:
     from collector.otlp._span_reader import weigh as _weigh
@@ -132,9 +133,9 @@ def weigh_slowly(body: bytes, schema: bytes, weights: bytes, root: int, most: in
     while waiting and left >= 0:
         at, end, kind, depth = waiting.pop()
         while at < end and left >= 0:
-            tag, at = _varint(body, at, end)
+            tag, at = varint(body, at, end)
             number, wire = tag >> 3, tag & 7
-            size, at = _size(body, at, end, wire)
+            size, at = value_at(body, at, end, wire)
             child = schema[kind * _FIELDS + number] if number < _FIELDS else 0
             if size < 0 or at + size > end or depth > _DEEPEST or not 8 <= tag < 2**32:
                 return most + 1
@@ -143,23 +144,3 @@ def weigh_slowly(body: bytes, schema: bytes, weights: bytes, root: int, most: in
                 waiting.append((at, at + size, child, depth + 1))
             at += size
     return most - left
-
-
-def _size(body: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
-    """Return how long a field's value is, and where it begins; below 0 where it is none."""
-    if wire == 0:
-        return 0, _varint(body, at, end)[1]
-    if wire == 2:
-        return _varint(body, at, end)
-    return {1: 8, 5: 4}.get(wire, -1), at
-
-
-def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 64:
-        byte = body[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-    return -1, end + 1

@@ -35,8 +35,8 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
 
 def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]:
     """Yield what the server samples by that no request names: an audit cannot know of it."""
-    sampled = [{**one.body("", arm.extra_body)} for one in requests]
-    sampled = [body for body in sampled if body.get("temperature")]
+    bodies = (request.body("", arm.extra_body) for request in requests)
+    sampled = [body for body in bodies if body.get("temperature")]
     defaults = arm.probe.sampling_defaults
     filled = [name for name in defaults if any(name not in body for body in sampled)]
     if filled:

@@ -1,7 +1,7 @@
 """What is known of one arm when a comparison is examined."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from collector.contract import Speculation
@@ -11,7 +11,7 @@ from engine_adapter.engines.observation import observe
 from engine_adapter.engines.self_description import server_root
 from engine_adapter.errors import GenerationError
 from engine_adapter.preflight.model_files import ModelFiles
-from engine_adapter.preflight.refusals import Refusal, refusals, shortened
+from engine_adapter.preflight.refusals import Refusal, limited, refusals, shortened
 from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 
 _DRAFTING = 128
@@ -80,8 +80,7 @@ async def look_at(
 
 async def _drafted(engine: Engine, request: Request) -> Speculation | None:
     """Return what became of the drafts of an answer that is long enough to tell."""
-    longer = replace(request, max_tokens=_DRAFTING)
-    seen = await observe(engine, longer, concurrency=1, due_s=None)
+    seen = await observe(engine, limited(request, _DRAFTING), concurrency=1, due_s=None)
     return None if seen.error is not None or seen.answer is None else seen.answer.speculation
 
 

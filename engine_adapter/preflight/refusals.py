@@ -42,11 +42,16 @@ class Refusal:
 
 def shortened(request: Request) -> Request:
     """Return the request with an answer of a few tokens."""
+    return limited(request, _SHORT)
+
+
+def limited(request: Request, tokens: int) -> Request:
+    """Return the request with an answer of so many tokens at most, whatever it asks for."""
 
     def short(body: Body) -> Body:
-        return {**body, **dict.fromkeys((name for name in _LIMITS if name in body), _SHORT)}
+        return {**body, **dict.fromkeys((name for name in _LIMITS if name in body), tokens)}
 
-    return replace(request, max_tokens=_SHORT, more=short(request.more), own=short(request.own))
+    return replace(request, max_tokens=tokens, more=short(request.more), own=short(request.own))
 
 
 async def refusals(engine: Engine, requests: Sequence[Request]) -> tuple[Refusal, ...]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from collector.client import Client
 from collector.contract import Generation, Speculation, counts_usable
+from evals.load_bands import load_band
 from evals.rollouts import require
 
 _PAGE = 1000
@@ -61,12 +62,12 @@ def _observations(client: Client, rollout: str) -> Iterator[Observation]:
     while True:
         page = client.pairs(rollout, limit=_PAGE, after=after)
         for pair in page.pairs:
-            bucket = _bucket(pair.baseline)
+            band = _band(pair.baseline)
             candidate = pair.candidate
             yield Observation(
                 prompt=pair.prompt_id,
                 cohort=pair.cohort,
-                load=bucket if bucket == _bucket(candidate) else None,
+                load=band if band == _band(candidate) else None,
                 max_tokens=candidate.max_tokens if candidate else None,
                 baseline=_times(pair.baseline),
                 candidate=_times(candidate),
@@ -86,11 +87,8 @@ def _times(generation: Generation | None) -> Times | None:
     return Times(g.e2e_s, g.ttft_s, g.output_tokens, g.tpot_s)
 
 
-def _bucket(generation: Generation | None) -> tuple[int, int] | None:
-    if generation is None or generation.concurrency is None or generation.concurrency < 1:
-        return None
-    first = 1 << (generation.concurrency.bit_length() - 1)
-    return first, 2 * first - 1
+def _band(generation: Generation | None) -> tuple[int, int] | None:
+    return None if generation is None else load_band(generation.concurrency)
 
 
 def _counts(generation: Generation) -> Counts | None:

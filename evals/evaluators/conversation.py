@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collector.contract import Generation
-from evals.evaluators.answers import NotJsonError, answer_text, json_value
+from evals.evaluators.answers import NotJsonError, answer_text, json_list, json_value
 
 _FUNCTION_TAG = re.compile(
     r"<function=(?P<name>[\w.-]{1,200})>(?P<arguments>.*?)</function>", re.DOTALL
@@ -151,10 +151,7 @@ def _parts(messages: str | None) -> Iterator[Call | _RawResponse]:
 
 
 def _messages(text: str | None) -> list[dict[str, Any]]:  # Any: JSON values
-    try:
-        return _dicts(json.loads(text)) if text else []
-    except (ValueError, RecursionError):
-        return []
+    return _dicts(json_list(text))
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:  # Any: JSON values

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from collector.contract import Finding, Outcome, Reason, Role
 from evals.evidence import Evidence, Side
 from evals.gate.cells import Cell
+from evals.gate.likeness import known_values
 from evals.gate.treatment import drafted
 from evals.gate.wording import subject, why
 
@@ -93,8 +94,7 @@ def _one_configuration(evidence: Evidence) -> Iterator[str]:
 
 
 def _fingerprints(side: Side) -> set[str]:
-    said = side.told.get("fingerprint")
-    return set() if said is None else {one for one in said[side.present] if one}
+    return {one for one in known_values(side, "fingerprint") if one}
 
 
 def _nameless(cells: Sequence[Cell], evidence: Evidence) -> Iterator[str]:

@@ -1,9 +1,11 @@
 """Whether sampled answers are the baseline's: the cell of a policy with a section `lossless`."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from collector.contract import Arm, Finding, Outcome, Reason, Role
-from evals.evidence import BoolColumn, Evidence, Side
+from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.measured import unaccounted
 from evals.lossless.sampled_answers import Audited, Seen, Tally
 from evals.lossless.sampled_judgement import ENOUGH_TOKENS, Judged, e_value, judge
@@ -19,7 +21,7 @@ def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
     rows = is_sampled(evidence)
     if policy.lossless is None or not rows.any():
         return ()
-    audited = None if evidence.sampled is None else audits(evidence)
+    audited = None if evidence.sampled is None else _audits(evidence.sampled)
     judged = _not_rescored(int(rows.sum())) if audited is None else judge(*audited)
     candidate = None if audited is None else audited[0]
     lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & rows).sum())
@@ -35,15 +37,13 @@ def is_sampled(evidence: Evidence) -> BoolColumn:
     return sampled(evidence.baseline) | sampled(evidence.candidate)
 
 
-def audits(evidence: Evidence) -> tuple[Audited, Audited]:
+def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
     """Return what was seen of the candidate's sampled answers, and of the baseline's."""
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
-        tally, columns = Tally(), (evidence.sampled or {})[arm]
-        for tokens, log_e, why in zip(*columns, strict=True):
-            known = tokens >= 0
-            seen = Seen(int(tokens), float(log_e)) if known else Seen(left_out=why)
-            tally.add(seen)
+        tally = Tally()
+        for tokens, log_e, why in zip(*seen[arm], strict=True):
+            tally.add(Seen(int(tokens), float(log_e)) if tokens >= 0 else Seen(left_out=why))
         found.append(tally.audited())
     return found[0], found[1]
 

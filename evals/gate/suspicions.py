@@ -40,4 +40,4 @@ def _sums(side: Side, rows: BoolColumn) -> tuple[int, int]:
 
 def _words(side: Side, rows: BoolColumn) -> str:
     accepted, drafted = _sums(side, rows)
-    return f"{accepted / drafted:.1%} of {drafted:,}" if drafted else "none of 0"
+    return f"{accepted / drafted:.1%} of {drafted:,}"
