@@ -20,6 +20,7 @@ from collector.api.state import Collector, State
 from collector.api_key import Scope
 from collector.errors import CollectorError, MediaTypeError
 from collector.ingest import export
+from collector.ingest.export import Sender
 from collector.ingest.signals import LOGS, METRICS, TRACES, Signal
 from collector.otlp.body import Encoding
 
@@ -89,7 +90,8 @@ async def _store(request: Request, collector: State, signal: Signal, encoding: E
     # Before anything of it is read: most of what a refusal costs is reading what is refused.
     admission.check(bodies.announced_bytes(request, limit))
     coding = request.headers.get("content-encoding", "")
-    judges = Scope.JUDGE in grant_in(request.scope).scopes
+    grant = grant_in(request.scope)
+    sender = Sender(judges=Scope.JUDGE in grant.scopes, key_id=grant.key_id)
     body = await bodies.read(request, limit)
     with admission.room(len(body)) as room:
         if not is_plain(coding):
@@ -97,7 +99,7 @@ async def _store(request: Request, collector: State, signal: Signal, encoding: E
                 inflate, body, coding, limit, limiter=collector.inflaters
             )
             room.widen(len(body))
-        return await collector.exporter.export(signal, body, encoding, room, judges=judges)
+        return await collector.exporter.export(signal, body, encoding, room, sender=sender)
 
 
 def _encoding(content_type: str) -> Encoding:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
 from collector.api import bodies, cursors
-from collector.api.access import may_read_content
+from collector.api.access import grant_in, may_read_content
 from collector.api.ids import check_ids
 from collector.api.pages import After, Limit, Rollout
 from collector.api.problems import responses
@@ -42,10 +42,13 @@ async def post_scores(request: Request, collector: Collector) -> Response:
 
     Idempotent by trace id, span id, metric, evaluator and version: the last one posted wins. A
     score may be posted before the span that it judges has arrived. An explanation is content: kept,
-    redacted, where content is.
+    redacted, where content is. `key_id` becomes that of the key that posts, whatever is sent.
     """
     document = await bodies.read_json(request, collector.settings.max_body_bytes)
-    kept = tuple(map(collector.content.apply_score, _scores(document)))
+    key_id = grant_in(request.scope).key_id
+    kept = tuple(
+        replace(collector.content.apply_score(score), key_id=key_id) for score in _scores(document)
+    )
     await collector.ingest.write(Batch(scores=kept))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 

@@ -408,6 +408,8 @@ class Score:
     """The price of judging, if there is one and it is known."""
     spans: tuple[ScoredSpan, ...] | None = None
     """Parts of the answer that were judged by themselves."""
+    key_id: str | None = None
+    """Id of the API key that posted it, as the collector noted it; None if no key was needed."""
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.unscored_reason is None):

@@ -47,6 +47,14 @@ _WRITTEN_AT_ONCE = 4096
 _MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
 
 
+class Sender(NamedTuple):
+    """Who sent a body."""
+
+    judges: bool
+    """Whether scores in it are stored."""
+    key_id: str | None
+
+
 class Submitted(NamedTuple):
     """A body whose rows are the writer's alone: they are many, and it lets go of them cheapest."""
 
@@ -87,17 +95,14 @@ class Exporter:
         encoding: Encoding,
         room: Room,
         *,
-        judges: bool,
+        sender: Sender,
     ) -> Message:
-        """Store a body that holds room and return the response; for the event loop.
-
-        Scores in it are stored if the sender `judges`.
-        """
+        """Store a body that holds room and return the response; for the event loop."""
         steps = self._steps(signal, body, encoding, room)
         decoded: list[Decoded] = []
         if len(body) <= WHOLE_BYTES:
             submitted = await to_thread.run_sync(
-                self._submit, signal, steps, decoded, judges, limiter=self._decoders
+                self._submit, signal, steps, decoded, sender, limiter=self._decoders
             )
         else:
             is_large = len(body) > _LARGE_BYTES
@@ -106,7 +111,7 @@ class Exporter:
                 while more := await to_thread.run_sync(_some, steps, limiter=limiter):
                     decoded += more
             submitted = await to_thread.run_sync(
-                self._submit, signal, steps, decoded, judges, limiter=limiter
+                self._submit, signal, steps, decoded, sender, limiter=limiter
             )
         if submitted.written is not None:
             await asyncio.wrap_future(submitted.written)
@@ -115,14 +120,14 @@ class Exporter:
         return self._answer(signal, submitted.told)
 
     def export_blocking(
-        self, signal: Signal, body: bytes, encoding: Encoding, *, judges: bool
+        self, signal: Signal, body: bytes, encoding: Encoding, *, sender: Sender
     ) -> Message:
         """Store a body and return the response; for a thread that may wait."""
         is_large = len(body) > _LARGE_BYTES
         with self._ingest.admission.room(len(body)) as room:
             with self._large_blocking if is_large else nullcontext():
                 steps = self._steps(signal, body, encoding, room)
-                submitted = self._submit(signal, steps, [], judges)
+                submitted = self._submit(signal, steps, [], sender)
             if submitted.written is not None:
                 submitted.written.result()
             for batch in submitted.later:
@@ -134,14 +139,17 @@ class Exporter:
         signal: Signal,
         steps: Iterator[Decoded],
         decoded: list[Decoded],
-        judges: bool,  # noqa: FBT001  # run_sync passes no keywords
+        sender: Sender,
     ) -> Submitted:
         """Have what is decoded, and the rest of the steps, written; the list is emptied."""
         decoded += steps
         batch, told = _together(decoded)
         decoded.clear()
-        if (batch.scores or batch.of_responses) and not judges:
-            batch, told = _without_scores(signal, batch, told)
+        if batch.scores or batch.of_responses:
+            if sender.judges:
+                batch = _posted_by(sender, batch)
+            else:
+                batch, told = _without_scores(signal, batch, told)
         if not told.stored:
             return Submitted(told, None)
         first, *later = _pieces(batch)
@@ -233,6 +241,18 @@ def _later(code: int, error: CollectorError, after_s: int) -> Status:
     retry.retry_delay.seconds = after_s
     status.details.add().Pack(retry)
     return status
+
+
+def _posted_by(sender: Sender, batch: Batch) -> Batch:
+    """Note in every score which key posted it."""
+    return replace(
+        batch,
+        scores=tuple(replace(score, key_id=sender.key_id) for score in batch.scores),
+        of_responses=tuple(
+            one._replace(score=replace(one.score, key_id=sender.key_id))
+            for one in batch.of_responses
+        ),
+    )
 
 
 def _without_scores(signal: Signal, batch: Batch, told: StoredBody) -> Decoded:

@@ -19,7 +19,7 @@ from collector.access.credentials import key_text
 from collector.api_key import Scope
 from collector.errors import CollectorError, SettingsError
 from collector.ingest import export
-from collector.ingest.export import Exporter
+from collector.ingest.export import Exporter, Sender
 from collector.ingest.signals import SIGNALS, Signal
 from collector.otlp.body import Encoding
 from collector.serving.message_wait import MessageWait
@@ -125,8 +125,8 @@ def _export(
     try:
         with exporter.counting_refusals(signal):
             grant = authority.authorize(key_text(_texts(context)), Scope.INGEST)
-            judges = Scope.JUDGE in grant.scopes
-            answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF, judges=judges)
+            sender = Sender(judges=Scope.JUDGE in grant.scopes, key_id=grant.key_id)
+            answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF, sender=sender)
     except CollectorError as exc:
         return _refuse(context, export.status_of(exc))
     except Exception:

@@ -146,6 +146,7 @@ def _score_types() -> dict[str, pa.DataType]:
         "spans": pa.list_(
             pa.struct({"start": pa.int64(), "end": pa.int64(), "support": pa.float64()})
         ),
+        "key_id": pa.string(),
     }
 
 

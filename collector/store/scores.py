@@ -26,6 +26,7 @@ _COLUMNS = (
     s.c.latency_s,
     s.c.cost_usd,
     s.c.spans,
+    s.c.key_id,
 )
 _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
 
@@ -203,6 +204,7 @@ def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
         latency_s=row.latency_s,
         cost_usd=row.cost_usd,
         spans=None if row.spans is None else _load_spans(row.spans),
+        key_id=row.key_id,
     )
 
 

@@ -228,6 +228,7 @@ score = Table(
     Column("spans", Text),  # JSON: [start, end, support] each
     Column("revision", BigInteger, nullable=False),  # grows with every post: the latest wins
     Column("first_revision", BigInteger, nullable=False),  # of its first post: later ones keep it
+    Column("key_id", String),
     UniqueConstraint("revision"),
 )
 

@@ -6,6 +6,8 @@ from collector.contract import Generation, Pair, Score
 from dashboard import markup, words
 from dashboard.markup import Cell, Column, Html
 
+_Key = tuple[str, str, str]
+"""Metric, evaluator, version."""
 _SIDES = (Column("Baseline"), Column("Candidate"))
 
 
@@ -24,13 +26,13 @@ def scores(pair: Pair) -> Html:
         return markup.note("Neither answer has been scored.")
     rows = [
         [
-            Cell(markup.stacked(words.metric(key[0]), f"{key[1]} {key[2]}")),
+            Cell(markup.stacked(words.metric(key[0]), _posted(key, sides))),
             *(cell for side in sides for cell in _scored(side.get(key))),
         ]
         for key in keys
     ]
     columns = (
-        Column("Metric", "evaluator, version"),
+        Column("Metric", "evaluator, version, posted by"),
         Column("Baseline", "0 to 1", number=True),
         Column("Why"),
         Column("Candidate", "0 to 1", number=True),
@@ -39,7 +41,16 @@ def scores(pair: Pair) -> Html:
     return markup.table("Scores", columns, rows, fit="cards")
 
 
-def _by_evaluator(given: tuple[Score, ...]) -> dict[tuple[str, str, str], Score]:
+def _posted(key: _Key, sides: list[dict[_Key, Score]]) -> str:
+    """Return the evaluator, its version, and the API keys that posted what it said."""
+    _, evaluator, version = key
+    posts = [side[key] for side in sides if key in side]
+    ids = sorted({post.key_id for post in posts if post.key_id is not None})
+    by = f"key {', '.join(ids)}" if ids else ""
+    return " · ".join(said for said in (f"{evaluator} {version}".strip(), by) if said)
+
+
+def _by_evaluator(given: tuple[Score, ...]) -> dict[_Key, Score]:
     return {(score.metric, score.evaluator, score.version): score for score in given}
 
 

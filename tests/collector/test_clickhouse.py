@@ -213,20 +213,20 @@ store.close()
 
 
 def test_a_score_keeps_its_first_revision(store: Store, generation_of: GenerationOf) -> None:
-    """Posted again it has a new value, and is still known by when it was first posted."""
+    """Posted again it has a new value and key, and is still known by when it was first posted."""
     one = generation_of(2)
 
     def post(*values: float) -> None:
         ids = {"trace_id": one.trace_id, "span_id": one.span_id}
-        kind = {"metric": "m", "evaluator": "e", "version": "1"}
+        kind = {"metric": "m", "evaluator": "e", "version": "1", "key_id": f"key {values}"}
         store.write(Batch(scores=tuple(Score(**ids, **kind, value=value) for value in values)))
 
     post(0.1, 0.2)
     post(0.3)
     with store.read() as connection:
         assert isinstance(connection, AnalyticsConnection)
-        rows = list(connection.rows("SELECT value, revision, first_revision FROM score"))
-    assert rows == [(0.3, 3, 2)]
+        rows = list(connection.rows("SELECT value, revision, first_revision, key_id FROM score"))
+    assert rows == [(0.3, 3, 2, b"key (0.3,)")]
 
 
 def test_where_spans_are_is_decided_once(
@@ -311,7 +311,7 @@ def test_a_changed_table_has_a_higher_version() -> None:
     """A store is brought up to date by its version alone: whoever changes a table raises it."""
     text = "\n".join(schema.statements())
     digest = hashlib.sha256(text.encode()).hexdigest()
-    assert (schema.VERSION, digest[:16]) == (1, "31a00751e7f2eeb3")
+    assert (schema.VERSION, digest[:16]) == (2, "e9eabd28726d08f6")
 
 
 def test_a_cluster_is_refused() -> None:

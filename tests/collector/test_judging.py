@@ -1,6 +1,7 @@
 """Who may judge: forging a verdict, a score, a registration or a step with every kind of key."""
 
 import contextlib
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,6 +15,7 @@ from collector.api_key import Scope
 from collector.client import Client, ClientError
 from collector.contract import (
     EvidencePart,
+    Generation,
     Outcome,
     RampChange,
     Score,
@@ -89,11 +91,42 @@ def test_a_judge_alone_does_not_set_the_switch(client_of: ClientOf) -> None:
     assert every.watches("k4") == ()
 
 
+def test_a_score_names_the_key_that_posted_it(client_of: ClientOf) -> None:
+    """Over the API and in an export, whatever key a sender claims; the last post's key stands."""
+    every = client_of(*Scope)
+    judges = [client_of(Scope.INGEST, Scope.JUDGE) for _ in range(2)]
+    send_pairs(every, "k4")
+    (generation, *_) = every.generations("k4")
+    posted = Score(trace_id=generation.trace_id, span_id=generation.span_id, metric="m",
+                   evaluator="e", version="1", value=1.0, key_id="claimed")  # fmt: skip
+    ids = [key_id_of(judge) for judge in judges]
+    for judge, key_id in zip(judges, ids, strict=True):
+        judge.post_scores([posted])
+        assert [score.key_id for score in every.scores("k4")] == [key_id]
+    post_results(judges[0], generation)
+    assert {score.key_id for score in every.scores("k4")} == {*ids}
+    pair = every.pairs("k4").pairs[0]
+    assert {score.key_id for score in (*pair.baseline_scores, *pair.candidate_scores)} == {*ids}
+
+
+def key_id_of(judge: Client) -> str | None:
+    """Return the id of a client's key, as the collector notes it of a watch."""
+    watch = Watch(rollout="k4", policy_name="p", policy_hash=uuid.uuid4().hex)
+    return judge.update_watch(WatchUpdate(continues=0, watch=watch)).key_id
+
+
 def test_scores_in_logs_need_a_judge_too(client_of: ClientOf) -> None:
     """An evaluation result in an OTLP export is a score: a sender's is rejected, and it is told."""
     sender, judge = client_of(Scope.INGEST), client_of(Scope.INGEST, Scope.JUDGE, Scope.READ)
     send_pairs(judge, "k4")
     (generation, *_) = judge.generations("k4")
+    for client, rejected, stored in ((sender, 1, 0), (judge, 0, 1)):
+        assert (b"scope judge" in post_results(client, generation)) == bool(rejected)
+        assert len(list(judge.scores("k4"))) == stored
+
+
+def post_results(client: Client, generation: Generation) -> bytes:
+    """Export an evaluation's result of a generation, and return the answer."""
     record = {
         "event_name": "gen_ai.evaluation.result",
         "trace_id": bytes.fromhex(generation.trace_id),
@@ -103,12 +136,8 @@ def test_scores_in_logs_need_a_judge_too(client_of: ClientOf) -> None:
         },
     }  # fmt: skip
     body = logs_request([record]).SerializeToString()
-    for client, rejected, stored in ((sender, 1, 0), (judge, 0, 1)):
-        answer = client._connection.send(
-            "POST", "/v1/logs", content=body, headers={"Content-Type": "application/x-protobuf"}
-        )
-        assert (b"scope judge" in answer.content) == bool(rejected)
-        assert len(list(judge.scores("k4"))) == stored
+    headers = {"Content-Type": "application/x-protobuf"}
+    return client._connection.send("POST", "/v1/logs", content=body, headers=headers).content
 
 
 FORGED = {

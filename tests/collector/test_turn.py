@@ -16,7 +16,7 @@ from collector.content import DROP
 from collector.contract import Generation, Score, encode
 from collector.errors import OtlpError
 from collector.ingest.counters import Counters
-from collector.ingest.export import Exporter
+from collector.ingest.export import Exporter, Sender
 from collector.ingest.queue import Ingest
 from collector.ingest.signals import TRACES
 from collector.otlp.body import Encoding
@@ -25,6 +25,7 @@ from collector.store.turn import InterpreterTurn
 
 GenerationOf = Callable[..., Generation]
 _LONG_S = 30.0
+NOBODY = Sender(judges=False, key_id=None)
 
 
 @pytest.fixture
@@ -116,9 +117,9 @@ def test_it_comes_back_from_a_body_that_cannot_be_decoded(
     """A garbled body costs its own request alone."""
     exporter = Exporter(collecting, None, Counters(), DROP)  # type: ignore[arg-type]  # not asked
     with pytest.raises(OtlpError):
-        exporter.export_blocking(TRACES, b"\xff", Encoding.PROTOBUF, judges=False)
+        exporter.export_blocking(TRACES, b"\xff", Encoding.PROTOBUF, sender=NOBODY)
     body = export_request([encode(generation_of(1))]).SerializeToString()
-    exporter.export_blocking(TRACES, body, Encoding.PROTOBUF, judges=False)
+    exporter.export_blocking(TRACES, body, Encoding.PROTOBUF, sender=NOBODY)
     assert _can_be_taken(collecting.turn)
 
 

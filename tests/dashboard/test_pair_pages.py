@@ -14,7 +14,7 @@ from page_running import rollout, shown
 from streamlit.testing.v1 import AppTest
 
 from collector.client import Client
-from collector.store import Store
+from collector.store import Batch, Store
 from dashboard import pairs_page, source
 
 FAILED = "support-k8-relaxed"
@@ -138,6 +138,17 @@ def test_a_pair_shows_both_sides(monkeypatch: pytest.MonkeyPatch, seeded_databas
     ):
         assert part in text
     assert [expander.label for expander in app.expander] == ["Context: 2 passages", "Reference"]
+
+
+def test_a_score_shows_who_posted_it(monkeypatch: pytest.MonkeyPatch, seeded_database: str) -> None:
+    """The ids of the keys stand by the evaluator."""
+    with contextlib.closing(Store.open(seeded_database)) as store:
+        with Client.local(seeded_database) as client:
+            pair = client.pair(FAILED, "rag-002", 0)
+        posted = [replace(score, key_id="a1b2c3") for score in pair.candidate_scores]
+        store.write(Batch(scores=tuple(posted)))
+    text = shown(pairs(monkeypatch, seeded_database, prompt="rag-002", repeat="0"))
+    assert "lexical 1 · key a1b2c3 1.000" in text
 
 
 def test_the_support_of_each_part_can_be_marked(

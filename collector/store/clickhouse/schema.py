@@ -13,7 +13,7 @@ from collector.contract.fields import WIRE
 from collector.store import tables
 from collector.store.days import DAY_BITS
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables as they are here; one more with each change, which `upgrades` then carries out."""
 VERSIONS: Final = "schema_version"
 """The table of the versions that a database has had."""
@@ -32,6 +32,7 @@ _FEW_VALUES: Final = {
     "evaluator",
     "version",
     "unscored_reason",
+    "key_id",
 }
 """Text of which a part holds few different values."""
 _CODECS: Final = {
