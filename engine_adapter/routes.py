@@ -1,6 +1,6 @@
 """How one arm is served: the routes of a rollout file, told apart by their engine."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -83,6 +83,9 @@ class LocalRoute(Section):
         return self
 
 
+LAUNCH_NAME: Final = r"^[\w.:/-]{1,100}$"
+LaunchName = Annotated[str, Field(pattern=LAUNCH_NAME)]
+"""What a launch of a server is called."""
 HttpEngineName = Literal["llamacpp", "lmdeploy", "openai", "sglang", "tensorrt_llm", "tgi", "vllm"]
 
 _RESERVED = ("authorization",)
@@ -107,6 +110,8 @@ class HttpRoute(Section):
     """Keys added to every request's body."""
     start: Annotated[str, Field(min_length=1)] | None = None
     """The command that serves it: {port} is filled in, and {k} by `draftgate sweep`."""
+    launch: LaunchName | None = None
+    """Which start of the server this is; `start` makes a new one each time."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """For a whole answer."""
@@ -124,6 +129,8 @@ class HttpRoute(Section):
                 )
         if self.start is not None and ("{port}" in self.start) != ("{port}" in self.url):
             raise ValueError("`start` and `url` hold {port} both, or neither")
+        if self.start is not None and self.launch is not None:
+            raise ValueError("`launch` names a server that you started, and `start` starts one")
         for key in ("messages", "stream"):
             if key in self.extra_body:
                 raise ValueError(f"`extra_body` holds {key!r}, which each request sets itself")

@@ -27,7 +27,7 @@ _SCORE = "_score_"
 _TOLD = (
     "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
     "input_tokens", "fingerprint", "spec_lossless", "spec_method", "carries", "cohort",
-    "concurrency",
+    "concurrency", "launch",
 )  # fmt: skip
 """Columns of a side that a table may lack."""
 _SIDE_COLUMNS = (

@@ -59,6 +59,7 @@ DRAFTGATE_COHORT: Final = "draftgate.cohort"
 DRAFTGATE_PROMPT_ID: Final = "draftgate.prompt.id"
 DRAFTGATE_REPEAT: Final = "draftgate.repeat"
 DRAFTGATE_ROUTE: Final = "draftgate.route"
+DRAFTGATE_LAUNCH: Final = "draftgate.launch"
 DRAFTGATE_DIM_PREFIX: Final = "draftgate.dim."
 
 # Serving outcome

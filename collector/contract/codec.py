@@ -104,6 +104,7 @@ _OF_A_DEPLOYMENT: Final = (
     a.DRAFTGATE_ARM,
     a.DRAFTGATE_COHORT,
     a.DRAFTGATE_ROUTE,
+    a.DRAFTGATE_LAUNCH,
 )
 """Attributes of a span that a deployment of one arm may state once, of its resource."""
 _RESOURCE_ATTRIBUTES: Mapping[str, Reading] = {
@@ -163,8 +164,8 @@ def names_operation(value: AttributeValue) -> bool:
 def decode(span: Span) -> Decoded:
     """Return the generation that the span carries, flagged with every law it breaks.
 
-    Rollout, arm, cohort, route and dimensions may be the resource's; the repeat of a prompt is 0
-    unless it is said.
+    Rollout, arm, cohort, route, launch and dimensions may be the resource's; the repeat of a prompt
+    is 0 unless it is said.
 
     An attribute of the wrong type (or a number that is not finite, or a name that no index can
     hold) leaves its field absent and is named in `problems`. A span with error status and no

@@ -328,6 +328,8 @@ class Generation:
     prompt_id: str | None = on_wire(a.DRAFTGATE_PROMPT_ID, Form.NAME)
     repeat: int | None = on_wire(a.DRAFTGATE_REPEAT, Form.INTEGER)
     route: str | None = on_wire(a.DRAFTGATE_ROUTE, Form.STRING, few_values=True)
+    launch: str | None = on_wire(a.DRAFTGATE_LAUNCH, Form.NAME, few_values=True)
+    """Which start of the server answered: another after every restart."""
     dims: Mapping[str, str] = field(default_factory=dict)
     retries: int | None = on_wire(
         a.DRAFTGATE_RETRIES, Form.INTEGER, not_negative=NotNegative.TOKENS

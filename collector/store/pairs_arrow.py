@@ -47,6 +47,7 @@ COLUMNS = (
     g.c.carries,
     g.c.workload,
     g.c.concurrency,
+    g.c.launch,
 )
 _COUNTS = (
     "spec_steps",
@@ -231,6 +232,7 @@ def _types() -> dict[str, pa.DataType]:
         "carries": text,
         "workload": text,
         "concurrency": count,
+        "launch": text,
         "cohort": text,
         "duplicates": count,
     }

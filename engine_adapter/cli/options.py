@@ -1,5 +1,6 @@
 """What the router's commands share: arguments, errors as one line, the collector's client."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Final
@@ -8,6 +9,7 @@ import typer
 
 from collector.client import Client, ClientError
 from engine_adapter.errors import AdapterError
+from engine_adapter.routes import LAUNCH_NAME
 
 FAILED: Final = 1
 UNUSABLE: Final = 2
@@ -24,6 +26,22 @@ Database = Annotated[
     str,
     typer.Option(
         envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+    ),
+]
+
+
+def _launch_name(given: str | None) -> str | None:
+    if given is not None and not re.fullmatch(LAUNCH_NAME, given):
+        raise typer.BadParameter(f"{given!r}; wanted up to 100 letters, digits, and . : / _ -")
+    return given
+
+
+Launch = Annotated[
+    str | None,
+    typer.Option(
+        callback=_launch_name,
+        help="What to call this launch of the servers that you started; another name after every "
+        "restart.",
     ),
 ]
 

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 from engine_adapter.cli import registration
-from engine_adapter.cli.options import usable
+from engine_adapter.cli.options import Launch, usable
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Control
-from engine_adapter.router.routes_file import CollectorSection, Listen, Routes
+from engine_adapter.router.routes_file import CollectorSection, Listen, Routes, Upstreams
 from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings
 
@@ -37,6 +37,7 @@ def route(
         int | None,
         typer.Option(min=0, max=65535, help="Port; wins over the file's; 0 takes a free one."),
     ] = None,
+    launch: Launch = None,
     *,
     check: Annotated[
         bool, typer.Option("--check", help="Say what goes where, in words, and end.")
@@ -49,7 +50,7 @@ def route(
     Example: draftgate route routes.yaml --check && draftgate route routes.yaml
     """
     with usable():
-        routes = _overridden(routes_file.read(file), collector, port)
+        routes = _overridden(routes_file.read(file), collector, port, launch)
         policy = registration.beside(file, routes.policy)
         routes = routes.model_copy(update={"policy": policy})
         registration.require_usable(policy)
@@ -61,8 +62,12 @@ def route(
             _serve(routes, settings)
 
 
-def _overridden(routes: Routes, collector: str | None, port: int | None) -> Routes:
-    update: dict[str, CollectorSection | Listen] = {}
+def _overridden(
+    routes: Routes, collector: str | None, port: int | None, launch: str | None
+) -> Routes:
+    update: dict[str, CollectorSection | Listen | Upstreams] = {}
+    if launch is not None:
+        update["upstreams"] = routes.upstreams.launched(launch)
     if collector is not None:
         update["collector"] = routes.collector.model_copy(update={"url": collector})
     if port is not None:

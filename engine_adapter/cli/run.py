@@ -20,10 +20,12 @@ from rich.progress import (
 )
 
 from engine_adapter.cli import registration
+from engine_adapter.cli.options import Launch
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import journal, rollout_file
 from engine_adapter.run.journal import Journal
+from engine_adapter.run.launches import Serve
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import CollectorAddress, Rollout
 from engine_adapter.run.server_process import both_serving
@@ -56,13 +58,15 @@ def run(
             "over the file's."
         ),
     ] = None,
+    launch: Launch = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
 
     Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
-    a `start` command are started, and stopped at the end. Exit code 1 says that more than half of
-    an arm's answers failed: they are stored, and the gate judges them.
+    a `start` command are started, and stopped at the end, as often as `load.launches` says. Exit
+    code 1 says that more than half of an arm's answers failed: they are stored, and the gate judges
+    them.
 
     Example: draftgate run rollout.yaml --policy policy.yaml
     """
@@ -72,17 +76,20 @@ def run(
         if collector is not None:
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
+        if launch is not None:
+            rollout = rollout_file.with_launch(rollout, launch)
         require_collector(rollout.collector.url)  # before a server or a model is started
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
         chosen = policy or registration.beside(file, rollout.policy)
         said = registration.register_for_run(rollout.collector.url, rollout.rollout, chosen)
         errors.print(said, markup=False, soft_wrap=True)
-        with (
-            closing(notes),
-            terminated_as_interrupted(),
-            both_serving(file, rollout) as served,
-        ):
-            counts = replay_with_progress(served, errors, notes=notes)
+        with closing(notes), terminated_as_interrupted():
+            counts = replay_with_progress(
+                rollout,
+                errors,
+                notes=notes,
+                serve=lambda number: both_serving(file, rollout, launch=number),
+            )
     except AdapterError as exc:
         errors.print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from exc
@@ -140,6 +147,7 @@ def replay_with_progress(
     *,
     opener: EngineOpener | None = None,
     notes: Journal | None = None,
+    serve: Serve | None = None,
 ) -> RunCounts:
     """Replay with a progress bar that shows each arm's cohort as it answers."""
     columns = (
@@ -154,7 +162,9 @@ def replay_with_progress(
 
         def show(step: RunProgress) -> None:
             made = step.generation
-            text = f"{made.arm} answers {made.cohort}" if made else "warming up"
+            text = f"{made.arm} answers {made.cohort}" if made else "starting"
+            if step.launches > 1:
+                text += f", launch {step.launch} of {step.launches}"
             bar.update(
                 task,
                 completed=step.done,
@@ -162,4 +172,4 @@ def replay_with_progress(
                 description=f"{rollout.rollout}: {text}",
             )
 
-        return replay(rollout, opener=opener, progress=show, notes=notes)
+        return replay(rollout, opener=opener, progress=show, notes=notes, serve=serve)

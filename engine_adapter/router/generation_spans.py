@@ -70,6 +70,7 @@ def routed(
         fallback=around.fallback,
         mirrored=around.linked is not None,
         fingerprint=upstream.fingerprint,
+        launch=upstream.launch,
     )
 
 

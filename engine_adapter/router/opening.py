@@ -98,4 +98,5 @@ def _upstream(arm: str, section: UpstreamSection, environment: Mapping[str, str]
         if said is None
         else SpeculationSetup(on=True, configured=Speculation(**said.model_dump())),
         fingerprint=section.fingerprint,
+        launch=section.launch,
     )

@@ -14,7 +14,7 @@ from engine_adapter.router.cohorts import CohortSection
 from engine_adapter.router.decision import Mode
 from engine_adapter.router.ramp import Percent, RampSection
 from engine_adapter.router.rules import Rule
-from engine_adapter.routes import HttpEngineName, Section
+from engine_adapter.routes import HttpEngineName, LaunchName, Section
 from engine_adapter.validation import describe
 
 RolloutName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
@@ -44,6 +44,8 @@ class UpstreamSection(Section):
     """The environment variable that holds the key; the key itself never stands in the file."""
     speculation: SpeculationSection | None = None
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
+    launch: LaunchName | None = None
+    """Which start of its server this is."""
     connect_timeout_s: Seconds = 10.0
     first_byte_timeout_s: Seconds = 120.0
     idle_timeout_s: Seconds = 60.0
@@ -55,6 +57,12 @@ class Upstreams(Section):
 
     baseline: UpstreamSection
     candidate: UpstreamSection
+
+    def launched(self, launch: str) -> "Upstreams":
+        """Return both arms with a name for the launch of their servers."""
+        arms = {"baseline": self.baseline, "candidate": self.candidate}
+        named = {arm: one.model_copy(update={"launch": launch}) for arm, one in arms.items()}
+        return self.model_copy(update=named)
 
 
 class Listen(Section):

@@ -24,6 +24,8 @@ class Upstream:
     """What is known of how it speculates; counts are read of each answer."""
     fingerprint: str | None = None
     """Hash of target, draft, tokenizer, engine version and flags."""
+    launch: str | None = None
+    """Which start of its server this is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

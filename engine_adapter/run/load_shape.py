@@ -42,6 +42,8 @@ class Load(Section):
     """Requests an arm answers before the first that counts; dropped by count, never by value."""
     max_prompts: Annotated[int, Field(gt=0)] | None = None
     """Use only the workload's first prompts."""
+    launches: Annotated[int, Field(gt=0, le=1000)] = 1
+    """How often both arms' servers are started anew; each launch answers its share of prompts."""
     processes: Literal["shared", "per_arm"] = "shared"
     """Whether both arms' engines and connections share this process."""
 

@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, closing, nullcontext
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +17,14 @@ from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.routes import HttpRoute, Route
-from engine_adapter.run import generator_lag, journal, runner, traces
+from engine_adapter.run import generator_lag, journal, launches, runner, traces
 from engine_adapter.run.arm_counts import ArmCounts
 from engine_adapter.run.engine_samples import EngineSampler, Source
 from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
+from engine_adapter.run.launches import Serve
 from engine_adapter.run.rollout_file import Rollout
-from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.run.schedule import Turn
 from engine_adapter.run.telemetry import SpanSender, require_collector
 
 
@@ -61,9 +64,12 @@ class RunProgress(NamedTuple):
     """How far a run is."""
 
     generation: Generation | None
-    """The newest; absent at the beginning."""
+    """The newest; absent while the arms start and warm up."""
     done: int
     total: int
+    launch: int = 1
+    launches: int = 1
+    """Of how many starts of the arms' servers this is one."""
 
 
 Progress = Callable[[RunProgress], None]
@@ -75,23 +81,25 @@ def replay(
     opener: EngineOpener | None = None,
     progress: Progress | None = None,
     notes: Journal | None = None,
+    serve: Serve | None = None,
 ) -> RunCounts:
     """Answer the workload on both routes, send every generation, and return the counts.
 
     Raises `AdapterError`: before the first request where the workload, a route or the collector is
     unusable, and at the end where spans could not be delivered. Give an `opener` to share loaded
-    models between runs, and a journal to go on with a run. Interrupted, it sends what it has.
+    models between runs, a journal to go on with a run, and `serve` to have servers started for
+    each launch. Interrupted, it sends what it has.
     """
     run = _Replay(rollout, notes or journal.unwritten(), progress or _show_nothing)
-    return asyncio.run(run.run(opener or EngineOpener()))
+    return run.run(opener or EngineOpener(), serve or (lambda _launch: nullcontext(rollout)))
 
 
-def planned(rollout: Rollout) -> list[Turn]:
-    """Return all turns that a run makes, the warm-up included; raises `WorkloadError`."""
+def planned(rollout: Rollout) -> list[list[Turn]]:
+    """Return the turns of each launch, its warm-up included; raises `WorkloadError`."""
     load = rollout.load
     prompts = workload.read(Path(rollout.workload))[: load.max_prompts]
     trace = traces.read(Path(load.file), load.max_requests) if load.file is not None else ()
-    return list(turns(prompts, load, seed=rollout.sampling.seed, trace=trace))
+    return launches.shares(prompts, load, seed=rollout.sampling.seed, trace=trace)
 
 
 class _Replay:
@@ -99,75 +107,101 @@ class _Replay:
         self._rollout = rollout
         self._notes = notes
         self._progress = progress
-        self._turns = planned(rollout)
-        self._total = sum(not turn.warmup for turn in self._turns)
-        self._left = list(self._open_turns())
-        self._resumed = self._total - sum(not turn.warmup for turn in self._left)
-        self._workload = _workload_of(self._turns)
-        self._made = self._failed = 0
+        plan = planned(rollout)
+        self._total = sum(not turn.warmup for turns in plan for turn in turns)
+        self._left = [self._open_turns(turns) for turns in plan]
+        left = sum(not turn.warmup for turns in self._left for turn in turns)
+        self._resumed = self._total - left
+        self._workload = _workload_of(chain.from_iterable(plan))
+        self._launch = self._made = self._failed = self._samples = 0
         self._arms = {arm: ArmCounts() for arm in Arm}
-        self._lags_s: list[float] = []
+        self._send_lags_s: list[float] = []
+        self._loop_lags_s: list[float] = []
 
-    def _open_turns(self) -> Iterator[Turn]:
-        """Yield what is to be answered: what was stored before is not, nor then the warm-up."""
-        missing = [turn for turn in self._turns if not turn.warmup and not self._notes.holds(turn)]
-        if missing:
-            yield from (turn for turn in self._turns if turn.warmup)
-            yield from missing
+    def _open_turns(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Return what is to be answered: what was stored before is not, nor then the warm-up."""
+        missing = [turn for turn in turns if not turn.warmup and not self._notes.holds(turn)]
+        return [turn for turn in turns if turn.warmup] + missing if missing else []
 
-    async def run(self, opener: EngineOpener) -> RunCounts:
-        """Run from start to delivery."""
-        rollout = self._rollout
-        if not self._left:
-            return RunCounts(0, 0, self._resumed)
-        require_collector(rollout.collector.url)  # before any model is loaded
+    def run(self, opener: EngineOpener, serve: Serve) -> RunCounts:
+        """Run from start to delivery, each launch for itself."""
+        if any(self._left):
+            require_collector(self._rollout.collector.url)  # before any model is loaded
+        for number, turns in enumerate(self._left):
+            if turns:
+                self._launch = number
+                self._show(None)
+                with serve(number) as served:
+                    asyncio.run(self._answer(served, turns, opener))
+        return RunCounts(
+            self._made,
+            self._failed,
+            self._resumed,
+            generator_lag.summary(self._send_lags_s),
+            generator_lag.summary(self._loop_lags_s),
+            self._samples,
+            {arm.value: counts for arm, counts in self._arms.items()} if self._made else {},
+        )
+
+    async def _answer(self, served: Rollout, turns: Sequence[Turn], opener: EngineOpener) -> None:
+        """Answer one launch's turns, and deliver them."""
         async with AsyncExitStack() as opened:
-            sender = SpanSender(rollout.collector.url, stored=self._notes.stored)
+            sender = SpanSender(served.collector.url, stored=self._notes.stored)
             opened.enter_context(closing(sender))
             engines: dict[Arm, Engine] = {}
-            for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
-                engines[arm] = await _opened(route, rollout, opener)
+            for arm, route in _routes(served).items():
+                engines[arm] = await _opened(route, served, opener)
                 opened.push_async_callback(engines[arm].close)
-            self._progress(RunProgress(None, self._resumed, self._total))
+            self._show(None)
             sampler = EngineSampler(
-                await _sources(rollout, engines),
-                rollout=rollout.rollout,
-                collector_url=rollout.collector.url,
+                await _sources(served, engines),
+                rollout=served.rollout,
+                collector_url=served.collector.url,
                 gpus=GpuReader(),
             )
             await opened.enter_async_context(sampler)
             watch = await opened.enter_async_context(LoopWatch())
             experiment = runner.Experiment(
-                rollout=rollout.rollout,
+                rollout=served.rollout,
                 engines=engines,
-                sampling=rollout.sampling,
+                sampling=served.sampling,
                 journal=self._notes,
             )
+            record = partial(self._record, sender, _launches(served))
+            concurrency = served.load.concurrency or (None if served.load.is_open else 1)
+            await runner.run(experiment, turns, concurrency=concurrency, record=record)
+            self._loop_lags_s += watch.lags_s
+            self._samples += sampler.tally.sent
 
-            def record(generation: Generation) -> None:
-                sender.send(replace(generation, workload=self._workload))
-                self._count(generation)
-
-            concurrency = rollout.load.concurrency or (None if rollout.load.is_open else 1)
-            await runner.run(experiment, self._left, concurrency=concurrency, record=record)
-        return RunCounts(
-            self._made,
-            self._failed,
-            self._resumed,
-            generator_lag.summary(self._lags_s),
-            generator_lag.summary(watch.lags_s),
-            sampler.tally.sent,
-            {arm.value: counts for arm, counts in self._arms.items()},
-        )
-
-    def _count(self, generation: Generation) -> None:
+    def _record(
+        self, sender: SpanSender, launched: Mapping[Arm, str | None], made: Generation
+    ) -> None:
+        """Send a generation, and count it."""
+        launch = None if made.arm is None else launched[made.arm]
+        sender.send(replace(made, workload=self._workload, launch=launch))
         self._made += 1
-        self._failed += generation.error_type is not None
-        if generation.arm is not None:
-            self._arms[generation.arm].add(generation)
-        if generation.client_lag_s is not None:
-            self._lags_s.append(generation.client_lag_s)
-        self._progress(RunProgress(generation, self._resumed + self._made, self._total))
+        self._failed += made.error_type is not None
+        if made.arm is not None:
+            self._arms[made.arm].add(made)
+        if made.client_lag_s is not None:
+            self._send_lags_s.append(made.client_lag_s)
+        self._show(made)
+
+    def _show(self, newest: Generation | None) -> None:
+        done, launches = self._resumed + self._made, len(self._left)
+        self._progress(RunProgress(newest, done, self._total, self._launch + 1, launches))
+
+
+def _routes(rollout: Rollout) -> dict[Arm, Route]:
+    return {Arm.BASELINE: rollout.baseline, Arm.CANDIDATE: rollout.candidate}
+
+
+def _launches(rollout: Rollout) -> dict[Arm, str | None]:
+    """Return which start of each arm's server answers, as far as somebody named it."""
+    return {
+        arm: route.launch if isinstance(route, HttpRoute) else None
+        for arm, route in _routes(rollout).items()
+    }
 
 
 def _workload_of(planned: Iterable[Turn]) -> str:
@@ -187,7 +221,7 @@ async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engin
 async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Source]:
     """Return the pages of metrics that the routes have."""
     found = []
-    for arm, route in zip(Arm, (rollout.baseline, rollout.candidate), strict=True):
+    for arm, route in _routes(rollout).items():
         url = (await engines[arm].probe()).metrics_url
         if url is not None:
             found.append(Source(arm, url, engines[arm].info.provider))

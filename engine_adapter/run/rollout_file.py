@@ -45,9 +45,12 @@ class Rollout(Section):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical experiment."""
-        document = self.model_dump(mode="json", exclude={"policy"})
-        if self.load.processes == "shared":  # so that a journal from before the key goes on
-            del document["load"]["processes"]
+        document = self.model_dump(
+            mode="json", exclude={"policy": True, "baseline": {"launch"}, "candidate": {"launch"}}
+        )
+        for key, default in (("processes", "shared"), ("launches", 1)):
+            if document["load"][key] == default:  # so that a journal from before the key goes on
+                del document["load"][key]
         canonical = json.dumps(document, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -70,7 +73,31 @@ def read(path: Path) -> Rollout:
         rollout = Rollout.model_validate(document)
     except ValidationError as exc:
         raise RolloutFileError(f"{path}: {describe(exc, Rollout)}") from exc
+    _require_commands(path, rollout)
     return _beside(path.parent, rollout)
+
+
+def _require_commands(path: Path, rollout: Rollout) -> None:
+    """Refuse to launch servers anew that nothing here starts."""
+    launches = rollout.load.launches
+    for arm, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
+        if launches > 1 and not (isinstance(route, HttpRoute) and route.start):
+            raise RolloutFileError(
+                f"{path}: {arm}.start: missing; load.launches is {launches}, so that the server "
+                "has to be started anew: give the command, or run once for each launch that you "
+                "start yourself, under a rollout name of its own and with --launch"
+            )
+
+
+def with_launch(rollout: Rollout, launch: str) -> Rollout:
+    """Return the rollout with a name for the launch of the servers that nothing here starts."""
+    return rollout.model_copy(
+        update={
+            arm: route.model_copy(update={"launch": launch})
+            for arm, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate))
+            if isinstance(route, HttpRoute) and route.start is None
+        }
+    )
 
 
 def _beside(folder: Path, rollout: Rollout) -> Rollout:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import shlex
 import signal
 import socket
@@ -23,11 +24,12 @@ _LOADING = (
     httpx.codes.GATEWAY_TIMEOUT,
 )
 _STOPS_WITHIN_S = 15.0
+_LAUNCH_BYTES = 6
 
 
 @contextlib.contextmanager
 def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
-    """Serve a route by its `start` command; yield it with the URL at which it answers.
+    """Serve a route by its `start` command; yield it with where it answers, and a new launch.
 
     `{port}` becomes a free port and `{k}` the draft tokens. What the command prints goes to the
     log. Raises `EngineSetupError` if it ends, or does not answer within `start_timeout_s`.
@@ -37,7 +39,13 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
         return
     port = str(_free_port())
     command = [_filled(part, port, k) for part in shlex.split(route.start)]
-    filled = route.model_copy(update={"url": _filled(route.url, port, k), "start": None})
+    filled = route.model_copy(
+        update={
+            "url": _filled(route.url, port, k),
+            "start": None,
+            "launch": secrets.token_hex(_LAUNCH_BYTES),
+        }
+    )
     with log.open("wb") as output:
         try:
             # A group of its own: engines leave workers behind when the parent alone is stopped.
@@ -56,24 +64,32 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
 
 
 @contextlib.contextmanager
-def both_serving(file: Path, rollout: Rollout) -> Iterator[Rollout]:
+def both_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -> Iterator[Rollout]:
     """Serve the routes that have a `start` command; yield the rollout with where they answer.
 
-    What they print goes to `FILE.baseline.log` and `FILE.candidate.log`. Raises as `serving`.
+    The arm that starts first changes from launch to launch. What they print goes to
+    `FILE.baseline.log` and `FILE.candidate.log`, of the third launch to `FILE.baseline.3.log`.
+    Raises as `serving`.
     """
+    arms = [("baseline", rollout.baseline), ("candidate", rollout.candidate)]
+    number = f".{launch + 1}" if launch else ""
     with contextlib.ExitStack() as started:
         routes: dict[str, Route] = {}
-        for name, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
+        for name, route in reversed(arms) if launch % 2 else arms:
             routes[name] = route
             if isinstance(route, HttpRoute) and route.start is not None:
-                if "{k}" in route.start:
-                    raise EngineSetupError(
-                        f"{name}: start holds {{k}}, which `draftgate sweep --k` fills in; "
-                        "write the number of draft tokens there"
-                    )
-                log = file.with_name(f"{file.name}.{name}.log")
-                routes[name] = started.enter_context(serving(route, k=0, log=log))
+                _require_no_k(name, route.start, k)
+                log = file.with_name(f"{file.name}.{name}{number}.log")
+                routes[name] = started.enter_context(serving(route, k=k, log=log))
         yield rollout.model_copy(update=routes)
+
+
+def _require_no_k(name: str, command: str, k: int) -> None:
+    if "{k}" in command and k == 0:
+        raise EngineSetupError(
+            f"{name}: start holds {{k}}, which `draftgate sweep --k` fills in; "
+            "write the number of draft tokens there"
+        )
 
 
 def _filled(text: str, port: str, k: int) -> str:

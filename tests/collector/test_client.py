@@ -833,6 +833,7 @@ SIDE: dict[str, Any] = {
     "carries": None,
     "workload": None,
     "concurrency": None,
+    "launch": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

@@ -46,7 +46,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 }
 
 
-NAMES = ("rollout", "cohort", "prompt_id")
+NAMES = ("rollout", "cohort", "prompt_id", "launch")
 
 
 def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import fake_openai
 import psutil
 import pytest
 import yaml
@@ -12,14 +13,6 @@ from typer.testing import CliRunner
 from collector.client import Client
 from demo.collector_process import running
 from draftgate.commands import app
-
-SERVER = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import fake_openai
-from http.server import ThreadingHTTPServer
-ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), fake_openai.Handler).serve_forever()
-"""
 
 
 def sweep(folder: Path, document: dict[str, object], *options: str) -> tuple[int, str, str]:
@@ -75,10 +68,7 @@ def test_each_configuration_is_a_rollout_that_the_advisor_reads(
 
 def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> None:
     """The baseline once, the candidate once for each k, each at a port of its own; none stays."""
-    script = tmp_path / "serve.py"
-    script.write_text(SERVER)
-    shared = Path(__file__).parents[1] / "support"
-    command = f"{sys.executable} {script} {shared} {{port}}"
+    command = f"{sys.executable} {fake_openai.__file__} {{port}} {tmp_path}"
     route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
     document: dict[str, object] = {
         "baseline": route | {"start": command},
@@ -89,7 +79,7 @@ def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> Non
     assert code == 0, error
     assert [row["generations"] for row in json.loads(printed)] == [6, 6]
     commands = [p.info["cmdline"] or [] for p in psutil.process_iter(["cmdline"])]
-    assert [command for command in commands if str(script) in command] == []
+    assert [command for command in commands if str(tmp_path) in command] == []
 
 
 @pytest.mark.parametrize(

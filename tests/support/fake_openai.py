@@ -1,6 +1,10 @@
-"""A server that speaks the OpenAI API and always answers that Paris it is."""
+"""A server that speaks the OpenAI API and always answers that Paris it is.
+
+Run as a program it serves at the port that it is given, until it is stopped.
+"""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,3 +83,7 @@ def running() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
         thread.join()
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

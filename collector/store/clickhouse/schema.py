@@ -13,7 +13,7 @@ from collector.contract.fields import WIRE
 from collector.store import tables
 from collector.store.days import DAY_BITS
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables as they are here; one more with each change, which `upgrades` then carries out."""
 VERSIONS: Final = "schema_version"
 """The table of the versions that a database has had."""

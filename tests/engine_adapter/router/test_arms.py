@@ -170,7 +170,7 @@ def test_a_mirrored_request_makes_a_pair(stream: bool) -> None:
             baseline.url,
             candidate.url,
             FixedControl(mirrored=True),
-            upstream={"engine": "vllm", "fingerprint": "f1"},
+            upstream={"engine": "vllm", "fingerprint": "f1", "launch": "monday-1"},
             collector_url=collector,
         ) as router,
     ):

@@ -1,0 +1,51 @@
+"""Which launch of the servers answers which turns.
+
+A prompt, with its repeats, is one launch's, so that launches are independent of each other; each
+cohort's prompts are dealt out in turn, so that every launch has its share of each.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from engine_adapter.errors import WorkloadError
+from engine_adapter.run.load_shape import Load
+from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.schedule import Turn, turns
+from engine_adapter.run.traces import Arrival
+from engine_adapter.workload import Prompt
+
+Serve = Callable[[int], AbstractContextManager[Rollout]]
+"""Serves both routes for a launch, counted from 0; yields the rollout with where they answer."""
+
+
+def shares(
+    prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
+) -> list[list[Turn]]:
+    """Return the turns of each launch, its own warm-up first.
+
+    Of a trace each launch gets a piece of equal length, one after the other. Raises
+    `WorkloadError` if a launch would have nothing to answer.
+    """
+    hands = _dealt(prompts, load.launches)
+    pieces = [_piece(trace, number, load.launches) for number in range(load.launches)]
+    shortest = min(map(len, pieces if load.mode == "trace" else hands))
+    if shortest == 0 and load.launches > 1:
+        raise WorkloadError(
+            f"load.launches: {load.launches} launches, and {len(prompts)} prompts"
+            f"{f', {len(trace)} requests of a trace' if trace else ''}; wanted one for each launch"
+        )
+    return [
+        list(turns(hand, load, seed=seed + number, trace=piece))
+        for number, (hand, piece) in enumerate(zip(hands, pieces, strict=True))
+    ]
+
+
+def _dealt(prompts: Sequence[Prompt], launches: int) -> list[list[Prompt]]:
+    """Return each launch's prompts, in the workload's order."""
+    by_cohort = sorted(range(len(prompts)), key=lambda place: prompts[place].cohort)
+    hands = (sorted(by_cohort[number::launches]) for number in range(launches))
+    return [[prompts[place] for place in hand] for hand in hands]
+
+
+def _piece(trace: Sequence[Arrival], number: int, launches: int) -> Sequence[Arrival]:
+    return trace[len(trace) * number // launches : len(trace) * (number + 1) // launches]
