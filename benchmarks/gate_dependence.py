@@ -6,6 +6,11 @@ outages that the policy did not declare: they are shown, and no bound holds for 
 
     python -m benchmarks.gate_dependence [--rollouts 500] [--seed 20261122] [--sizes 2000 10000]
 
+With `--cost` each cell judges independent requests twice, by the gate and by plain limits on the
+same draws: none may lose more than .03 of its power.
+
+    python -m benchmarks.gate_dependence --cost --rollouts 1000
+
 With `--needed` rollouts that stay inconclusive are drawn, and then as many pairs more as their
 findings name: at least .75 must pass.
 
@@ -16,6 +21,8 @@ import argparse
 
 from benchmarks.gate_simulation import printed
 from benchmarks.simulation.dependence import SIZES, dependent
+from benchmarks.simulation.independent import SIZES as INDEPENDENT_SIZES
+from benchmarks.simulation.independent import independent
 from benchmarks.simulation.needed import needed
 
 
@@ -24,11 +31,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rollouts", type=int, default=500)
     parser.add_argument("--seed", type=int, default=20261122)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--needed", action="store_true", help="of pairs that findings name, alone")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[])
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--cost", action="store_true", help="of independent requests, alone")
+    which.add_argument("--needed", action="store_true", help="of pairs that findings name, alone")
     args = parser.parse_args()
-    law = dependent(args.rollouts, args.seed, tuple(args.sizes))
-    rates = needed(args.rollouts, args.seed) if args.needed else law
+    sizes = tuple(args.sizes)
+    if args.cost:
+        rates = independent(args.rollouts, args.seed, sizes or INDEPENDENT_SIZES)
+    elif args.needed:
+        rates = needed(args.rollouts, args.seed)
+    else:
+        rates = dependent(args.rollouts, args.seed, sizes or SIZES)
     return printed("gate_dependence", "Law", args.seed, rates)
 
 

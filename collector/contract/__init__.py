@@ -83,8 +83,10 @@ from collector.contract.verdict import (
     Verdict,
 )
 from collector.contract.watch import (
+    ArmServed,
     EffectSums,
     EProcess,
+    SpeculationCounts,
     StoredWatch,
     Watch,
     WatchAction,
@@ -101,6 +103,7 @@ __all__ = [
     "Answer",
     "Arm",
     "ArmLatency",
+    "ArmServed",
     "ArmSummary",
     "AttributeValue",
     "CandidateIdentity",
@@ -154,6 +157,7 @@ __all__ = [
     "SpanLink",
     "SpanStatus",
     "Speculation",
+    "SpeculationCounts",
     "Standing",
     "StepTimes",
     "StoredVerdict",

@@ -157,6 +157,35 @@ class WatchDoubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationCounts:
+    """What answers that the candidate's own route gave say of speculation."""
+
+    answered: int = 0
+    silent: int = 0
+    """Answers that say nothing of it."""
+    counted: int = 0
+    """Answers with a count of draft tokens."""
+    drafted: int = 0
+    """Answers whose counts show a drafted token."""
+    draft_tokens: int = 0
+    """Of the answers with drafts that count the accepted ones, too."""
+    accepted_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmServed:
+    """What an arm's answers say of how they were served."""
+
+    fingerprints: tuple[str, ...] = ()
+    """Sorted; of many some."""
+    methods: tuple[str, ...] = ()
+    """Of speculation; sorted, of many some."""
+    silent: int = 0
+    """Answers without a fingerprint."""
+    requests: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAction:
     """An action of the watch on the switch, with its reason."""
 
@@ -182,8 +211,8 @@ class Watch:
     known before the warm-up is over."""
     pairs: int = 0
     """Complete pairs that count; in split traffic requests."""
-    drafted: int = 0
-    """Of these, those whose candidate's counts show a drafted token."""
+    speculation: SpeculationCounts = SpeculationCounts()
+    """Of the candidate's answers in these."""
     repeats: int = 0
     """Complete pairs left out, because an earlier repeat of their prompt counts."""
     outcome: Outcome = Outcome.INCONCLUSIVE
@@ -209,8 +238,10 @@ class Watch:
     """Pairs that each cohort is to have, as far as a run said."""
     doubts: tuple[WatchDoubt, ...] = ()
     """What any window showed that keeps cells from passing."""
-    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What must be one in the whole run: an arm's fingerprints, a metric's evaluators."""
+    judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Evaluators, in their versions, by metric: one each in the whole run."""
+    served: Mapping[str, ArmServed] = field(default_factory=dict)
+    """By arm: one configuration and one method each in the whole run."""
     rerouted: int = 0
     """Pairs of which another route answered a side."""
     shorter: tuple[int, int] = (0, 0)

@@ -121,7 +121,7 @@ def _until_stopped(
 ) -> Seen | None:
     """Go on until SIGINT or SIGTERM; a collector that does not answer is asked again."""
     stopped, seen, registered = threading.Event(), None, False
-    last_s = time.monotonic() + pace.wait_s
+    last_s: float | None = None
     with _stopping(stopped):
         while not stopped.is_set():
             try:
@@ -133,6 +133,8 @@ def _until_stopped(
                 if seen.more:
                     continue
             except ClientError as exc:
+                # From the first answer on: how long that took is no part of the wait.
+                last_s = time.monotonic() + pace.wait_s if last_s is None else last_s
                 if seen is None and time.monotonic() >= last_s:
                     raise
                 show(seen, f"trying again every {pace.every_s:g} s: {exc}")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ks_2samp
 
+from collector.contract import ArmServed
 from evals.evidence import BoolColumn, Evidence, Side, Told
 from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import METRICS, Policy
@@ -99,19 +100,35 @@ def _lengths_p(evidence: Evidence) -> float | None:
 
 def _versions_served(evidence: Evidence) -> Iterator[Difference]:
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
-        known = known_values(side, "fingerprint")
-        found, silent = sorted({*known}), int(side.answered.sum()) - len(known)
-        if len(found) > 1:
-            yield Difference(several_configurations(arm, [str(one) for one in found]))
-        elif len(methods := sorted({*known_values(side, "spec_method")})) > 1:
-            shown = ", ".join(str(method) for method in methods)
-            yield Difference(f"the {arm} speculated by {len(methods)} methods ({shown})")
-        elif found and silent > MAX_UNBOUNDED_SHARE * len(side.answered):
-            yield Difference(
-                f"{silent:,} of the {arm}'s answers do not say in which configuration they were "
-                "served (`draftgate.fingerprint`), which others do",
-                served=True,
-            )
+        if (unlike := several_served(arm, served_of(side))) is not None:
+            yield unlike
+
+
+def served_of(side: Side) -> ArmServed:
+    """Return what an arm's answers say of how they were served."""
+    known = known_values(side, "fingerprint")
+    return ArmServed(
+        fingerprints=tuple(sorted({str(one) for one in known})),
+        methods=tuple(sorted({str(one) for one in known_values(side, "spec_method")})),
+        silent=max(int(side.answered.sum()) - len(known), 0),
+        requests=len(side.answered),
+    )
+
+
+def several_served(arm: str, served: ArmServed) -> Difference | None:
+    """Say that an arm was not one thing, or that a part of it may have been another."""
+    if len(served.fingerprints) > 1:
+        return Difference(_several_configurations(arm, served.fingerprints))
+    if len(served.methods) > 1:
+        shown = ", ".join(served.methods)
+        return Difference(f"the {arm} speculated by {len(served.methods)} methods ({shown})")
+    if served.fingerprints and served.silent > MAX_UNBOUNDED_SHARE * served.requests:
+        return Difference(
+            f"{served.silent:,} of the {arm}'s answers do not say in which configuration they were "
+            "served (`draftgate.fingerprint`), which others do",
+            served=True,
+        )
+    return None
 
 
 def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
@@ -135,7 +152,7 @@ def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:
     return found
 
 
-def several_configurations(arm: str, fingerprints: Sequence[str]) -> str:
+def _several_configurations(arm: str, fingerprints: Sequence[str]) -> str:
     """Say that an arm was not one thing."""
     shown = ", ".join(name[:12] for name in fingerprints[:3])
     return f"the {arm} was served in {len(fingerprints)} configurations (fingerprints {shown})"

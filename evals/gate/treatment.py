@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collector.contract import Reason
+from collector.contract import Reason, SpeculationCounts
 from evals.evidence import BoolColumn, Evidence, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy
@@ -58,12 +58,29 @@ def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
     All answers are looked at together: one by itself may have had nothing to draft. A name of a
     method is what a sender says of its configuration; only counts show that tokens were drafted.
     """
-    candidate = evidence.candidate
-    answered = candidate.answered & ~candidate.fallback
-    if not answered.any():
-        return None
-    words = _undrafted(candidate, answered, policy) or _mixed(answered, candidate.speculated)
+    words = idle_words(speculation_of(evidence.candidate), policy)
     return None if words is None else Obstacle(Reason.TREATMENT, words, bars_fail=False)
+
+
+def speculation_of(candidate: Side) -> SpeculationCounts:
+    """Count what a candidate's answers say of speculation."""
+    answered = candidate.answered & ~candidate.fallback
+    both = answered & (candidate.accepted_tokens >= 0) & (candidate.draft_tokens > 0)
+    return SpeculationCounts(
+        answered=int(answered.sum()),
+        silent=int((answered & ~candidate.speculated).sum()),
+        counted=int((answered & (candidate.draft_tokens >= 0)).sum()),
+        drafted=int(drafted(candidate).sum()),
+        draft_tokens=int(candidate.draft_tokens[both].sum()),
+        accepted_tokens=int(candidate.accepted_tokens[both].sum()),
+    )
+
+
+def idle_words(seen: SpeculationCounts, policy: Policy) -> str | None:
+    """Say why a candidate is not known to have speculated; None if it is."""
+    if seen.answered == 0:
+        return None
+    return _undrafted(seen, policy) or _mixed(seen)
 
 
 def drafted(candidate: Side) -> BoolColumn:
@@ -73,19 +90,17 @@ def drafted(candidate: Side) -> BoolColumn:
     return np.asarray(shown & candidate.answered & ~candidate.fallback)
 
 
-def _undrafted(candidate: Side, answered: BoolColumn, policy: Policy) -> str | None:
+def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
     """Say that next to no answer shows a drafted token, or that none was accepted."""
-    shown, asked = int(drafted(candidate).sum()), int(answered.sum())
-    if shown:
-        if shown <= MAX_IDLE_SHARE * asked:
-            return f"the candidate drafted in {shown:,} of {asked:,} answers alone"
-        return _none_accepted(candidate, answered)
-    counted = answered & (candidate.draft_tokens >= 0)
-    if counted.any():
-        return f"the candidate drafted no token in {int(counted.sum()):,} answers"
+    if seen.drafted:
+        if seen.drafted <= MAX_IDLE_SHARE * seen.answered:
+            return f"the candidate drafted in {seen.drafted:,} of {seen.answered:,} answers alone"
+        return _none_accepted(seen)
+    if seen.counted:
+        return f"the candidate drafted no token in {seen.counted:,} answers"
     if policy.validity.speculation == "optional":
         return None
-    named = bool((candidate.speculated & answered).any())
+    named = seen.silent < seen.answered
     said = "it names a method and counts nothing" if named else "its answers say nothing of it"
     return (
         f"no count shows that the candidate drafted a token ({said}); send "
@@ -94,23 +109,20 @@ def _undrafted(candidate: Side, answered: BoolColumn, policy: Policy) -> str | N
     )
 
 
-def _none_accepted(candidate: Side, answered: BoolColumn) -> str | None:
+def _none_accepted(seen: SpeculationCounts) -> str | None:
     """Say that drafts served nothing: what such a candidate gains, it gains by something else."""
-    counted = answered & (candidate.accepted_tokens >= 0) & (candidate.draft_tokens > 0)
-    if not counted.any() or candidate.accepted_tokens[counted].any():
+    if seen.draft_tokens == 0 or seen.accepted_tokens > 0:
         return None
-    tokens = int(candidate.draft_tokens[counted].sum())
-    return f"none of the candidate's {tokens:,} draft tokens was accepted"
+    return f"none of the candidate's {seen.draft_tokens:,} draft tokens was accepted"
 
 
-def _mixed(answered: BoolColumn, speculated: BoolColumn) -> str | None:
+def _mixed(seen: SpeculationCounts) -> str | None:
     """Say that a part of the answers says nothing of speculation."""
-    silent, all_ = int((answered & ~speculated).sum()), int(answered.sum())
-    if silent == all_ or silent <= MAX_UNBOUNDED_SHARE * all_:
+    if seen.silent == seen.answered or seen.silent <= MAX_UNBOUNDED_SHARE * seen.answered:
         return None
     return (
-        f"{silent:,} of the candidate's {all_:,} answers say nothing of speculation, which others "
-        "do: they may have been made without it"
+        f"{seen.silent:,} of the candidate's {seen.answered:,} answers say nothing of speculation, "
+        "which others do: they may have been made without it"
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from collector.contract import Watch, WatchCell, WatchCohort
 from evals.applicability import NEEDS
 from evals.evidence import BoolColumn, Counts
-from evals.gate.treatment import drafted
 from evals.policy import METRICS, Policy
 from evals.watch import bounded
 from evals.watch.doubts import with_doubts
@@ -37,7 +36,6 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         arrived_up_to=window.end.arrived,
         scored_up_to=window.end.scored,
         pairs=watch.pairs + int(new.sum()),
-        drafted=watch.drafted + int((new & drafted(window.evidence.candidate)).sum()),
         repeats=watch.repeats + int((complete & ~window.first_repeat).sum()),
         cohorts=_cohorts(watch, window, new, at, policy),
         workload=_workload(watch, window),

@@ -1,28 +1,34 @@
 """What keeps pairs from being evidence, seen in any window: arms unlike, or another treatment."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 
 import numpy as np
 
-from collector.contract import Reason, Watch, WatchCell, WatchDoubt
+from collector.contract import (
+    ArmServed,
+    Reason,
+    SpeculationCounts,
+    Watch,
+    WatchCell,
+    WatchDoubt,
+)
 from evals.evidence import BoolColumn, Evidence
 from evals.gate.cut_answers import bounded_by, cut_words, shorter
 from evals.gate.likeness import (
     inside_pairs,
     judges_of,
-    known_values,
-    several_configurations,
+    served_of,
     several_judges,
+    several_served,
 )
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
-from evals.gate.treatment import MAX_IDLE_SHARE, shortcomings
+from evals.gate.treatment import idle_words, shortcomings, speculation_of
 from evals.policy import METRICS, Policy
 from evals.watch.window import Window
 
 _KEPT = 3
 """Names that are kept of what must be one: enough to show that they are several."""
-_JUDGE = "judge of "
 
 
 def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -> Watch:
@@ -32,7 +38,9 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
     rerouted = evidence.baseline.fallback | evidence.candidate.fallback
     watch = replace(
         watch,
-        named=_named(watch.named, evidence, window.evidence),
+        judges=_judges(watch.judges, window.evidence),
+        served=_served(watch.served, evidence),
+        speculation=_sum(watch.speculation, speculation_of(evidence.candidate)),
         rerouted=watch.rerouted + int(rerouted.sum()),
         shorter=(watch.shorter[0] + short, watch.shorter[1] + other),
     )
@@ -69,41 +77,52 @@ def _of(obstacles: Iterator[Obstacle]) -> Iterator[WatchDoubt]:
 
 
 def _several(watch: Watch) -> Iterator[WatchDoubt]:
-    for name, values in watch.named.items():
-        if len(values) < 2:
-            continue
-        judge = name.startswith(_JUDGE)
-        words = several_judges(values) if judge else several_configurations(name, values)
-        metric = name.removeprefix(_JUDGE) if judge else None
-        yield WatchDoubt(reason=Reason.MISMATCH, words=words, metric=metric)
+    for metric, judges in watch.judges.items():
+        if len(judges) > 1:
+            yield WatchDoubt(reason=Reason.MISMATCH, words=several_judges(judges), metric=metric)
 
 
-def _named(
-    was: Mapping[str, tuple[str, ...]], new: Evidence, window: Evidence
-) -> Mapping[str, tuple[str, ...]]:
-    """Add what the window names of an arm's configuration, and of each metric's evaluators."""
-    found = {
-        arm: {str(one) for one in known_values(side, "fingerprint")}
-        for arm, side in (("baseline", new.baseline), ("candidate", new.candidate))
-    }
+def _judges(was: Mapping[str, tuple[str, ...]], window: Evidence) -> Mapping[str, tuple[str, ...]]:
+    """Add the evaluators of the window's scores, also of pairs that are counted already."""
     every = np.ones(len(window), dtype=np.bool_)
-    for metric in window.metrics:
-        if metric in METRICS:
-            found[f"{_JUDGE}{metric}"] = judges_of(window, metric, every)
-    both = {name: sorted({*was.get(name, ()), *found.get(name, ())}) for name in {*was, *found}}
-    return {name: tuple(values[:_KEPT]) for name, values in sorted(both.items()) if values}
+    found = dict(was)
+    for metric in sorted({*window.metrics} & {*METRICS}):
+        if judges := {*was.get(metric, ()), *judges_of(window, metric, every)}:
+            found[metric] = _some(judges)
+    return found
+
+
+def _served(was: Mapping[str, ArmServed], new: Evidence) -> Mapping[str, ArmServed]:
+    """Add what the new pairs say of how the arms were served."""
+    found = {}
+    for arm, side in (("baseline", new.baseline), ("candidate", new.candidate)):
+        before, after = was.get(arm, ArmServed()), served_of(side)
+        found[arm] = ArmServed(
+            fingerprints=_some({*before.fingerprints, *after.fingerprints}),
+            methods=_some({*before.methods, *after.methods}),
+            silent=before.silent + after.silent,
+            requests=before.requests + after.requests,
+        )
+    return found
+
+
+def _some(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(names)[:_KEPT])
+
+
+def _sum(one: SpeculationCounts, other: SpeculationCounts) -> SpeculationCounts:
+    both = asdict(one), asdict(other)
+    return SpeculationCounts(**{name: both[0][name] + both[1][name] for name in both[0]})
 
 
 def _of_sums(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:
     """Yield what only all windows together show."""
-    answers = watch.pairs if policy.paired else sum(c.candidate for c in watch.cohorts)
-    if watch.pairs == 0 or answers == 0:
+    if watch.pairs == 0:
         return
-    if not watch.drafted and policy.validity.speculation == "required":
-        words = "no count shows that the candidate drafted a token"
-        yield WatchDoubt(reason=Reason.TREATMENT, words=words)
-    elif 0 < watch.drafted <= MAX_IDLE_SHARE * answers:
-        words = f"the candidate drafted in {watch.drafted:,} of {answers:,} answers alone"
+    for arm, served in watch.served.items():
+        if (unlike := several_served(arm, served)) is not None:
+            yield WatchDoubt(reason=Reason.MISMATCH, words=unlike.words)
+    if (words := idle_words(watch.speculation, policy)) is not None:
         yield WatchDoubt(reason=Reason.TREATMENT, words=words)
     if watch.rerouted > MAX_UNBOUNDED_SHARE * watch.pairs:
         words = f"another route answered {watch.rerouted:,} of {watch.pairs:,} requests"

@@ -18,7 +18,9 @@ prove:
 """,
     "live.yaml",
 )
-LOSSY = Speculation(method="ngram", draft_tokens=4, accepted_tokens=2, lossless=False)
+EAGLE = Speculation(method="eagle", draft_tokens=24)
+NGRAM = Speculation(method="ngram", draft_tokens=24)
+LOSSY = Speculation(method="eagle", draft_tokens=4, accepted_tokens=2, lossless=False)
 
 
 def watched(client, traffic, prompts, candidate):
@@ -37,6 +39,9 @@ UNLIKE = [
     ({"fingerprint": "g"}, Reason.MISMATCH, "the candidate was served in 2 configurations"),
     ({"speculation": LOSSY}, Reason.TREATMENT, "lossy acceptance"),
     ({"fallback": True}, Reason.MISSING, "another route answered 150 of 300 requests"),
+    ({"fingerprint": None}, Reason.MISMATCH, "do not say in which configuration"),
+    ({"speculation": NGRAM}, Reason.MISMATCH, "speculated by 2 methods (eagle, ngram)"),
+    ({"speculation": None}, Reason.TREATMENT, "150 of the candidate's 300 answers say nothing"),
     ({"output_tokens": 3}, Reason.MISMATCH, "less than 80% of the baseline's tokens"),
 ]
 
@@ -46,11 +51,22 @@ def test_a_window_that_is_unlike_holds_back_the_pass(
     client, traffic, change, reason, words
 ) -> None:
     """What passed before is undecided from then on, and says why."""
-    assert watched(client, traffic, range(150), {}).outcome is Outcome.PASS
-    watch = watched(client, traffic, range(150, 300), change)
+    assert watched(client, traffic, range(150), {"speculation": EAGLE}).outcome is Outcome.PASS
+    watch = watched(client, traffic, range(150, 300), {"speculation": EAGLE} | change)
     assert watch.outcome is Outcome.INCONCLUSIVE
     assert watch.cells[0].reason is reason
     assert words in watch.cells[0].message
+
+
+def test_a_candidate_of_which_nothing_was_accepted_does_not_pass(client, traffic) -> None:
+    """Until a draft token is: one window had none, the next one has."""
+    none = Speculation(draft_tokens=24, accepted_tokens=0)
+    watch = watched(client, traffic, range(150), {"speculation": none})
+    assert watch.outcome is Outcome.INCONCLUSIVE
+    assert "none of the candidate's 3,600 draft tokens was accepted" in watch.cells[0].message
+    some = replace(none, accepted_tokens=12)
+    later = watched(client, traffic, range(150, 300), {"speculation": some})
+    assert later.outcome is Outcome.PASS
 
 
 def test_scores_of_two_evaluators_hold_back_the_pass(client, traffic) -> None:

@@ -134,10 +134,10 @@ def test_once_says_what_is_there(tmp_path: Path, policy_file: Path) -> None:
 
 def test_a_mistyped_name_ends_the_watch(tmp_path: Path, policy_file: Path) -> None:
     """Not at once, since traffic may come later, and not never."""
-    watch = ("watch", "k5", "--policy", policy_file, "--every", "0.1", "--wait", "0.5")
+    watch = ("watch", "k5", "--policy", policy_file, "--every", "0.1", "--wait", "0.01")
     database = ("--database", f"sqlite:///{tmp_path / 'draftgate.db'}")
     with process(*watch, *database, log=tmp_path / "log") as one:
-        assert one.wait(timeout=60) == 2
+        assert one.wait(timeout=WITHIN_S) == 2
     words = (tmp_path / "log").read_text().splitlines()
     assert "trying again every 0.1 s: " in words[0]
     assert words[-1].startswith("error: ")
