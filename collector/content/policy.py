@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from collector.content.redaction import Redactor
 from collector.content.shipped import shipped
 from collector.contract import AttributeValue, Score
+from collector.memo import of_short_texts
 
 _SHIPPED: Final = Redactor(shipped())
 
@@ -18,6 +18,7 @@ class ContentPolicy:
     def __init__(self, redactor: Redactor | None) -> None:
         """Keep text as the redactor leaves it, or none at all without one."""
         self._redactor = redactor
+        self._shown = of_short_texts((redactor or _SHIPPED).text)
 
     @property
     def captures(self) -> bool:
@@ -37,10 +38,13 @@ class ContentPolicy:
         texts = [value for value in values if isinstance(value, str)]
         return len(texts) == len(values) and self._redactor.is_clean(texts)
 
-    @lru_cache(maxsize=4096)  # noqa: B019  # a policy lives as long as the process; names repeat
     def apply_name(self, name: str) -> str:
-        """Return what to store of a span's or an event's name: redacted even if text is dropped."""
-        return (self._redactor or _SHIPPED).text(name)
+        """Return what to store of a name, such as a span's: redacted even if text is dropped."""
+        return self._shown(name)
+
+    def apply_label(self, value: AttributeValue) -> AttributeValue:
+        """Return what to store of an attribute that should hold a name, of whatever type it is."""
+        return (self._redactor or _SHIPPED).value(value)
 
     def apply_message(self, message: str | None) -> str | None:
         """Return what to store of a status message: engines quote prompts in theirs."""
@@ -49,10 +53,16 @@ class ContentPolicy:
         return self._redactor.text(message)
 
     def apply_score(self, score: Score) -> Score:
-        """Return the score with what to store of its explanation: judges quote what they judge."""
-        if score.explanation is None:
+        """Return the score with what to store of its words: judges quote what they judge."""
+        label, reason = score.label, score.unscored_reason
+        if score.explanation is label is reason is None:
             return score
-        return replace(score, explanation=self.apply_message(score.explanation))
+        return replace(
+            score,
+            explanation=self.apply_message(score.explanation),
+            label=None if label is None else self.apply_name(label),
+            unscored_reason=None if reason is None else self.apply_name(reason),
+        )
 
 
 DROP: Final = ContentPolicy(None)

@@ -5,7 +5,6 @@ stored too. A new dialect is one file here and one entry in `DIALECTS`.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from collector.contract import AttributeValue, Content, Decoded, Span
@@ -21,6 +20,7 @@ from collector.dialects.sglang import SGLANG
 from collector.dialects.tgi import TGI
 from collector.dialects.traceai import TRACEAI
 from collector.dialects.vllm import VLLM
+from collector.memo import of_short_texts
 
 __all__ = [
     "DIALECTS",
@@ -74,7 +74,7 @@ def recognise(span: Span) -> Recognised | None:
     return None
 
 
-@lru_cache(maxsize=4096)
+@of_short_texts
 def is_text(attribute: str) -> bool:
     """Say whether any dialect or convention keeps text in an attribute of this name."""
     return conventional_text.is_text(attribute) or any(d.is_text(attribute) for d in DIALECTS)

@@ -22,6 +22,8 @@ enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };  /* protobuf's wire ty
 #define MAX_NAME 255  /* as collector.contract.names has it */
 #define MOST_GUESSES 64
 #define LONGEST_REMEMBERED 128 /* bytes: longer values do not come twice */
+#define LONGEST_KEY 256
+#define MOST_KEYS 8192 /* that are known at once: a body of more is no plain one */
 #define TRACE_ID_BYTES 16
 #define SPAN_ID_BYTES 8
 
@@ -232,7 +234,10 @@ static Key *look_up(SpanReader *self, Slice sent, Outcome *outcome) {
     *outcome = FAILED;
     if (bytes == NULL) return NULL;
     Key *key = (Key *)PyDict_GetItemWithError(self->keys, bytes);
-    if (key == NULL && !PyErr_Occurred()) {
+    if (key == NULL && !PyErr_Occurred() &&
+        (size_of(sent) > LONGEST_KEY || PyDict_GET_SIZE(self->keys) >= MOST_KEYS)) {
+        *outcome = UNUSUAL;
+    } else if (key == NULL && !PyErr_Occurred()) {
         PyObject *name = to_text(sent, outcome);
         if (name != NULL) {
             key = learn(self, bytes, name);

@@ -162,6 +162,7 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._kept.clear()
+        self._framing.end()
         self._connections.drop(self)
         if self._requests is not None:
             self._requests.connection_lost(exc)

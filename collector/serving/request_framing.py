@@ -72,6 +72,11 @@ class RequestFraming:
         if self._is_beyond():
             raise HeadTooLargeError
 
+    def end(self) -> None:
+        """Follow no more; lets go of a head that is half there."""
+        self._is_http = False
+        self._parser = None  # which holds this object: a circle that is seldom collected
+
     def on_message_begin(self) -> None:
         """Begin a head; said by the parser."""
         self.phase = Phase.HEAD

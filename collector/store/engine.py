@@ -6,8 +6,18 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, delete, false, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    RootTransaction,
+    delete,
+    false,
+    inspect,
+    make_url,
+    select,
+)
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from collector.errors import StoreError, StoreUnavailableError
 from collector.store import (
@@ -280,5 +290,15 @@ def _parse(database_url: str) -> URL:
 def _writing(connect: Callable[[], C], where: str) -> Iterator[C]:
     with faults.translated(where), closing(connect()) as connection:
         connection.execution_options(writes=True)
-        with connection.begin():
+        with _begun(connection):
             yield connection
+
+
+def _begun(connection: Connection) -> RootTransaction:
+    """Begin a transaction; on a new connection if this one turned out to be of no more use."""
+    try:
+        return connection.begin()
+    except DBAPIError as exc:
+        if not exc.connection_invalidated:
+            raise
+        return connection.begin()

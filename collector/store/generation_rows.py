@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from sqlalchemy import RowMapping
 
+from collector import memo
 from collector.contract import Arm, Content, Fields, Generation, unflatten, usable_counts
 from collector.contract.fields import NAMES, WIRE
 from collector.contract.wire_field import Form
@@ -71,7 +72,8 @@ def _dump_list(values: tuple[int, ...] | tuple[str, ...]) -> str:
     if values and type(values[0]) is int:
         # Five times as fast as an encoder, and so is the compiled one, again.
         return dump_counts(values) or str(list(values)).replace(" ", "")
-    return _dump_strings(cast("tuple[str, ...]", values))
+    texts = cast("tuple[str, ...]", values)
+    return _dump_strings(texts) if sum(map(len, texts)) <= memo.LONGEST else _dump(texts)
 
 
 @lru_cache(maxsize=1024)

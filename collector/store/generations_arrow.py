@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ from sqlalchemy import BigInteger, Boolean, Double, Row, func, select
 from collector.contract import Content, Score, to_document
 from collector.contract.fields import NAMES, WIRE
 from collector.contract.wire_field import Form
+from collector.memo import of_short_texts
 from collector.store import generations, scores
 from collector.store.engine import Store
 from collector.store.generation_rows import LISTS
@@ -166,7 +166,7 @@ def _dims(values: _Values) -> list[Any]:
     return [[] if text is None else list(_load(text).items()) for text in values]
 
 
-@lru_cache(maxsize=8192)
+@of_short_texts
 def _load(text: str) -> Any:  # Any: a JSON list or object, which nobody changes
     return json.loads(text)
 

@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from sqlalchemy import Row, func, select
 
 from collector.contract import PairKey
+from collector.memo import of_short_texts
 from collector.store import pairing, scores
 from collector.store.engine import Store
 from collector.store.reader import StoreConnection
@@ -245,6 +245,6 @@ def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:
         yield f"judge_{metric}", pa.string()
 
 
-@lru_cache(maxsize=8192)
+@of_short_texts
 def _load(text: str) -> Any:  # Any: a JSON list, which nobody changes
     return json.loads(text)

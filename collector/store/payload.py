@@ -18,10 +18,11 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from collector.content import ContentPolicy
 from collector.contract import AttributeValue, SpanEvent, SpanLink
+from collector.contract.attributes import ERROR_TYPE
 from collector.dialects import is_event_text, is_text
 from collector.otlp import wire
 from collector.otlp.received import read_event, read_link
-from collector.otlp.values import read_attributes, write_attribute
+from collector.otlp.values import read_attributes, read_value, write_attribute
 
 _DICTIONARY: Final = Path(__file__).with_name("payload-1.zstd-dictionary")
 # What is packed is small: the usual table of 128 KiB would take longer to clear, and leave nothing
@@ -42,6 +43,7 @@ _TEXT_OPTIONS: Final = {
 _WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME
 
 
+_ERROR_TYPE: Final = ERROR_TYPE.encode()
 _TEXTUAL: Final = (str, bytes, tuple, dict)
 """Of an event's attributes; numbers and flags hold no text."""
 
@@ -61,9 +63,21 @@ def pack(spans: Iterable[tuple[bytes, bytes]], content: ContentPolicy) -> list[b
     """
     # One message after the other is both in one.
     return _codecs().pack_payloads(
-        attributes + _kept_others(others, content) if others else attributes
+        b"".join((_shown(attributes, content), _kept_others(others, content) if others else b""))
         for attributes, others in spans
     )
+
+
+def _shown(attributes: bytes, content: ContentPolicy) -> bytes:
+    """Return a `Span` message of attributes, its error's type redacted: some quote there."""
+    if _ERROR_TYPE not in attributes:
+        return attributes
+    message = trace_pb2.Span.FromString(attributes)
+    for pair in message.attributes:
+        if pair.key == ERROR_TYPE:
+            value = content.apply_label(read_value(pair.value))
+            pair.CopyFrom(write_attribute(ERROR_TYPE, value))
+    return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
@@ -93,16 +107,16 @@ def _stated(raw: bytes, content: ContentPolicy) -> bytes:
 def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
     """Return the event or link with what the policy keeps of its text; Any: its message's class."""
     event = part if isinstance(part, SpanEvent) else None
-    text = {
-        name: value
-        for name, value in part.attributes.items()
-        if is_text(name)
-        or (event is not None and isinstance(value, _TEXTUAL) and is_event_text(name))
-    }
-    shown = None if event is None else content.apply_name(event.name)
-    if not text and (event is None or shown == event.name):
-        return raw
+    words = {n: v for n, v in part.attributes.items() if isinstance(v, _TEXTUAL)}
+    text = {n: v for n, v in part.attributes.items() if is_text(n)}
+    if event is not None:
+        text |= {n: v for n, v in words.items() if is_event_text(n)}
     kept = content.apply(text)
+    if event is not None:
+        kept |= {n: content.apply_label(v) for n, v in words.items() if n not in text}
+    shown = None if event is None else content.apply_name(event.name)
+    if not text and not kept and (event is None or shown == event.name):
+        return raw
     message = kind.FromString(raw)
     if shown is not None:
         message.name = shown

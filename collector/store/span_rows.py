@@ -184,19 +184,20 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
             if flags := broken_laws(fields):
                 fields["quality"] = flags
             decoded = Decoded(fields, {}, ())
-        return _as_rows(received, decoded, DRAFTGATE.name, enriches=False, judged=())
+        return _as_rows(received, decoded, DRAFTGATE.name, content, enriches=False, judged=())
     span = received.span()
     recognised, judged = recognise(span), tuple(map(content.apply_score, scores(span)))
     if recognised is None:
         return _Meaning(scores=judged)
     decoded, dialect, enriches = recognised.decoded, recognised.dialect, recognised.enriches
-    return _as_rows(received, decoded, dialect, enriches=enriches, judged=judged)
+    return _as_rows(received, decoded, dialect, content, enriches=enriches, judged=judged)
 
 
 def _as_rows(
     received: ReceivedSpan,
     decoded: Decoded,
     dialect: str,
+    content: ContentPolicy,
     *,
     enriches: bool,
     judged: tuple[Score, ...],
@@ -204,6 +205,8 @@ def _as_rows(
     generation = generation_rows.to_row(decoded.fields, dialect)
     generation["trace_id"] = received.trace_id
     generation["span_id"] = received.span_id
+    if "error_type" in generation:
+        generation["error_type"] = content.apply_name(generation["error_type"])
     if received.attributes.text:
         generation["carries"] = carried.of(received.attributes.text)
     return _Meaning(generation, enriches, judged, decoded.fields.get("quality", ()))

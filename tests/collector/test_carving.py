@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from backports import zstd
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collector.contract import Span, SpanEvent, SpanLink
+from collector.contract import Span, SpanEvent, SpanLink, SpanStatus
 from collector.settings import Settings
 from collector.store import payload
 
@@ -128,6 +129,45 @@ def test_names_are_redacted(
         shown = http.get(f"/api/v1/traces/{'1' * 32}").text
     assert "bob@" not in shown
     assert shown.count("[redacted:email]") == (3 if captures else 2)
+
+
+@pytest.mark.parametrize("captures", [False, True])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_type_of_an_error_is_redacted(
+    captures: bool,
+    dialect: str,
+    database_url: str,
+    http_of: Callable[[Settings], Any],
+    body_of: Callable[[list[Span]], bytes],
+) -> None:
+    """Some put the whole message there, as a string or a list, on the span or on its event."""
+    quoted = "Refused: bob@example.com"
+    span = Span(
+        trace_id="1" * 32,
+        span_id="1" * 16,
+        name="chat",
+        start_unix_ns=START,
+        end_unix_ns=START + 1,
+        status=SpanStatus.ERROR,
+        attributes=DIALECTS[dialect] | {"error.type": quoted, "draftgate.rollout": "k4"},
+        events=(
+            SpanEvent(
+                name="exception", time_unix_ns=START, attributes={"exception.type": (quoted,)}
+            ),
+        ),
+    )
+    listed = replace(span, span_id="2" * 16, attributes=span.attributes | {"error.type": (quoted,)})
+    settings = Settings(database_url=database_url, capture_content=captures)
+    with http_of(settings) as http:
+        body = body_of([span, listed])
+        assert http.post("/v1/traces", content=body, headers=PROTOBUF).is_success
+        shown = http.get(f"/api/v1/traces/{'1' * 32}").text
+    assert "bob@" not in shown
+    assert shown.count("Refused: [redacted:email]") >= 4
+    path = Path(database_url.removeprefix("sqlite:///"))
+    for value in _values(path):
+        assert b"bob@" not in value
+        assert all(b"bob@" not in plain for plain in _unpacked(value))
 
 
 def _values(path: Path) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import os
 import queue
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httptools
 import pytest
 import uvicorn
 from waiting import until
@@ -324,6 +326,25 @@ def test_what_grows_without_end_is_refused(serving: Serving, start: bytes) -> No
     with serving.socket() as bare:
         bare.sendall(start)
         assert is_refused(bare, [b"x" * 32 * KIB] * 200)
+
+
+def test_heads_that_never_end_are_let_go_of(serving: Serving) -> None:
+    """With their connections, not when the garbage collector comes by."""
+
+    def parsers() -> int:
+        return sum(type(one) is httptools.HttpRequestParser for one in gc.get_objects())
+
+    gc.collect()
+    before = parsers()
+    gc.disable()
+    try:
+        for _ in range(50):
+            with serving.socket() as bare:
+                is_refused(bare, [b"GET / HTTP/1.1\r\nX-Long: ", *([b"x" * 32 * KIB] * 10)])
+        until(lambda: serving.held.count == 0)
+        assert parsers() - before < 10
+    finally:
+        gc.enable()
 
 
 def test_trailers_without_end_are_refused(serving: Serving) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,46 @@ def test_a_folder_made_read_only_under_a_running_collector(
         path.chmod(0o755)
     sender.recovers()
     said(server)
+
+
+def test_connections_that_were_opened_read_only_are_not_kept(
+    tmp_path: Path,
+    serve: Serve,
+    sender_of: Callable[[str], Sender],
+    generation_of: GenerationOf,
+    body_of: BodyOf,
+) -> None:
+    """Once the file may be written again, it is by every request, however many come at once."""
+    server = serve(
+        f"sqlite:///{tmp_path / 'draftgate.db'}", preexec_fn=be_bound_by_permissions, env=QUICK
+    )
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    body = body_of([encode(generation_of(1))])
+    for path in tmp_path.iterdir():
+        path.chmod(0o444)
+    assert 503 in statuses_of_many(server.url, body)
+    for path in tmp_path.iterdir():
+        path.chmod(0o644)
+    sender.recovers()
+    assert statuses_of_many(server.url, body) == {200}
+    said(server)
+
+
+def statuses_of_many(url: str, body: bytes) -> set[int]:
+    """Have twenty senders read and write at once, and return the statuses of what they wrote."""
+
+    def ask(_: int) -> set[int]:
+        with httpx.Client(base_url=url, timeout=60) as http:
+            found = set()
+            for _ in range(5):
+                assert http.get("/api/v1/rollouts").status_code == 200
+                answer = http.post("/v1/traces", content=body, headers=PROTOBUF)
+                found.add(answer.status_code)
+            return found
+
+    with ThreadPoolExecutor(20) as pool:
+        return set().union(*pool.map(ask, range(20)))
 
 
 def test_a_lock_held_for_long(

@@ -31,7 +31,7 @@ from collector.ingest.trace_parts import decode_parts
 from collector.otlp import attribute_facts, native, wire
 from collector.otlp.body import Encoding
 from collector.otlp.received import Attributes, ReceivedSpan
-from collector.otlp.traces import read_message
+from collector.otlp.traces import decode_traces, read_message
 from collector.otlp.values import write_attribute
 from tests.collector.test_fuzz_otlp import GenerationOf, attribute_maps, span_lists
 
@@ -378,6 +378,23 @@ def test_keys_are_forgotten_in_time(generation_of: GenerationOf) -> None:
         native.read(export_request([encode(generation_of(1, dims=dims))]).SerializeToString())
     assert native._readers is not None
     assert native._readers.reader.known() < 4096 + 200
+
+
+@pytest.mark.parametrize("keys", [["x" * 257], [f"key-{n}" for n in range(20_000)]])
+def test_keys_that_would_fill_the_memory_are_read_the_long_way(keys: list[str]) -> None:
+    """One that is long, and those of a body that has very many; what is known stays little."""
+    request = ExportTraceServiceRequest()
+    span = request.resource_spans.add().scope_spans.add().spans.add()
+    span.trace_id, span.span_id = b"t" * 16, b"s" * 8
+    span.start_time_unix_nano = span.end_time_unix_nano = 1
+    for key in keys:
+        span.attributes.add(key=key).value.int_value = 1
+    body = request.SerializeToString()
+    assert native.read(body) is None
+    assert native._readers is not None
+    assert native._readers.reader.known() <= 8192
+    (received,) = decode_traces(body, Encoding.PROTOBUF).spans
+    assert len(received.attributes) == len(keys)
 
 
 def test_without_it_the_collector_says_so_and_stores_the_same(

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from collector.errors import StoreError, StoreUnavailableError
 
@@ -47,6 +47,12 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
+    def on_error(context: ExceptionContext) -> None:
+        # A connection that was opened while the file was read-only stays so: none may be kept.
+        if "readonly" in str(context.original_exception):
+            context.is_disconnect = True
+
+    event.listen(engine, "handle_error", on_error)
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)
     return engine
