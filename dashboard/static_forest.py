@@ -44,8 +44,13 @@ def _row(
         return drawn
     left = at(edges[0] if finding.lower is None else finding.lower)
     right = at(edges[1] if finding.upper is None else finding.upper)
+    rings = "".join(
+        f'<circle class="dg-launch" cx="{at(ratio):.1f}" cy="{y:.1f}" r="3"/>'
+        for ratio in finding.launches
+        if ratio is not None
+    )
     return (
-        f'{drawn}<g class="{css}"><title>{text(finding.message)}</title>'
+        f'{drawn}{rings}<g class="{css}"><title>{text(finding.message)}</title>'
         f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         f'<circle cx="{at(finding.estimate):.1f}" cy="{y:.1f}" r="5"/></g>'
     )
@@ -57,7 +62,9 @@ def _scale(
     """Return what places a number on the page, and the numbers at both edges."""
     drawn = [reference]
     for finding in findings:
-        numbers = (finding.estimate, finding.lower, finding.upper, finding.margin)
+        numbers = (
+            finding.estimate, finding.lower, finding.upper, finding.margin, *finding.launches
+        )  # fmt: skip
         drawn += [number for number in numbers if number is not None]
     logarithmic = logarithmic and min(drawn) > 0
     bend: Callable[[float], float] = math.log if logarithmic else float

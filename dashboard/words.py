@@ -50,6 +50,7 @@ _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.DRIFT: "times drifted during the run",
     Reason.SRM: "the arms got unequal shares of requests",
     Reason.CLIENT: "the load generator lagged",
+    Reason.LAUNCHES: "too few launches of the servers, or launches that differ too much",
     Reason.AA: "the A/A control is missing, or not quiet",
     Reason.DEPENDENCE: "requests depend on each other over too few stretches, or too long ones",
     Reason.MISMATCH: "the arms were not asked, served or judged alike",
@@ -163,7 +164,9 @@ def between(lower: float | None, upper: float | None, unit: str) -> str:
 
 
 def pairs_needed(finding: Finding) -> str:
-    """Return how many pairs a cell still lacks."""
+    """Return how many pairs, or launches of each arm, a cell still lacks."""
+    if finding.launches_needed is not None:
+        return counted(finding.launches_needed, "more launch", "more launches")
     return ABSENT if finding.n_needed is None else f"{count(finding.n_needed)} more"
 
 

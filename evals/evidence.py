@@ -16,6 +16,8 @@ from evals.applicability import (
     applicability,
     in_cohorts_of,
 )
+from evals.launches import Arm as LaunchedArm
+from evals.launches import Launches, launches_of
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
@@ -226,6 +228,8 @@ class Evidence:
     """None where nobody audited sampled answers."""
     workload: Mapping[str, int] = field(default_factory=dict)
     """Pairs that each cohort was to have, as far as the run said; empty where it did not."""
+    launches: Launches | None = None
+    """None where not every answer says which launch of its server gave it."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
     """By metric, to which pairs it applies, as seen in the whole rollout."""
 
@@ -270,6 +274,7 @@ class Evidence:
             sampled=None
             if self.sampled is None
             else {arm: seen.take(rows) for arm, seen in self.sampled.items()},
+            launches=None if self.launches is None else self.launches.take(rows),
             applies={metric: found.take(rows) for metric, found in self.applies.items()},
         )
 
@@ -280,6 +285,16 @@ class Evidence:
     def applicability(self, metric: str) -> Applicability:
         """Return to which pairs a scored metric applies."""
         return self.applies.get(metric) or self._applicability(metric)
+
+    def with_launches(self) -> "Evidence":
+        """Return the evidence with the launches that its answers name."""
+        nobody = np.full(len(self), None, dtype=np.object_)
+        baseline, candidate = (
+            LaunchedArm(side.told.get("launch", nobody), side.present)
+            for side in (self.baseline, self.candidate)
+        )
+        launches = launches_of(baseline, candidate, self.started_unix_ns)
+        return replace(self, launches=launches)
 
     def with_applicability(self) -> "Evidence":
         """Return the evidence with what all of its pairs say of every scored metric."""

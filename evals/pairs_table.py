@@ -66,7 +66,7 @@ def from_table(table: pa.Table) -> Evidence:
         sampled=_sampled(table),
         workload=_workload(table),
     )
-    return found.with_applicability()
+    return found.with_applicability().with_launches()
 
 
 def _workload(table: pa.Table) -> dict[str, int]:

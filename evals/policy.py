@@ -16,6 +16,7 @@ from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
     Dependence,
     Design,
+    LaunchRules,
     Live,
     Lossless,
     Prices,
@@ -23,6 +24,7 @@ from evals.policy_sections import (
     ValidityRules,
     read_dependence,
     read_design,
+    read_launches,
     read_live,
     read_lossless,
     read_prices,
@@ -53,6 +55,11 @@ class Metric:
     """A margin may stand on either side."""
     pass_at: float = 1.0
     """The score from which on an answer counts as good in a share, where the policy says none."""
+
+    @property
+    def timed(self) -> bool:
+        """Say whether it is made of times, which differ from launch to launch of a server."""
+        return self.kind in ("latency", "cost")
 
 
 METRICS: Mapping[str, Metric] = {
@@ -111,6 +118,8 @@ class Policy:
     dependence: Dependence = field(default_factory=Dependence)
     validity: ValidityRules = field(default_factory=ValidityRules)
     prices: Prices | None = None
+    launches: LaunchRules | None = None
+    """`None`: any number of launches will do."""
     live: Live | None = None
     """`None`: as by default, without a rollback."""
     lossless: Lossless | None = None
@@ -182,7 +191,7 @@ def shipped_text(name: str) -> str:
     return (folder / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-_LATER = ("live", "lossless")
+_LATER = ("live", "lossless", "launches")
 """Sections that policies could not have at first."""
 _SECTIONS = (
     "version", "name", "design", "alpha", "sampling", "dependence", "validity", "cohorts", "prices",
@@ -220,6 +229,7 @@ def parse(text: str, source: str) -> Policy:
         dependence=read_dependence(root),
         validity=read_validity(root),
         prices=read_prices(root),
+        launches=read_launches(root),
         live=read_live(root, alpha_pass),
         lossless=read_lossless(root),
     )

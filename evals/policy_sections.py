@@ -86,6 +86,14 @@ class Lossless:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRules:
+    """How often the arms' servers have to be started."""
+
+    min: int
+    """Independent launches below which no cell of times decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """What an hour of each route costs, in one currency."""
 
@@ -177,6 +185,15 @@ def read_prices(root: Node) -> Prices | None:
         baseline_per_hour=_price(node.required("baseline_per_hour")),
         candidate_per_hour=_price(node.required("candidate_per_hour")),
     )
+
+
+def read_launches(root: Node) -> LaunchRules | None:
+    """Return how many launches are wanted, `None` where nothing is said of them."""
+    node = root.get("launches")
+    if node is None:
+        return None
+    node.only("min")
+    return LaunchRules(min=_at_least(node.required("min"), 1))
 
 
 def read_live(root: Node, alpha_pass: float) -> Live | None:

@@ -21,7 +21,7 @@ from collector.contract import (
     to_document,
 )
 from evals.findings_by_margin import worst_by_margin
-from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
+from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.visible_text import made_visible
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "red", Outcome.INCONCLUSIVE: "yellow"}
@@ -62,8 +62,7 @@ def _banner(verdict: Verdict) -> Panel:
     lines += [Text(f"• {reason}") for reason in verdict.reasons[:_MAX_REASONS]]
     if (more := len(verdict.reasons) - _MAX_REASONS) > 0:
         lines.append(Text(f"… and {more} more", style="dim"))
-    if verdict.assumption:
-        lines.append(Text(verdict.assumption, style="dim"))
+    lines += [Text(line, style="dim") for line in scope_lines(verdict)]
     lines.append(Text(_pairs(verdict), style="dim"))
     if verdict.history is not None:
         lines += [Text(f"◦ {note}", style="dim") for note in verdict.history.notes]

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 from collector.contract import Finding, Outcome, Role, Verdict
 from evals.findings_by_margin import worst_by_margin, worst_first
 from evals.report import to_json
-from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines
+from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.visible_text import made_visible, visible
 
 _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
@@ -26,7 +26,8 @@ def to_markdown(verdict: Verdict) -> str:
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(group) for group in worst_by_margin(verdict.findings)]
-    lines += ["", _plain(verdict.assumption)] if verdict.assumption else []
+    for line in scope_lines(verdict):
+        lines += ["", _plain(line)]
     lines += ["", f"Policy {_plain(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
     lines[-1] += f"data `{verdict.data_hash[:12]}`."
     return "\n".join(lines)
@@ -65,8 +66,7 @@ def to_github(verdict: Verdict) -> str:
     lines = [_annotation(level[verdict.outcome], verdict.outcome.value, said)]
     lines += [
         _annotation("notice", "answer", line)
-        for line in (*cohort_lines(verdict), *need_lines(verdict), verdict.assumption)
-        if line
+        for line in (*cohort_lines(verdict), *need_lines(verdict), *scope_lines(verdict))
     ]
     lines += [
         _annotation(level[f.outcome], f"{f.outcome.value}: {_name(f)}", f.message)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from collector.contract import Answer, Outcome, Verdict
+from collector.contract import Answer, LaunchCounts, Outcome, Verdict
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
@@ -37,7 +37,26 @@ def need_lines(verdict: Verdict) -> list[str]:
             f"To decide every guard too: {_about(verdict.prompts_needed_for_guards)}; "
             "an undecided guard does not hold a release up."
         )
+    if (launches := verdict.launches_needed) is not None:
+        more = f"about {launches:,} more launch{'' if launches == 1 else 'es'} of each arm"
+        lines.append(f"To prove what must pass: {more}.")
     return lines
+
+
+def scope_lines(verdict: Verdict) -> list[str]:
+    """Return what the verdict holds for: which launches of the servers, and how long harm."""
+    lines = [] if verdict.launches is None else [_of_launches(verdict.launches)]
+    return [*lines, verdict.assumption] if verdict.assumption else lines
+
+
+def _of_launches(found: LaunchCounts) -> str:
+    if found.holds_over_launches:
+        return f"Times hold over launches: {found.independent} independent ones of each server."
+    seen = f"{found.baseline} of the baseline's server and {found.candidate} of the candidate's"
+    return (
+        f"Times speak of these launches alone, {seen}: another launch may be faster or slower, "
+        "which 3 or more of each can tell (`load.launches`)."
+    )
 
 
 def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
@@ -47,8 +66,8 @@ def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield f"cohort {one.cohort}", line
     for line in need_lines(verdict):
         yield "prompts needed", line
-    if verdict.assumption:
-        yield "assumption", verdict.assumption
+    for line in scope_lines(verdict):
+        yield "assumption", line
 
 
 def _about(prompts: int) -> str:

@@ -209,9 +209,10 @@ def finding(evidence: Evidence, rules: Policy) -> Finding:
     return found
 
 
-def policy_of(rule: str, stretch: int) -> Policy:
-    """Return a policy that proves one rule."""
-    text = f"version: 1\nname: simulated\ndependence: {{stretch: {stretch}}}\nprove:\n  - {rule}\n"
+def policy_of(rule: str, stretch: int, more: str = "") -> Policy:
+    """Return a policy that proves one rule; `more` is a further section."""
+    head = f"version: 1\nname: simulated\ndependence: {{stretch: {stretch}}}\n{more}\n"
+    text = f"{head}prove:\n  - {rule}\n"
     return policies.parse(text, "simulated.yaml")
 
 

@@ -44,6 +44,8 @@ class Reason(StrEnum):
     """Requests depend on each other over stretches that are too few, or too long."""
     MISMATCH = "mismatch"
     """The arms were not asked, served or judged alike."""
+    LAUNCHES = "launches"
+    """Too few launches of the arms' servers, or launches that differ too much."""
     TREATMENT = "treatment"
     """The candidate did not do what it is to be judged for."""
 
@@ -75,6 +77,11 @@ class Finding:
     """Pairs that the estimate rests on."""
     n_needed: int | None = None
     """Pairs still needed for this cell to be able to decide; None if unknown or decided."""
+    launches: tuple[float | None, ...] = ()
+    """The estimate in each launch of the arms' servers, in order of time, if the limits hold over
+    launches; None where it has no end."""
+    launches_needed: int | None = None
+    """Launches of each arm still needed for this cell to be able to decide."""
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
@@ -200,6 +207,18 @@ class SetAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCounts:
+    """The launches of the arms' servers that a verdict's times rest on."""
+
+    baseline: int
+    candidate: int
+    independent: int
+    """Groups of launches that share no launch, in which both arms answered."""
+    holds_over_launches: bool
+    """Whether limits are taken over launches; else they speak of these launches alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The decision on a rollout."""
 
@@ -229,6 +248,11 @@ class Verdict:
     of any."""
     prompts_needed_for_guards: int | None = None
     """The same for guards that do not decide yet; they do not hold the release up."""
+    launches: LaunchCounts | None = None
+    """None if no times are judged, or not every answer says which launch gave it."""
+    launches_needed: int | None = None
+    """Further launches of each arm after which every cell that must pass can decide: the largest
+    need. None if launches are not what is lacking."""
     assumption: str = ""
     """How long harm may last that the verdict protects against, and what more would need."""
     pairs: int

@@ -62,8 +62,8 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
     """Draw the findings of one unit, a row each, in the order given.
 
     A limit that does not exist runs to the edge, ends in an arrow, and is labelled so. A finding
-    without an estimate shows its margin alone. Differences have an axis in percentage points where
-    all of them are differences of shares.
+    without an estimate shows its margin alone, a ring what one launch showed. Differences have an
+    axis in percentage points where all of them are differences of shares.
     """
     shown = [finding for finding in findings if finding.unit == unit]
     rows = [_row(finding) for finding in shown]
@@ -74,7 +74,8 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
         row["to"] = edges[1] if row["upper"] is None else row["upper"]
         row["beyond"] = edges[1] if row["bound"] == "max" else edges[0]
     shares = all(words.unit_of(f.unit, f.stat) == "share" for f in shown)
-    layers = list(_layers(rows, _axis(edges, unit, _POINTS if shares else _SIGNED), unit))
+    axis = _axis(edges, unit, _POINTS if shares else _SIGNED)
+    layers = [*_layers(rows, axis, unit), *_launches(shown, axis)]
     return look.layered(*layers, rows=len(rows))
 
 
@@ -109,7 +110,9 @@ def _edges(findings: Sequence[Finding], reference: float) -> tuple[float, float]
     """Return the axis' ends: all that is drawn, and some room."""
     drawn = [reference]
     for finding in findings:
-        numbers = (finding.estimate, finding.lower, finding.upper, finding.margin)
+        numbers = (
+            finding.estimate, finding.lower, finding.upper, finding.margin, *finding.launches
+        )  # fmt: skip
         drawn += [number for number in numbers if number is not None]
     low, high = min(drawn), max(drawn)
     if reference == 1.0 and low > 0:
@@ -175,6 +178,31 @@ def _layers(
     yield with_estimate.mark_point(filled=True, size=110, opacity=1).encode(
         x=alt.X("estimate:Q", **x), color=colour, shape=shape
     )
+
+
+def _launches(findings: Sequence[Finding], x: dict[str, Any]) -> Iterator[alt.Chart]:
+    """Draw a ring for each launch of the servers, where the limits hold over launches."""
+    rings = [
+        {
+            "label": row_label(finding),
+            "launch": f"Launch {number} of {len(finding.launches)}",
+            "ratio": ratio,
+            "ratio_text": words.in_unit(ratio, "ratio"),
+        }
+        for finding in findings
+        for number, ratio in enumerate(finding.launches, start=1)
+        if ratio is not None
+    ]
+    if rings:
+        tooltip = [
+            alt.Tooltip("launch:N", title="Launch"),
+            alt.Tooltip("ratio_text:N", title="Estimate"),
+        ]
+        yield (
+            alt.Chart(look.data(rings))
+            .mark_point(filled=False, size=36, opacity=0.8, color=look.NEUTRAL)
+            .encode(x=alt.X("ratio:Q", **x), y=alt.Y("label:N"), tooltip=tooltip)
+        )
 
 
 def _axis(

@@ -23,7 +23,7 @@ COLUMNS = (
     Column("Upper limit", "one-sided", number=True),
     Column("Margin", number=True),
     Column("n", "pairs", number=True),
-    Column("n needed", "pairs", number=True),
+    Column("n needed", "pairs, or launches", number=True),
     Column("In words"),
 )
 
@@ -50,6 +50,11 @@ def show(findings: Sequence[Finding]) -> None:
             "A line runs between two one-sided limits; the mark on it is the estimate. The upright "
             "bar is the margin, and the tinted side lies beyond it: a cell passes where its whole "
             "line stays clear of the tint."
+            + (
+                " A ring is what one launch of the servers showed."
+                if any(finding.launches for finding in ordered)
+                else ""
+            )
         )
     )
     for unit, title in PANELS:

@@ -8,7 +8,7 @@ import streamlit as st
 from collector.contract import Role, RolloutOverview, Standing, StoredVerdict, Verdict
 from dashboard import markup, words
 from evals.findings_by_margin import worst_first
-from evals.verdict_answers import cohort_lines, may_it_ship, need_lines
+from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
 
 HASH_SHOWN = 12
 """Characters of a hash that are shown; the whole stands in the tooltip."""
@@ -36,8 +36,8 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
 
 def answered(verdict: Verdict) -> list[str]:
     """Return what the verdict answers beside its outcome: for which cohorts, and what is needed."""
-    said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict), verdict.assumption]
-    return [line.replace("`", "") for line in said if line]
+    said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict)]
+    return [line.replace("`", "") for line in (*said, *scope_lines(verdict))]
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:

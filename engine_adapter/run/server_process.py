@@ -71,16 +71,16 @@ def both_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -
     `FILE.baseline.log` and `FILE.candidate.log`, of the third launch to `FILE.baseline.3.log`.
     Raises as `serving`.
     """
-    arms = [("baseline", rollout.baseline), ("candidate", rollout.candidate)]
+    arms = [("baseline", rollout.baseline, 0), ("candidate", rollout.candidate, k)]
     number = f".{launch + 1}" if launch else ""
     with contextlib.ExitStack() as started:
         routes: dict[str, Route] = {}
-        for name, route in reversed(arms) if launch % 2 else arms:
+        for name, route, drafts in reversed(arms) if launch % 2 else arms:
             routes[name] = route
             if isinstance(route, HttpRoute) and route.start is not None:
-                _require_no_k(name, route.start, k)
+                _require_no_k(name, route.start, drafts)
                 log = file.with_name(f"{file.name}.{name}{number}.log")
-                routes[name] = started.enter_context(serving(route, k=k, log=log))
+                routes[name] = started.enter_context(serving(route, k=drafts, log=log))
         yield rollout.model_copy(update=routes)
 
 

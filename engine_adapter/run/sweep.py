@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,9 +10,10 @@ from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import HttpRoute, LocalRoute, Route, TransformersRoute
 from engine_adapter.run import journal
+from engine_adapter.run.launches import Serve
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
-from engine_adapter.run.server_process import serving
+from engine_adapter.run.server_process import both_serving, serving
 from engine_adapter.run.telemetry import require_collector
 
 
@@ -58,6 +60,9 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
     for k in plan.ks:  # before anything is started
         _candidate(rollout, k, plan.urls)
     require_collector(rollout.collector.url)
+    if rollout.load.launches > 1:
+        _run_by_launch(file, rollout, plan, begin=begin, show=show, done=done)
+        return
     with _served(rollout.baseline, 0, _log(file, "baseline")) as baseline:
         for k in plan.ks:
             route = baseline if k == 0 else _candidate(rollout, k, plan.urls)
@@ -66,6 +71,32 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
                     made = _configured(rollout, k, concurrency, baseline, candidate)
                     begin(made)
                     _run_one(file, made, opener, show, done)
+
+
+def _run_by_launch(
+    file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done
+) -> None:
+    """Start both servers anew for every launch of every configuration."""
+    if plan.urls:
+        raise RolloutFileError(
+            f"{file}: load.launches: {rollout.load.launches}, and --url names servers that nothing "
+            "here starts; give a command with {k} under `start:`"
+        )
+    opener = EngineOpener()
+    for k in plan.ks:
+        for concurrency in plan.concurrencies:
+            candidate = _candidate(rollout, k, plan.urls)
+            made = _configured(rollout, k, concurrency, rollout.baseline, candidate)
+            beside = file.with_name(f"{file.name}.{made.label}")
+            begin(made)
+            serve = partial(_launched, beside, made.rollout, k)
+            _run_one(file, made, opener, show, done, serve=serve)
+
+
+def _launched(
+    file: Path, rollout: Rollout, k: int, launch: int
+) -> contextlib.AbstractContextManager[Rollout]:
+    return both_serving(file, rollout, launch=launch, k=k)
 
 
 def _configured(
@@ -80,12 +111,23 @@ def _configured(
     return Configuration(k, concurrency, rollout.model_copy(update=update))
 
 
-def _run_one(file: Path, made: Configuration, opener: EngineOpener, show: Show, done: Done) -> None:
+def _run_one(
+    file: Path,
+    made: Configuration,
+    opener: EngineOpener,
+    show: Show,
+    done: Done,
+    serve: Serve | None = None,
+) -> None:
     beside = file.with_name(f"{file.name}.{made.label}")
     notes = journal.open_beside(beside, _without_ports(made.rollout), fresh=False)
     with contextlib.closing(notes):
         counts = replay(
-            made.rollout, opener=opener, notes=notes, progress=lambda step: show(made, step)
+            made.rollout,
+            opener=opener,
+            notes=notes,
+            progress=lambda step: show(made, step),
+            serve=serve,
         )
     done(made, counts)
 

@@ -25,8 +25,11 @@ class Arrangement:
     prompts: Counts
     """Number of the prompt, ascending: repeats of one are a cluster."""
     cohorts: Counts
+    """Strata whose means may differ without dependence: cohorts, and launches of timed cells."""
     declared: float
     """Requests that one disturbance may take together, by the policy."""
+    launches: Counts | None = None
+    """Each value's group of launches, if limits are to be taken over them."""
 
     @cached_property
     def order(self) -> Counts:
@@ -81,23 +84,38 @@ def _lasts(harmed: FloatColumn) -> bool:
     return bool(harmed.any()) and bool(after[-1] > 0) and float(after.mean()) >= STAYS_DEAD
 
 
-def of_pairs(evidence: Evidence, rows: BoolColumn, policy: Policy) -> Arrangement:
-    """Return the arrangement of some pairs."""
-    return _of(evidence, evidence.started_unix_ns, rows, policy)
+def of_pairs(
+    evidence: Evidence, rows: BoolColumn, policy: Policy, *, timed: bool = False
+) -> Arrangement:
+    """Return the arrangement of some pairs; `timed` values differ from launch to launch."""
+    return _of(evidence, evidence.started_unix_ns, rows, policy, timed=timed)
 
 
-def of_arm(evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy) -> Arrangement:
+def of_arm(
+    evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy, *, timed: bool = False
+) -> Arrangement:
     """Return the arrangement of some of one arm's answers."""
-    return _of(evidence, side.start_unix_ns, rows, policy)
+    return _of(evidence, side.start_unix_ns, rows, policy, timed=timed)
 
 
-def _of(evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy) -> Arrangement:
+def strata(evidence: Evidence, *, timed: bool) -> Counts:
+    """Return each pair's cohort, and for what is timed its launch beside it."""
+    if not timed or evidence.launches is None:
+        return evidence.cohort_of
+    return evidence.cohort_of + (len(evidence.cohorts) + 1) * evidence.launches.of
+
+
+def _of(
+    evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy, *, timed: bool
+) -> Arrangement:
     started, prompts = starts[rows], evidence.prompts[rows]
+    launches = evidence.launches if timed else None
     return Arrangement(
         started=started,
         prompts=prompts,
-        cohorts=evidence.cohort_of[rows],
+        cohorts=strata(evidence, timed=timed)[rows],
         declared=stretch_of(started, policy),
+        launches=launches.of[rows] if launches is not None and launches.enough else None,
     )
 
 

@@ -149,10 +149,10 @@ def _latency_limits(
 ) -> Interval | Insufficient:
     candidate, baseline = latency.candidate[known], latency.baseline[known]
     if cell.rule.stat == "geomean_ratio":
-        pairs = of_pairs(evidence, known, policy)
+        pairs = of_pairs(evidence, known, policy, timed=True)
         return geomean_limits(np.log(candidate / baseline), pairs, cell, policy)
     arms = (
-        of_arm(evidence, evidence.candidate, known, policy),
-        of_arm(evidence, evidence.baseline, known, policy),
+        of_arm(evidence, evidence.candidate, known, policy, timed=True),
+        of_arm(evidence, evidence.baseline, known, policy, timed=True),
     )
     return quantile_limits(candidate, baseline, arms, cell, policy)

@@ -20,6 +20,7 @@ class Obstacle:
     reason: Reason
     words: str
     n_needed: int | None = None
+    launches_needed: int | None = None
     bars_fail: bool = True
     """Whether it leaves no p value but that of certain harm; else it keeps a cell from passing
     alone."""
@@ -127,7 +128,7 @@ def measured(
         n=n,
         prompts=prompts,
         interval=found,
-        p_pass=1 - found.p_fail,
+        p_pass=found.against_worse,
         obstacle=obstacle or doubted(found),
     )
 
@@ -139,7 +140,7 @@ def doubted(found: Interval) -> Obstacle | None:
 
 def with_p_pass(found: Measurement, worst: Interval | Insufficient) -> Measurement:
     """Return the measurement with the p value of a pass under the worst that is not known."""
-    return found if isinstance(worst, Insufficient) else replace(found, p_pass=1 - worst.p_fail)
+    return found if isinstance(worst, Insufficient) else replace(found, p_pass=worst.against_worse)
 
 
 def insufficient(

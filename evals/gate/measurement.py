@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence
@@ -15,13 +17,18 @@ from evals.gate.measured import Measurement, Obstacle, within
 from evals.gate.score_cells import measure_failures, measure_scores
 from evals.gate.split_cells import measure_split
 from evals.gate.sum_cells import measure_sums
+from evals.launches import ENOUGH
 from evals.policy import Policy
 from evals.stats import Interval
+from evals.stats.interval import LaunchSpread
 
 _MOST_PAIRS = 10_000_000
 _POWER = 0.8
 _HARM_Z = 1.645
 _SEEN_Z = 0.5
+_MOST_LAUNCHES = 1_000
+_HALFWAY, _NO_CHANGE = 0.5, 1.0
+"""Shares of the distance of no change towards which a planned effect is drawn."""
 
 
 def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
@@ -62,15 +69,56 @@ def pairs_to_decide(
         return None
     needed_z = float(norm.isf(alpha_pass))
     z = min(_score(measured.p_pass), needed_z)
-    effect = _planned(z, _room(cell, measured, z, needed_z))
+    seen = _Seen(z, _room(cell, measured, z, needed_z), _score(measured.interval.p_fail))
+    growth = _growth_to_decide(seen, _HALFWAY, alpha_pass, alpha_fail)
+    if growth is None:
+        return None
+    total = max(measured.n * growth, float(cell.min_n))
+    return max(1, int(np.ceil(round(total, 6))) - measured.n) if total <= _MOST_PAIRS else None
+
+
+def launches_to_decide(
+    cell: Cell, spread: LaunchSpread, alpha_pass: float, alpha_fail: float
+) -> int | None:
+    """Return the further launches of each arm after which the cell decides with a chance of .8.
+
+    As `pairs_to_decide`, with one value a launch; the effect planned for is z drawn towards d, no
+    change: a few launches tell their spread, and next to nothing of the effect. `None` also if a
+    launch has no end, and beyond a thousand.
+    """
+    n, found, limit = len(spread.ratios), spread.limits, _limit(cell, spread.limits)
+    if limit is None or found.estimate is None or min(limit, found.estimate) <= 0:
+        return None
+    error = abs(math.log(limit / found.estimate)) / float(student.isf(alpha_pass, n - 1))
+    side = 1.0 if cell.rule.bound == "max" else -1.0
+    z = side * math.log(cell.rule.margin / found.estimate) / error
+    room = max(side * math.log(cell.rule.margin), 0.0) / error
+    growth = _growth_to_decide(_Seen(z, room, -z), _NO_CHANGE, alpha_pass, alpha_fail)
+    if growth is None or (total := max(n * growth, ENOUGH)) > _MOST_LAUNCHES:
+        return None
+    return max(1, math.ceil(round(total, 6)) - n)
+
+
+class _Seen(NamedTuple):
+    """What was seen, in standard errors: how far towards a pass, and towards a fail."""
+
+    z_pass: float
+    room: float
+    z_fail: float
+
+
+def _growth_to_decide(
+    seen: _Seen, towards: float, alpha_pass: float, alpha_fail: float
+) -> float | None:
+    """Return by how much the evidence must grow to decide; None if nobody knows."""
+    needed_z = float(norm.isf(alpha_pass))
+    z = min(seen.z_pass, needed_z)
+    effect = _planned(z, seen.room, towards)
     if z < -_HARM_Z or effect <= 0:
         needed_z = float(norm.isf(alpha_fail))
-        z = min(_score(measured.interval.p_fail), needed_z)
-        effect = _planned(z, 0.0)
-    if effect <= 0:
-        return None
-    total = max(measured.n * _growth(z, effect, needed_z), float(cell.min_n))
-    return max(1, int(np.ceil(round(total, 6))) - measured.n) if total <= _MOST_PAIRS else None
+        z = min(seen.z_fail, needed_z)
+        effect = _planned(z, 0.0, towards)
+    return None if effect <= 0 else _growth(z, effect, needed_z)
 
 
 def _score(p: float) -> float:
@@ -78,9 +126,9 @@ def _score(p: float) -> float:
     return float(norm.isf(min(max(p, 1e-15), 1 - 1e-15)))
 
 
-def _planned(z: float, room: float) -> float:
+def _planned(z: float, room: float, towards: float) -> float:
     if room > 0:
-        return (z + 2 / room) / (1 + 4 / room**2)
+        return (z + 4 * towards / room) / (1 + 4 / room**2)
     return z / 2 if z > _SEEN_Z else 0.0
 
 

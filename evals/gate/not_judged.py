@@ -56,6 +56,7 @@ def reported_failing(findings: Sequence[Finding]) -> tuple[str, ...]:
 def _judged(finding: Finding) -> bool:
     """Say whether limits on both sides of the margin are all that keeps it from deciding."""
     wide = finding.reason in {Reason.TOO_FEW, Reason.TOO_CLOSE}
+    wide |= finding.reason is Reason.LAUNCHES and finding.launches != ()
     return wide and finding.estimate is not None
 
 

@@ -1,5 +1,6 @@
 """Limits of paired differences and ratios, for pairs that hang together in time and by prompt."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 from evals.evidence import BoolColumn, FloatColumn
 from evals.gate.arrangement import Arrangement
 from evals.gate.cells import Cell, quantile_of
+from evals.gate.launch_limits import held_over_launches
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval, dependence, stretches
 from evals.stats.dependence import Effect
@@ -65,12 +67,15 @@ def geomean_limits(
     log_ratios: FloatColumn, pairs: Arrangement, cell: Cell, policy: Policy
 ) -> Interval | Insufficient:
     """Compare geometric means."""
-    return geometric_mean_ratio(
+    found = geometric_mean_ratio(
         log_ratios,
         effect=pairs.effect(log_ratios),
         margin=cell.rule.margin,
         bound=cell.rule.bound,
         confidence=1 - policy.alpha_pass,
+    )
+    return held_over_launches(
+        found, lambda rows: float(log_ratios[rows].mean()), pairs.launches, cell, policy
     )
 
 
@@ -99,7 +104,17 @@ def quantile_limits(
         confidence=dependence.fewest(effects).confidence(confidence),
     )
     found = dependence.fewest(effects).with_students_p(found)
-    return _doubted(found, min(q, 1 - q) * len(candidate), effects)
+    found = _doubted(found, min(q, 1 - q) * len(candidate), effects)
+
+    def log_ratio(rows: BoolColumn) -> float:
+        return log_quantile(candidate[rows], q) - log_quantile(baseline[rows], q)
+
+    return held_over_launches(found, log_ratio, arms[0].launches, cell, policy)
+
+
+def log_quantile(values: FloatColumn, q: float) -> float:
+    """Return the logarithm of a sample's q quantile."""
+    return math.log(ordered_percentile(np.sort(values), q))
 
 
 def _doubted(

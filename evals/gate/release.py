@@ -1,6 +1,7 @@
 """From cells to a release verdict."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from collector.contract import Finding, Outcome, Reason, Role, Verdict
+from collector.contract import Finding, LaunchCounts, Outcome, Reason, Role, Verdict
 from evals.acceptance import acceptance
 from evals.divergence import divergence
 from evals.evidence import Evidence
@@ -19,7 +20,7 @@ from evals.gate.cells import Cell, plan
 from evals.gate.control import control_obstacles
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.measured import Measurement, Obstacle, within
-from evals.gate.measurement import measure, pairs_to_decide
+from evals.gate.measurement import launches_to_decide, measure, pairs_to_decide
 from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
 from evals.gate.sampled_cells import sampled_findings
 from evals.gate.stray import stray_cohorts
@@ -28,15 +29,16 @@ from evals.gate.suspicions import suspicions
 from evals.gate.treatment import idle
 from evals.gate.validity import violations
 from evals.gate.warmup import after_warmup
-from evals.gate.wording import finding_message, reason_words
+from evals.gate.wording import finding_message, reason_words, too_few_launches
 from evals.gate.wording import undecided as undecided_words
 from evals.latency import latency
 from evals.policy import Policy
 from evals.quality import quality
 from evals.significant import significant
+from evals.stats import Interval
 from evals.stats.holm import adjusted
 
-GATE_VERSION = "7"
+GATE_VERSION = "8"
 
 
 def decide(
@@ -92,6 +94,11 @@ def decide(
         if outcome is Outcome.INCONCLUSIVE
         else None,
         prompts_needed_for_guards=prompts_needed(findings, evidence, Role.GUARD),
+        launches=_launches(cells, evidence),
+        launches_needed=max(
+            (f.launches_needed for f in findings if f.role is Role.PROVE and f.launches_needed),
+            default=None,
+        ),
         assumption=assumption(cells, policy),
         pairs=len(evidence),
         incomplete_pairs=int((~complete).sum()),
@@ -199,9 +206,18 @@ def _judge(
         return _Judgement(Outcome.PASS, None)
     if p_corrected is not None and p_corrected <= policy.alpha_fail_family:
         return _Judgement(Outcome.FAIL, None)
-    alpha_fail = policy.alpha_fail_family / family
-    needed = pairs_to_decide(cell, measured, policy.alpha_pass, alpha_fail)
-    return _Judgement(Outcome.INCONCLUSIVE, undecided_words(cell, measured, needed))
+    levels = (policy.alpha_pass, policy.alpha_fail_family / family)
+    return _Judgement(Outcome.INCONCLUSIVE, _undecided(cell, measured, interval, levels))
+
+
+def _undecided(
+    cell: Cell, measured: Measurement, interval: Interval, levels: tuple[float, float]
+) -> Obstacle:
+    """Say whether launches or pairs are lacking, and how many."""
+    if interval.launches is not None and interval.launches.binds:
+        seen = len(interval.launches.ratios)
+        return too_few_launches(seen, launches_to_decide(cell, interval.launches, *levels))
+    return undecided_words(cell, measured, pairs_to_decide(cell, measured, *levels))
 
 
 def _finding(
@@ -223,12 +239,33 @@ def _finding(
         confidence=1 - policy.alpha_pass,
         n=measured.n,
         n_needed=None if obstacle is None else obstacle.n_needed,
+        launches=_by_launch(interval),
+        launches_needed=None if obstacle is None else obstacle.launches_needed,
         estimate=None if interval is None else significant(interval.estimate),
         lower=None if interval is None else significant(interval.lower),
         upper=None if interval is None else significant(interval.upper),
         p_fail=None if interval is None else significant(interval.p_fail, 6),
         method=cell.method if interval is None else interval.method,
         message=finding_message(cell, measured, outcome, because),
+    )
+
+
+def _by_launch(interval: Interval | None) -> tuple[float | None, ...]:
+    if interval is None or interval.launches is None:
+        return ()
+    return tuple(significant(x) if math.isfinite(x) else None for x in interval.launches.ratios)
+
+
+def _launches(cells: Sequence[Cell], evidence: Evidence) -> LaunchCounts | None:
+    """Return how many launches the verdict's times rest on; None where none are judged."""
+    found = evidence.launches
+    if found is None or not any(cell.metric.timed for cell in cells):
+        return None
+    return LaunchCounts(
+        baseline=found.baseline,
+        candidate=found.candidate,
+        independent=found.independent,
+        holds_over_launches=found.enough,
     )
 
 

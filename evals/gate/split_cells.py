@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.covariates import covariates, varying
 from evals.gate.latency_cells import FASTEST_S, endless_baseline
+from evals.gate.launch_limits import held_over_arms_launches
 from evals.gate.measured import (
     MAX_UNBOUNDED_SHARE,
     Measurement,
@@ -23,9 +25,9 @@ from evals.gate.measured import (
     unknown_decide,
     with_p_pass,
 )
-from evals.gate.paired_limits import exceedances
+from evals.gate.paired_limits import exceedances, log_quantile
 from evals.gate.score_cells import never_scored, nothing_at_stake
-from evals.gate.sum_cells import arm_of, counted, filled, prices_of, without_price
+from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, without_price
 from evals.policy import QUANTILE_STATS, Policy, Rule
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
@@ -242,12 +244,15 @@ def _limits(
         prices = prices_of(policy)
         per_hour = (prices.candidate_per_hour, prices.baseline_per_hour)
         arms = [
-            arm_of(cell, side, known, of_arm(evidence, side, known, policy).effect, price)
+            arm_of(cell, side, known,
+                   of_arm(evidence, side, known, policy, timed=cell.metric.timed).effect, price)
             for side, known, price in zip(sides, rows, per_hour, strict=True)
-        ]
-        return unpaired_ratio_of_sums(
+        ]  # fmt: skip
+        sums = unpaired_ratio_of_sums(
             *arms, margin=rule.margin, bound=rule.bound, confidence=confidence
         )
+        logs = (partial(log_rate, arms[0]), partial(log_rate, arms[1]))
+        return held_over_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
     mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
     before, centre = _covariates(evidence, sides, rows)
     mixes = (mix, None)
@@ -256,7 +261,26 @@ def _limits(
                 unknown[i])
         for i in (0, 1)
     ]  # fmt: skip
-    return _compare(cell, samples[0], samples[1], confidence)
+    # As they are: the hour, one of the covariates, would explain a few launches away.
+    plain = [_values(cell, evidence, sides[i], unknown=unknown[i])[rows[i]] for i in (0, 1)]
+    logs = (partial(_log_of, cell, plain[0]), partial(_log_of, cell, plain[1]))
+    found = _compare(cell, samples[0], samples[1], confidence)
+    return held_over_arms_launches(found, logs, _launches(cell, evidence, rows), cell, policy)
+
+
+def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Counts] | None:
+    """Return the launch of each value of both arms, if limits are to be taken over launches."""
+    launches = evidence.launches
+    if launches is None or not launches.enough or not cell.metric.timed:
+        return None
+    return launches.of[rows[0]], launches.of[rows[1]]
+
+
+def _log_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
+    """Return the logarithm of the cell's statistic over some of one arm's values."""
+    if cell.rule.stat in QUANTILE_STATS:
+        return log_quantile(values[rows], quantile_of(cell.rule.stat))
+    return float(np.log(values[rows]).mean())
 
 
 def _covariates(
@@ -335,7 +359,7 @@ def _sample(
 ) -> _Sample:
     known, mix, stat = rows.known, rows.mix, cell.rule.stat
     values = _values(cell, evidence, side, unknown=unknown)[known]
-    arm, gain = of_arm(evidence, side, known, policy), 1.0
+    arm, gain = of_arm(evidence, side, known, policy, timed=cell.metric.timed), 1.0
     if stat in QUANTILE_STATS:
         measure = exceedances(values, quantile_of(stat))
         effect = arm.effect(measure)

@@ -1,5 +1,6 @@
 """Cells of output tokens and of cost, whose statistic is a ratio of sums."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import Cell
 from evals.gate.clusters import clusters
+from evals.gate.launch_limits import held_over_launches
 from evals.gate.measured import (
     Measurement,
     Obstacle,
@@ -128,7 +130,8 @@ def prices_of(policy: Policy) -> Prices:
 def _limits(
     cell: Cell, evidence: Evidence, known: BoolColumn, policy: Policy
 ) -> Interval | Insufficient:
-    rule, prices, pairs = cell.rule, prices_of(policy), of_pairs(evidence, known, policy)
+    rule, prices = cell.rule, prices_of(policy)
+    pairs = of_pairs(evidence, known, policy, timed=cell.metric.timed)
     if rule.stat == "geomean_ratio":
         logs = np.log(_tokens(evidence.candidate, known) / _tokens(evidence.baseline, known))
         return geomean_limits(logs, pairs, cell, policy)
@@ -136,7 +139,7 @@ def _limits(
     baseline = arm_of(cell, evidence.baseline, known, pairs.effect, prices.baseline_per_hour)
     above = [x for x in (candidate.numerator, baseline.denominator) if x is not None]
     below = [x for x in (candidate.denominator, baseline.numerator) if x is not None]
-    return ratio_of_sums(
+    found = ratio_of_sums(
         above,
         below,
         effect_of=pairs.effect,
@@ -145,6 +148,17 @@ def _limits(
         bound=rule.bound,
         confidence=1 - policy.alpha_pass,
     )
+
+    def log_ratio(rows: BoolColumn) -> float:
+        return log_rate(candidate, rows) - log_rate(baseline, rows)
+
+    return held_over_launches(found, log_ratio, pairs.launches, cell, policy)
+
+
+def log_rate(arm: Arm, rows: BoolColumn) -> float:
+    """Return the logarithm of an arm's factor and sums over some of its values."""
+    below = 1.0 if arm.denominator is None else float(arm.denominator[rows].sum())
+    return math.log(arm.factor * float(arm.numerator[rows].sum()) / below)
 
 
 def _tokens(side: Side, rows: BoolColumn) -> FloatColumn:

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, ks_2samp
 
 from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.gate.arrangement import Arrangement, of_arm
+from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cells import Cell
 from evals.gate.cut_answers import cut_answers
 from evals.gate.likeness import differences
@@ -70,7 +70,27 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
         *_order(evidence, policy),
         *_drift(evidence, policy),
         *_client_lag(evidence, policy),
+        *_too_few_launches(evidence, policy),
     )
+
+
+def _too_few_launches(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
+    """Refuse to judge times over fewer launches of the servers than the policy wants."""
+    if policy.launches is None:
+        return
+    least, found = policy.launches.min, evidence.launches
+    if found is not None and found.independent >= least:
+        return
+    needed = None if found is None else least - found.independent
+    words = (
+        "not every answer names the launch of its server (`draftgate.launch`), and the policy "
+        f"wants {least} launches at least"
+        if found is None
+        else f"{found.independent} independent launches of the arms' servers; needs {needed} more "
+        f"({least} at least)"
+    )
+    obstacle = Obstacle(Reason.LAUNCHES, words, launches_needed=needed)
+    yield Violation(obstacle, None, kinds=_TIMED, every_scope=True)
 
 
 def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
@@ -188,8 +208,10 @@ def _paired_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | No
         differences = candidate - baseline
     times = evidence.baseline.start_unix_ns
     rows = ~np.isnan(differences) & (times >= 0)
-    effect_of = _effect_of(of_arm(evidence, evidence.baseline, rows, policy), metric)
-    return paired_trend(differences[rows], times[rows], evidence.cohort_of[rows], effect_of)
+    timed = METRICS[metric].timed
+    effect_of = _effect_of(of_arm(evidence, evidence.baseline, rows, policy, timed=timed), metric)
+    within = strata(evidence, timed=timed)[rows]
+    return paired_trend(differences[rows], times[rows], within, effect_of)
 
 
 def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | None:
@@ -197,9 +219,10 @@ def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | Non
     for side in (evidence.candidate, evidence.baseline):
         outcome = _outcome(evidence, side, metric)
         rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
-        effect_of = _effect_of(of_arm(evidence, side, rows, policy), metric)
-        times, cohorts = side.start_unix_ns[rows], evidence.cohort_of[rows]
-        arms.append(Arm(outcome[rows], times, cohorts, effect_of))
+        timed = METRICS[metric].timed
+        effect_of = _effect_of(of_arm(evidence, side, rows, policy, timed=timed), metric)
+        within = strata(evidence, timed=timed)[rows]
+        arms.append(Arm(outcome[rows], side.start_unix_ns[rows], within, effect_of))
     return unpaired_trend(arms[0], arms[1])
 
 

@@ -1,9 +1,12 @@
 """Findings and hypotheses in words, with units."""
 
+import math
+
 from collector.contract import Finding, Outcome, Reason
 from evals.gate.cells import Cell
 from evals.gate.measured import Measurement, Obstacle
 from evals.significant import significant
+from evals.stats import Interval
 
 _NEAR = 0.3
 
@@ -63,6 +66,15 @@ def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstac
     return Obstacle(Reason.TOO_FEW, "the limits are too wide for the margin")
 
 
+def too_few_launches(seen: int, needed: int | None) -> Obstacle:
+    """Say that what single launches showed differs too much to decide."""
+    words = f"too few launches: the limits over {seen} launches are too wide"
+    if needed is None:
+        return Obstacle(Reason.LAUNCHES, f"{words} for the margin")
+    words += f", needs about {needed:,} more launch{'' if needed == 1 else 'es'} of each arm"
+    return Obstacle(Reason.LAUNCHES, words, launches_needed=needed)
+
+
 def _stands_on_margin(cell: Cell, measured: Measurement) -> bool:
     """Say whether the margin is within three tenths of the way from the estimate to the limit."""
     interval = measured.interval
@@ -93,7 +105,17 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
     lower = "no lower limit" if interval.lower is None else _value(cell, interval.lower)
     upper = "no upper limit" if interval.upper is None else _value(cell, interval.upper)
     note = "" if measured.note is None else f"; {measured.note}"
-    return f"{name} {estimate} ({lower} to {upper}, {measured.n} {cell.unit}){note}, "
+    n = f"{measured.n} {cell.unit}{_spread(cell, interval)}"
+    return f"{name} {estimate} ({lower} to {upper}, {n}){note}, "
+
+
+def _spread(cell: Cell, interval: Interval) -> str:
+    """Return between which ratios the launches lie."""
+    if interval.launches is None:
+        return ""
+    ratios = interval.launches.ratios
+    ends = (_value(cell, x) if math.isfinite(x) else "no end" for x in (min(ratios), max(ratios)))
+    return f" in {len(ratios)} launches from {' to '.join(ends)}"
 
 
 def _value(cell: Cell, value: float) -> str:

@@ -24,6 +24,27 @@ class Interval:
     method: str
     doubt: str | None = None
     """Why the limits may reach too short, so that they prove no pass."""
+    p_worse: float | None = None
+    """One-sided p value against "worse than the margin", if it is not 1 − `p_fail`."""
+    launches: "LaunchSpread | None" = None
+    """What the single launches showed, if the limits hold over launches."""
+
+    @property
+    def against_worse(self) -> float:
+        """Return the one-sided p value against "worse than the margin"."""
+        return 1 - self.p_fail if self.p_worse is None else self.p_worse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpread:
+    """A ratio launch by launch."""
+
+    ratios: tuple[float, ...]
+    """In order of time; infinite or NaN where it has no end."""
+    limits: Interval
+    """Over the launches alone."""
+    binds: bool
+    """Whether these, and not those over requests, are the limit on the margin's side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

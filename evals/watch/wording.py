@@ -12,6 +12,7 @@ _WHY = {
     Reason.TOO_CLOSE: "too close to the margin for any number of pairs to decide",
     Reason.MISSING: "scores are missing",
     Reason.SRM: "the arms' counts are not in the design's shares",
+    Reason.LAUNCHES: "too few launches of the servers, or launches that differ too much",
     Reason.AA: "the policy requires an A/A control, which `draftgate gate` takes",
     Reason.DRIFT: "the arms' difference changed with time",
     Reason.CLIENT: "the load generator lagged",

@@ -18,6 +18,7 @@ from collector.contract import (
 )
 from dashboard import charts
 from dashboard.charts.forest import row_label
+from dashboard.static_forest import drawing
 
 
 def valid(chart: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
@@ -104,6 +105,22 @@ def test_a_panel_draws_its_own_unit_in_the_order_given() -> None:
         "rag · TPOT p95 · must not fail",
     ]
     assert row_label(findings[1]) == "rag · task completion · must not fail"
+
+
+def test_each_launch_is_a_ring_in_its_findings_row() -> None:
+    """A launch without an end has none, and without launches there is no such layer."""
+    plain = made("ttft", "ratio", estimate=1.0, lower=0.9, upper=1.1)
+    several = made("tpot", "ratio", estimate=1.0, lower=0.7, upper=1.4, launches=(0.6, None, 1.5))
+    rings = [row for row in drawn(charts.forest([plain, several], "ratio")) if "launch" in row]
+    assert [(row["launch"], row["ratio"]) for row in rings] == [
+        ("Launch 1 of 3", 0.6),
+        ("Launch 3 of 3", 1.5),
+    ]
+    assert {row["label"] for row in rings} == {row_label(several)}
+    low, high = charts.forest([several], "ratio")["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert (low < 0.6, high > 1.5) == (True, True)
+    assert not [row for row in drawn(charts.forest([plain], "ratio")) if "launch" in row]
+    assert drawing([several], "ratio").count("dg-launch") == 2
 
 
 def test_ratios_are_on_a_log_axis_around_one_and_differences_around_zero() -> None:

@@ -95,6 +95,12 @@ def test_margins_name_their_side() -> None:
     assert [words.margin(made()), words.margin(low)] == ["≤ 1.1000×", "≥ −0.0200"]
 
 
+def test_launches_needed_go_before_pairs() -> None:
+    """A cell that lacks launches says how many."""
+    assert words.pairs_needed(made(launches_needed=1)) == "1 more launch"
+    assert words.pairs_needed(made(launches_needed=12)) == "12 more launches"
+
+
 def test_pairs_needed() -> None:
     """What a cell lacks is said, unknown is a dash."""
     said = [words.pairs_needed(made(n_needed=n)) for n in (None, 7_300)]

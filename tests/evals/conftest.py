@@ -49,6 +49,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "workload": pa.string(),
     "cohort": pa.string(),
     "concurrency": pa.int64(),
+    "launch": pa.string(),
 }
 
 Side = Mapping[str, Any]

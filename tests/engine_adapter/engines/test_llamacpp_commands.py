@@ -117,3 +117,57 @@ def test_a_sweep_serves_each_k(command: str, tmp_path: Path) -> None:
             assert said.draft_tokens is not None
             assert 0 < said.draft_tokens <= k * said.steps
     assert servers() == []
+
+
+POLICY = """
+version: 1
+name: own
+launches: {min: 3}
+prove:
+  - {metric: tpot, stat: geomean_ratio, max: 100, scope: pooled}
+"""
+
+
+def test_three_launches_are_judged_over_launches(command: str, tmp_path: Path) -> None:
+    """Servers start three times an arm; times hold over launches, and each launch is shown."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text()) | {"policy": "policy.yaml"}
+    document["load"] = {"max_prompts": 45, "warmup": 1, "launches": 3}
+    path.write_text(yaml.safe_dump(document))
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("run", str(path), "--collector", url, "--json")
+        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
+        judged = invoke("gate", "gguf", "--collector", url, "--json")
+        with Client(url) as client:
+            stored = list(client.generations("gguf"))
+    verdict = json.loads(judged.stdout)
+    assert verdict["launches"] == {
+        "baseline": 3,
+        "candidate": 3,
+        "independent": 3,
+        "holds_over_launches": True,
+    }
+    (tpot,) = verdict["findings"]  # undecided where this machine was too busy to read in time
+    assert (len(tpot["launches"]), "in 3 launches from" in tpot["message"]) == (3, True)
+    assert tpot["reason"] in (None, "client")
+    pairs = {(one.prompt_id, one.arm): one.launch for one in stored}
+    partners = {(pairs[p, Arm.BASELINE], pairs[p, Arm.CANDIDATE]) for p, _ in pairs}
+    assert (len(stored), len(partners)) == (90, 3)
+    assert servers() == []
+
+
+def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path) -> None:
+    """Two launches of each k, none of them shared."""
+    path = rollout(tmp_path, command, "{k}")
+    document = yaml.safe_load(path.read_text())
+    document["load"] |= {"launches": 2}
+    path.write_text(yaml.safe_dump(document))
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("sweep", str(path), "--k", "1,3", "--collector", url, "--json")
+        assert found.exit_code == 0, found.stderr
+        with Client(url) as client:
+            launched = [{one.launch for one in client.generations(f"gguf-k{k}-c1")} for k in (1, 3)]
+    assert [len(names) for names in launched] == [4, 4]
+    assert not launched[0] & launched[1]
+    assert servers() == []

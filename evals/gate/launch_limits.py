@@ -1,0 +1,117 @@
+"""Limits that hold over the launches of the servers, too."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypedDict
+
+import numpy as np
+
+from evals.evidence import BoolColumn, Counts, FloatColumn
+from evals.gate.cells import Cell
+from evals.launches import ENOUGH
+from evals.policy import Policy
+from evals.stats import Bound, Insufficient, Interval
+from evals.stats.interval import LaunchSpread
+from evals.stats.launch_ratio import between_arms, over_launches
+
+
+class _Margin(TypedDict):
+    margin: float
+    bound: Bound
+    confidence: float
+
+
+LogOf = Callable[[BoolColumn], float]
+"""The logarithm of a statistic over some of a cell's values."""
+
+
+def held_over_launches(
+    found: Interval | Insufficient,
+    log_ratio: LogOf,
+    launches: Counts | None,
+    cell: Cell,
+    policy: Policy,
+) -> Interval | Insufficient:
+    """Return limits that hold for these launches' requests and for other launches.
+
+    `launches` is each value's group of launches, None where limits over them are not taken.
+    """
+    if launches is None or isinstance(found, Insufficient):
+        return found
+    logs = _by_launch(log_ratio, launches)
+    if len(logs) < ENOUGH:
+        return _too_few(len(logs))
+    between = over_launches(logs, **_margin(cell, policy))
+    if isinstance(between, Insufficient):
+        return between
+    return _wider(found, between, logs, cell.rule.bound)
+
+
+def held_over_arms_launches(
+    found: Interval | Insufficient,
+    log_of: tuple[LogOf, LogOf],
+    launches: tuple[Counts, Counts] | None,
+    cell: Cell,
+    policy: Policy,
+) -> Interval | Insufficient:
+    """Return the same for arms that were not paired: candidate and baseline, each by launch."""
+    if launches is None or isinstance(found, Insufficient):
+        return found
+    candidate, baseline = map(_by_launch, log_of, launches)
+    if min(len(candidate), len(baseline)) < ENOUGH:
+        return _too_few(min(len(candidate), len(baseline)))
+    between = between_arms(candidate, baseline, **_margin(cell, policy))
+    if isinstance(between, Insufficient):
+        return between
+    return _wider(found, between, candidate - baseline.mean(), cell.rule.bound)
+
+
+def _by_launch(log_of: LogOf, launches: Counts) -> FloatColumn:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.array([log_of(launches == number) for number in np.unique(launches)])
+
+
+def _margin(cell: Cell, policy: Policy) -> _Margin:
+    return {
+        "margin": cell.rule.margin,
+        "bound": cell.rule.bound,
+        "confidence": 1 - policy.alpha_pass,
+    }
+
+
+def _too_few(seen: int) -> Insufficient:
+    launches = "launch" if seen == 1 else "launches"
+    words = f"it was seen in {seen} {launches} of the servers; wanted {ENOUGH}"
+    return Insufficient(reason=words, n=seen, n_needed=None)
+
+
+def _wider(found: Interval, between: Interval, logs: FloatColumn, bound: Bound) -> Interval:
+    """Return limits that are true of both: a decision needs the requests' and the launches'."""
+    spread = LaunchSpread(
+        ratios=tuple(float(x) for x in np.exp(logs)),
+        limits=between,
+        binds=_beyond(found, between, bound),
+    )
+    return replace(
+        found,
+        lower=_outer(min, found.lower, between.lower),
+        upper=_outer(max, found.upper, between.upper),
+        p_fail=max(found.p_fail, between.p_fail),
+        p_worse=max(found.against_worse, between.against_worse),
+        method=f"{found.method} and {between.method}",
+        launches=spread,
+    )
+
+
+def _outer(
+    outer: Callable[[float, float], float], one: float | None, other: float | None
+) -> float | None:
+    return None if one is None or other is None else outer(one, other)
+
+
+def _beyond(found: Interval, between: Interval, bound: Bound) -> bool:
+    """Say whether the launches' limit on the margin's side reaches further than the requests'."""
+    mine, theirs = (found.upper, between.upper) if bound == "max" else (found.lower, between.lower)
+    if mine is None or theirs is None:
+        return mine is not None
+    return theirs > mine if bound == "max" else theirs < mine
