@@ -145,7 +145,7 @@ def evidence_over(
         replace(side, told={"launch": names}) for side in (plain.candidate, plain.baseline)
     )
     if split:
-        chosen = rng.random(n) < 0.5
+        chosen = rng.permutation(n) < n / 2
         candidate = replace(candidate, present=chosen)
         baseline = replace(baseline, present=~chosen)
     return replace(plain, candidate=candidate, baseline=baseline).with_launches()

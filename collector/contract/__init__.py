@@ -4,6 +4,7 @@ Imports the standard library only. A type belongs here if and only if it crosses
 """
 
 from collector.contract.acceptance_collapse import acceptance_collapsed
+from collector.contract.change import Change
 from collector.contract.codec import (
     Decoded,
     Fact,
@@ -108,6 +109,7 @@ __all__ = [
     "ArmSummary",
     "AttributeValue",
     "CandidateIdentity",
+    "Change",
     "CohortAnswer",
     "Content",
     "CountSource",

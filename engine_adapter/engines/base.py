@@ -114,6 +114,12 @@ class Probe:
     """Where its Prometheus metrics were found."""
     async_scheduling: bool | None = None
     context_length: int | None = None
+    served_by: str | None = None
+    """The engine that its list of models names, as a route has it."""
+    target: str | None = None
+    """The folder or name of the weights that it serves."""
+    target_parameters: int | None = None
+    kv_cache_dtype: str | None = None
     dtype: str | None = None
     quantization: str | None = None
     chat_template: str | None = None

@@ -31,6 +31,7 @@ from engine_adapter.engines.self_description import (
     metrics_of,
     server_root,
 )
+from engine_adapter.engines.served_model import served_model
 from engine_adapter.errors import EngineSetupError, GenerationError
 from engine_adapter.routes import HttpRoute
 from engine_adapter.transport import EventStream, HttpClient, JsonEvent, Words
@@ -178,7 +179,9 @@ class HttpEngine:
             said = await self._self_description()
         except GenerationError as exc:
             raise EngineSetupError(str(exc)) from exc
-        self._finding = self.interpret(said)
+        found = self.interpret(said)
+        listed = served_model(said.of(MODELS), self.route.model)
+        self._finding = replace(found, probe=replace(found.probe, **listed._asdict()))
         self._info = replace(
             self._info,
             version=self._finding.probe.version or "unknown",

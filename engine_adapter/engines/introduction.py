@@ -52,5 +52,7 @@ def identity(probe: Probe) -> dict[str, object]:
         "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],
         "lossless": probe.lossless,
         "dtype": probe.dtype,
+        "target": [probe.target, probe.target_parameters],
+        "quantization": [probe.quantization, probe.kv_cache_dtype],
         "tokenizer": probe.tokenizer_digest,
     }

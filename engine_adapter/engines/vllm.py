@@ -127,6 +127,7 @@ class VllmEngine(HttpEngine):
             per_request_metrics=_is_timed(said),
             metrics_url=said.metrics_url,
             context_length=count(said.of(MODELS), "data", 0, "max_model_len"),
+            kv_cache_dtype=_cache_dtype(said),
             advice=tuple(_advice(said, speculates=speculates, rule=rule)),
         )
         return Description(
@@ -161,6 +162,11 @@ def _is_timed(said: SelfDescription) -> bool | None:
 def _prefix_caching(said: SelfDescription) -> bool | None:
     flag = said.metrics and said.metrics.label("vllm:cache_config_info", "enable_prefix_caching")
     return {"True": True, "False": False}.get(flag or "")
+
+
+def _cache_dtype(said: SelfDescription) -> str | None:
+    metrics = said.metrics
+    return None if metrics is None else metrics.label("vllm:cache_config_info", "cache_dtype")
 
 
 def _folder(path: str | None) -> str | None:

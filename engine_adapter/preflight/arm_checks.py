@@ -22,6 +22,7 @@ _WITHOUT_PREFIX_CACHE = {
 
 def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
     """Yield what is wrong with one arm."""
+    yield from _engine(arm)
     yield from _refusal(arm)
     yield from _context(arm, longest_answer)
     yield from _acceptance(arm)
@@ -62,6 +63,18 @@ def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding
             "there the time to first token decides, and speculation has nothing to save",
             evidence=f"max_tokens from {min(limits)} to {max(limits)}",
             fix="raise `sampling.max_tokens`, unless answers are as short in production",
+        )
+
+
+def _engine(arm: ArmFacts) -> Iterator[Finding]:
+    found, named = arm.probe.served_by, arm.route.engine
+    if found not in (None, named) and named != "openai":
+        yield error(
+            "engine",
+            f"the {arm.name} is named {named}, and {found} answers: its counts and times would be "
+            "read by another engine's rules",
+            evidence=f"{arm.where}: its list of models says {found}",
+            fix=f"write `engine: {found}`, or check the address",
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from collector.contract import Change
 from engine_adapter import workload
 from engine_adapter.engines import EngineOpener
 from engine_adapter.preflight import arm_checks, pair_checks
@@ -41,7 +42,11 @@ def _findings(
     requests = [request_of(prompt, rollout.sampling, None) for prompt in prompts]
     longest_answer = max(request.limit for request in requests)
     for arm in (baseline, candidate):
-        yield from arm_checks.of_arm(arm, longest_answer)
+        yield from (
+            finding
+            for finding in arm_checks.of_arm(arm, longest_answer)
+            if (rollout.change, finding.check) != (Change.PREFIX_CACHE, "prefix_cache")
+        )
         yield from arm_checks.of_sampling(arm, requests)
     yield from arm_checks.of_workload(rollout, prompts)
-    yield from pair_checks.of_pair(baseline, candidate)
+    yield from pair_checks.of_pair(baseline, candidate, rollout.change)

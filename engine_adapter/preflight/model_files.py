@@ -10,6 +10,8 @@ from typing import Any
 
 from engine_adapter.errors import EngineSetupError
 
+_SHAPE = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+_END_BYTES = 1 << 20
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -28,6 +30,27 @@ class ModelFiles:
     def family(self) -> str | None:
         """The architecture."""
         return self.config.get("model_type")
+
+    @property
+    def shape(self) -> str | None:
+        """How large the model is: layers, width, heads, and width between."""
+        found = [self.config.get(key) for key in _SHAPE]
+        if found[0] is None or found[1] is None:
+            return None
+        return " × ".join(str(one) for one in found if one is not None)
+
+    @cached_property
+    def weights(self) -> str | None:
+        """Return what tells its weights from others: a hash of each file's size and both ends."""
+        files = sorted(self.folder.glob("*.safetensors"))
+        digest = hashlib.sha256()
+        for path in files:
+            with path.open("rb") as file:
+                size = path.stat().st_size
+                digest.update(f"{size}:".encode() + file.read(_END_BYTES))
+                file.seek(max(0, size - _END_BYTES))
+                digest.update(file.read(_END_BYTES))
+        return digest.hexdigest()[:12] if files else None
 
     @property
     def quantization(self) -> str | None:

@@ -1,10 +1,11 @@
-"""What can make two arms differ in more than their speculation."""
+"""What can make two arms differ in more than the change that they are to show."""
 
-import json
 from collections.abc import Iterator
 
+from collector.contract import Change
 from engine_adapter.preflight.arms import ArmFacts
-from engine_adapter.preflight.findings import Finding, error, note, warning
+from engine_adapter.preflight.differences import of_change
+from engine_adapter.preflight.findings import Finding, error, warning
 from engine_adapter.preflight.refusals import Refusal
 
 _REFUSED_WITH_SPECULATION = {"vllm": ("min_p", "logit_bias")}
@@ -13,38 +14,13 @@ _SYNCHRONOUS = ("ngram", "suffix", "custom_class")
 """vLLM's methods that run without asynchronous scheduling on its V1 model runner."""
 
 
-def of_pair(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
+def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
     """Yield what differs between the arms, or should and does not."""
-    yield from _speculation(baseline, candidate)
+    yield from of_change(baseline, candidate, change)
     yield from _tokenizer(baseline, candidate)
     yield from _prompts(baseline, candidate)
-    yield from _model(baseline, candidate)
     yield from _parameters(baseline, candidate)
     yield from _scheduling(baseline, candidate)
-
-
-def _speculation(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
-    if baseline.probe.speculates:
-        yield warning(
-            "baseline_speculates",
-            "the baseline speculates too: the comparison is of two ways of speculating",
-            evidence=f"{baseline.where}: {baseline.probe.speculation_method or 'method unknown'}",
-            fix="serve the baseline without speculation, unless this is meant",
-        )
-    if candidate.probe.speculates is False:
-        yield warning(
-            "candidate_does_not_speculate",
-            "the candidate does not speculate",
-            evidence=candidate.where,
-            fix="check its flags: engines ignore a draft that they cannot use without an error",
-        )
-    if baseline.route == candidate.route:
-        yield note(
-            "same_route",
-            "both arms are one route: this is an A/A control",
-            evidence=baseline.where,
-            fix="use it as --control of the gate",
-        )
 
 
 def _tokenizer(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
@@ -100,26 +76,6 @@ def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
         )
 
 
-def _model(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
-    for check, words, values in (
-        ("dtype", "number formats", [arm.probe.dtype for arm in (baseline, candidate)]),
-        ("quantization", "quantisations", [_quantization(a) for a in (baseline, candidate)]),
-        ("model_family", "architectures", [_family(a) for a in (baseline, candidate)]),
-        ("context_length", "contexts", [a.probe.context_length for a in (baseline, candidate)]),
-        ("stop_tokens", "stop tokens", [_stops(a) for a in (baseline, candidate)]),
-        ("engine_version", "engine versions", [_version(a) for a in (baseline, candidate)]),
-    ):
-        known = [value for value in values if value is not None]
-        if len(known) == 2 and known[0] != known[1]:
-            make = error if check == "model_family" else warning
-            yield make(
-                check,
-                f"the arms' {words} differ: a difference of speed or answers may be theirs",
-                evidence=f"{values[0]} and {values[1]}",
-                fix="serve both arms alike but for the speculation",
-            )
-
-
 def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
     for arm, other in ((baseline, candidate), (candidate, baseline)):
         by_others = {name for refusal in other.refused for name in refusal.names}
@@ -129,14 +85,6 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
         names = tuple(key for key in known if arm.extra_body.get(key) and arm.probe.speculates)
         if names:
             yield _refused_by_route(arm, names)
-    left, right = dict(baseline.extra_body), dict(candidate.extra_body)
-    if left != right and baseline.route.engine == candidate.route.engine:
-        yield warning(
-            "parameters",
-            "the arms are asked with different parameters",
-            evidence=f"extra_body: {json.dumps(left)} and {json.dumps(right)}",
-            fix="give both routes the same `extra_body`",
-        )
 
 
 def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
@@ -181,22 +129,3 @@ def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
             evidence=f"vLLM, method {candidate.probe.speculation_method}",
             fix="start the baseline with --no-async-scheduling, and read both results",
         )
-
-
-def _quantization(arm: ArmFacts) -> str | None:
-    of_files = (arm.files.quantization or "none") if arm.files else None
-    return arm.probe.quantization or of_files
-
-
-def _family(arm: ArmFacts) -> str | None:
-    return arm.probe.model_family or (arm.files.family if arm.files else None)
-
-
-def _stops(arm: ArmFacts) -> tuple[int, ...] | None:
-    if arm.probe.stop_token_ids is not None:
-        return tuple(sorted(arm.probe.stop_token_ids))
-    return arm.files.stop_token_ids if arm.files else None
-
-
-def _version(arm: ArmFacts) -> str | None:
-    return f"{arm.route.engine} {arm.probe.version}" if arm.probe.version else None

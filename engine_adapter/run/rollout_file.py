@@ -8,6 +8,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, ValidationError
 
+from collector.contract import Change
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.parameters import Parameters
 from engine_adapter.routes import HttpRoute, Route, Section
@@ -36,6 +37,8 @@ class Rollout(Section):
     workload: Annotated[str, Field(min_length=1)]
     policy: Annotated[str, Field(min_length=1)] | None = None
     """Registered before the first pair: a file, or a shipped policy's name."""
+    change: Change = Change.SPECULATION
+    """The one thing in which the arms differ."""
     baseline: Route
     candidate: Route
     sampling: Sampling = Sampling()
@@ -51,6 +54,8 @@ class Rollout(Section):
         for key, default in (("processes", "shared"), ("launches", 1)):
             if document["load"][key] == default:  # so that a journal from before the key goes on
                 del document["load"][key]
+        if self.change is Change.SPECULATION:
+            del document["change"]
         canonical = json.dumps(document, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -239,3 +239,103 @@ def test_a_sampler_that_no_request_names_is_told(
     found = list(of_sampling(arm, [request]))
     assert [f.check for f in found] == ([] if named is None else ["sampler_defaults"])
     assert all(named is not None and f"samples by {named} where" in f.message for f in found)
+
+
+def listed(owner: str, *, parameters: int = 1000, kind: str = "F16") -> list[Route]:
+    """Return a server that says who serves which model, and at which quantisation."""
+    meta = {"n_params": parameters}
+    models = {"data": [{"id": "m", "owned_by": owner, "meta": meta}]}
+    props = {"build_info": "b1", "model_ftype": kind}
+    return [
+        Route(json_reply(models), path="/v1/models"),
+        Route(json_reply(props), path="/props"),
+        *served(),
+    ]
+
+
+def checked(
+    folder: Path, baseline: list[Route], candidate: list[Route], engine: str, **more: object
+) -> tuple[int, Findings]:
+    with running(*baseline) as left, running(*candidate) as right:
+        route = {"engine": engine, "model": "m"}
+        sides = [route | {"url": f"{one.url}"} for one in (left, right)]
+        return check(folder, *sides, **more)
+
+
+def test_another_target_is_an_error(random_pair: dict[str, Path], tmp_path: Path) -> None:
+    """A smaller one by its files, and by the number of parameters that servers count."""
+    code, found = check(tmp_path, local(random_pair["target"]), local(random_pair["draft"]))
+    assert (code, found["target"]["severity"]) == (1, "error")
+    small = listed("llamacpp", parameters=10)
+    code, found = checked(tmp_path, listed("llamacpp"), small, "llamacpp")
+    assert (code, found["target"]["evidence"]) == (1, "1,000 parameters and 10 parameters")
+    for change in ("quantization", "other"):
+        code, found = checked(tmp_path, listed("llamacpp"), small, "llamacpp", change=change)
+        assert (code, found["target"]["severity"]) == (1, "error")
+
+
+def test_other_weights_of_one_size_are_an_error(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """A byte of the weights is enough, unless these are the change."""
+    other = tmp_path / "other"
+    shutil.copytree(random_pair["target"], other)
+    weights = other / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+    arms = local(random_pair["target"]), local(other)
+    assert check(tmp_path, *arms)[1]["weights"]["severity"] == "error"
+    assert "weights" not in check(tmp_path, *arms, change="quantization")[1]
+    assert check(tmp_path, *arms, change="other")[1]["weights"]["severity"] == "warning"
+
+
+def test_a_route_that_names_another_engine_is_an_error(tmp_path: Path) -> None:
+    """`engine: vllm` on a llama.cpp server, which its list of models names."""
+    code, found = checked(tmp_path, listed("llamacpp"), listed("llamacpp"), "vllm")
+    assert (code, found["engine"]["severity"]) == (1, "error")
+    assert found["engine"]["fix"].startswith("write `engine: llamacpp`")
+    _, found = checked(tmp_path, listed("llamacpp"), listed("llamacpp"), "openai")
+    assert "engine" not in found
+
+
+@pytest.mark.parametrize(
+    ("change", "differing", "alike"),
+    [
+        ("speculation", {"quantization": "error"}, set()),
+        ("quantization", {}, {"change_absent"}),
+        ("engine_upgrade", {"quantization": "error", "change_absent": "error"}, {"change_absent"}),
+        ("other", {"quantization": "warning"}, set()),
+    ],
+)
+def test_arms_differ_in_the_change_alone(
+    tmp_path: Path, change: str, differing: dict[str, str], alike: set[str]
+) -> None:
+    """Each other difference is an error; so is a change that is not there."""
+    names = {"quantization", "change_absent", "engine", "target", "weights"}
+    small = listed("llamacpp", kind="Q8_0")
+    _, found = checked(tmp_path, listed("llamacpp"), small, "llamacpp", change=change)
+    assert {name: one["severity"] for name, one in found.items() if name in names} == differing
+    _, found = checked(tmp_path, listed("llamacpp"), listed("llamacpp"), "llamacpp", change=change)
+    assert set(found) & names == alike
+
+
+def test_a_draft_swap_needs_drafts_on_both_arms(
+    random_pair: dict[str, Path], tmp_path: Path
+) -> None:
+    """The baseline too; and speculation is no part of any other change."""
+    target = local(random_pair["target"])
+    drafting = target | {"draft_model": str(random_pair["draft"])}
+    code, found = check(tmp_path, target, drafting, change="draft_swap")
+    assert (code, found["baseline_does_not_speculate"]["severity"]) == (1, "error")
+    wider = drafting | {"num_speculative_tokens": 2}
+    drafting |= {"num_speculative_tokens": 3}
+    assert check(tmp_path, drafting, wider, change="draft_swap") == (0, {})
+    code, found = check(tmp_path, target, drafting, change="prefix_cache")
+    assert (code, found["speculation"]["severity"]) == (1, "error")
+
+
+def test_a_change_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    """The file, the key and what was wanted."""
+    plain = {"engine": "transformers", "model": "m"}
+    code, found = check(tmp_path, plain, plain, change="quantisation")
+    assert code == 2
+    assert "rollout.yaml: change:" in found[""]["message"]

@@ -54,6 +54,7 @@ def test_vllm_speculates_where_its_counters_are_and_says_what_it_shows() -> None
         per_request_metrics=True,
         metrics_url="http://h/metrics",
         context_length=1024,
+        kv_cache_dtype="auto",
     )
     assert found.setup == SpeculationSetup(
         on=True, configured=Speculation(num_speculative_tokens=4)

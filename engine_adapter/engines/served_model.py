@@ -1,0 +1,36 @@
+"""What a server's list of models says of the one that is asked for."""
+
+from typing import Any, NamedTuple
+
+from engine_adapter.engines.json_fields import count, objects, text
+
+_OWNERS = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "llamacpp": "llamacpp",
+    "lmdeploy": "lmdeploy",
+    "tensorrt_llm": "tensorrt_llm",
+}
+"""Engines by the `owned_by` of what they serve."""
+
+
+class ServedModel(NamedTuple):
+    """A model as its server lists it; `None` is unsaid."""
+
+    served_by: str | None = None
+    """The engine's name, as a route has it."""
+    target: str | None = None
+    """The weights' folder or name."""
+    target_parameters: int | None = None
+
+
+def served_model(models: Any, name: str) -> ServedModel:  # Any: foreign JSON
+    """Return what `/models` says of a model."""
+    for entry in objects(models, "data"):
+        if text(entry, "id") == name:
+            return ServedModel(
+                served_by=_OWNERS.get(text(entry, "owned_by") or ""),
+                target=text(entry, "root"),
+                target_parameters=count(entry, "meta", "n_params"),
+            )
+    return ServedModel()

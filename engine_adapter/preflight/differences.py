@@ -1,0 +1,194 @@
+"""In what the arms differ, against the one change that the rollout is about."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from collector.contract import Change
+from engine_adapter.preflight.arms import ArmFacts
+from engine_adapter.preflight.findings import Finding, error, note, warning
+
+_MEANT: dict[Change, tuple[str, ...]] = {
+    Change.SPECULATION: ("speculation",),
+    Change.DRAFT_SWAP: ("speculation",),
+    Change.KV_CACHE_DTYPE: ("kv_cache_dtype",),
+    Change.QUANTIZATION: ("quantization", "dtype", "weights"),
+    Change.ENGINE_UPGRADE: ("engine_version",),
+    Change.PREFIX_CACHE: ("prefix_cache",),
+    Change.ATTENTION_KERNEL: (),
+}
+"""The checks whose difference is the change itself; the first of them has to differ."""
+
+
+class _Aspect(NamedTuple):
+    check: str
+    words: str
+    of: Callable[[ArmFacts], object]
+    """Returns the arm's value; `None` if nobody knows it."""
+
+
+def of_change(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+    """Yield each difference that is not the change, and say if the change is not there.
+
+    A difference is an error, and a warning where the change is `other`.
+    """
+    if baseline.route == candidate.route:
+        yield note(
+            "same_route",
+            "both arms are one route: this is an A/A control",
+            evidence=baseline.where,
+            fix="use it as --control of the gate",
+        )
+        return
+    meant = _MEANT.get(change, ())
+    for aspect in _ASPECTS:
+        values = [aspect.of(arm) for arm in (baseline, candidate)]
+        if None in values:
+            continue
+        if values[0] != values[1] and aspect.check not in meant:
+            yield _difference(aspect, values, change)
+        elif values[0] == values[1] and aspect.check in meant[:1]:
+            yield from _absent(aspect, values[0], change)
+    yield from _drafts(baseline, candidate, change)
+    yield from _parameters(baseline, candidate, change)
+
+
+def _difference(aspect: _Aspect, values: list[object], change: Change) -> Finding:
+    make = warning if change is Change.OTHER and aspect.check not in _WORTHLESS else error
+    return make(
+        aspect.check,
+        f"the arms' {aspect.words} differ, and the change is {change.value}: a difference of speed "
+        "or answers may be theirs",
+        evidence=f"{_shown(values[0])} and {_shown(values[1])}",
+        fix=f"serve both arms alike but for the {change.value.replace('_', ' ')}, or name the "
+        "change under `change:`",
+    )
+
+
+def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]:
+    if change is not Change.SPECULATION:  # whether the candidate speculates has a check of its own
+        yield error(
+            "change_absent",
+            f"the change is {change.value}, and the arms' {aspect.words} are alike",
+            evidence=_shown(value),
+            fix="check the candidate's flags, or name another `change:`",
+        )
+
+
+def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+    """Say which arm speculates that should not, or does not and should."""
+    if baseline.probe.speculates and change is Change.SPECULATION:
+        yield warning(
+            "baseline_speculates",
+            "the baseline speculates too: the comparison is of two ways of speculating",
+            evidence=f"{baseline.where}: {baseline.probe.speculation_method or 'method unknown'}",
+            fix="name the change `draft_swap` if this is meant, or serve the baseline without",
+        )
+    if candidate.probe.speculates is False and change.is_of_drafts:
+        make = error if change is Change.DRAFT_SWAP else warning
+        yield make(
+            "candidate_does_not_speculate",
+            "the candidate does not speculate",
+            evidence=candidate.where,
+            fix="check its flags: engines ignore a draft that they cannot use without an error",
+        )
+    if baseline.probe.speculates is False and change is Change.DRAFT_SWAP:
+        yield error(
+            "baseline_does_not_speculate",
+            "the change is draft_swap, and the baseline does not speculate",
+            evidence=baseline.where,
+            fix="serve the baseline with the old draft, or leave `change:` out",
+        )
+
+
+def _parameters(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
+    left, right = dict(baseline.extra_body), dict(candidate.extra_body)
+    if left != right and baseline.route.engine == candidate.route.engine:
+        # Some engines are told by a request to speculate.
+        make = warning if change.is_of_drafts or change is Change.OTHER else error
+        yield make(
+            "parameters",
+            "the arms are asked with different parameters",
+            evidence=f"extra_body: {json.dumps(left)} and {json.dumps(right)}",
+            fix="give both routes the same `extra_body`",
+        )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(_shown, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _speculation(arm: ArmFacts) -> tuple[object, ...] | None:
+    """Return how an arm speculates."""
+    probe = arm.probe
+    if probe.speculates is None:
+        return None
+    if not probe.speculates:
+        return ("none",)
+    known = (probe.speculation_method, probe.draft_model, probe.num_speculative_tokens)
+    return tuple(value for value in known if value is not None) or None
+
+
+def _of_probe(name: str) -> Callable[[ArmFacts], object]:
+    def value(arm: ArmFacts) -> object:
+        return getattr(arm.probe, name)
+
+    return value
+
+
+def _engine(arm: ArmFacts) -> str | None:
+    named = arm.route.engine if arm.route.engine != "openai" else None
+    return arm.probe.served_by or named
+
+
+def _parameter_count(arm: ArmFacts) -> str | None:
+    count = arm.probe.target_parameters
+    return None if count is None else f"{count:,} parameters"
+
+
+def _of_files(name: str) -> Callable[[ArmFacts], object]:
+    def value(arm: ArmFacts) -> object:
+        return None if arm.files is None else getattr(arm.files, name)
+
+    return value
+
+
+def _quantization(arm: ArmFacts) -> str | None:
+    of_files = (arm.files.quantization or "none") if arm.files else None
+    return arm.probe.quantization or of_files
+
+
+def _family(arm: ArmFacts) -> str | None:
+    return arm.probe.model_family or (arm.files.family if arm.files else None)
+
+
+def _stops(arm: ArmFacts) -> object:
+    if arm.probe.stop_token_ids is not None:
+        return tuple(sorted(arm.probe.stop_token_ids))
+    return arm.files.stop_token_ids if arm.files else None
+
+
+def _version(arm: ArmFacts) -> str | None:
+    return f"{arm.route.engine} {arm.probe.version}" if arm.probe.version else None
+
+
+_WORTHLESS = ("model_family", "target")
+"""Differences that no change excuses."""
+_ASPECTS = (
+    _Aspect("engine", "engines", _engine),
+    _Aspect("target", "targets", _parameter_count),
+    _Aspect("target", "targets", _of_files("shape")),
+    _Aspect("weights", "weights", _of_files("weights")),
+    _Aspect("weights", "weights", _of_probe("target")),
+    _Aspect("model_family", "architectures", _family),
+    _Aspect("dtype", "number formats", _of_probe("dtype")),
+    _Aspect("quantization", "quantisations", _quantization),
+    _Aspect("kv_cache_dtype", "formats of the KV cache", _of_probe("kv_cache_dtype")),
+    _Aspect("context_length", "contexts", _of_probe("context_length")),
+    _Aspect("stop_tokens", "stop tokens", _stops),
+    _Aspect("engine_version", "engine versions", _version),
+    _Aspect("prefix_cache", "prefix caches", _of_probe("prefix_cache")),
+    _Aspect("speculation", "ways of speculating", _speculation),
+)
