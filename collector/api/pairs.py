@@ -72,7 +72,7 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     `scored_up_to`.
     """
     if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
-        return _changes(collector, rollout, pair_changes.Place(arrived_after, scored_after))
+        return _changes(collector, rollout, pair_changes.Position(arrived_after, scored_after))
     if arrow.is_wanted(accept):
         with collector.store.read() as connection:
             rollouts.require(connection, rollout)
@@ -101,7 +101,7 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     )
 
 
-def _changes(collector: Collector, rollout: str, place: pair_changes.Place) -> Response:
+def _changes(collector: Collector, rollout: str, place: pair_changes.Position) -> Response:
     with collector.store.read() as connection:
         found = pair_changes.since(connection, rollout, place)
     end = {

@@ -49,7 +49,7 @@ def list_regressions(
 
     A pair comes once. They are ordered within seconds of their scores' arrival.
     """
-    wanted = regressions.Wanted(rollout, cohort, metric)
+    wanted = regressions.Filter(rollout, cohort, metric)
     position = _position(after) if after is not None else None
     with collector.store.read() as connection:
         page = regressions.page(connection, wanted, limit=limit, after=position)

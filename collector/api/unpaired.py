@@ -32,6 +32,6 @@ def list_unpaired(
     with collector.store.read() as connection:
         if rollout is not None:
             rollouts.require(connection, rollout)
-        found = unpaired.look(connection, rollout)
+        found = unpaired.find(connection, rollout)
     groups = [to_document(group) for group in found.groups]
     return JSONResponse({"unpaired": groups, "looked_at": found.looked_at})

@@ -46,7 +46,7 @@ async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
     """
     verdict = await bodies.record(request, Verdict, collector.settings.max_body_bytes)
     bodies.require_names(("rollout", verdict.rollout), ("policy_name", verdict.policy_name))
-    await run_in_threadpool(verdict_evidence.require_held, collector.store, verdict)
+    await run_in_threadpool(verdict_evidence.require_stored, collector.store, verdict)
     grant = grant_in(request.scope)
     posted = StoredVerdict(
         id=verdicts.verdict_id(verdict),

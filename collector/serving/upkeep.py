@@ -74,7 +74,7 @@ class Upkeep:
         self._thread.join()
         if self._ours_until_s:
             with suppress(StoreUnavailableError):  # it ends by itself, too
-                self._store.leave_upkeep(self._name)
+                self._store.release_upkeep(self._name)
 
     def step(self) -> int:
         """Do one piece of what is due, in one transaction; return how much, 0 where nothing is.

@@ -1,4 +1,4 @@
-"""The store: the one place that knows SQL."""
+"""The store: the only package that uses SQL."""
 
 from collector.store.batch import Batch, merge
 from collector.store.engine import Store, exists

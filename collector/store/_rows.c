@@ -1,16 +1,17 @@
-/* What rows of ours become: the binary format of PostgreSQL's COPY, columns of their
- * numbers, and JSON lists of their counts.
+/* Conversions of the store's rows: to the binary format of PostgreSQL's COPY, to arrays of numbers,
+ * and of counts to JSON lists.
  *
- * Knows the values that rows of ours have, in columns of their own types. What else there is, a text
- * with a character 0 and an integer beyond int64 among them, is left to Python or to the driver,
- * which converts it or says what is wrong.
+ * Handles only values of the type that their column expects. Any other value, such as a text with
+ * NUL or an integer beyond int64, is left to the caller's fallback in Python or in the driver, which
+ * converts it or reports the error.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
-typedef enum { DONE = 1, LEFT = 0, FAILED = -1 } Outcome; /* FAILED: an exception is set */
+/* LEFT: left to the fallback. FAILED: an exception is set. */
+typedef enum { DONE = 1, LEFT = 0, FAILED = -1 } Outcome;
 
 typedef struct {
     char *bytes;
@@ -69,7 +70,7 @@ static Outcome write_double(Buffer *to, PyObject *value) {
     double number;
     if (PyFloat_CheckExact(value)) {
         number = PyFloat_AS_DOUBLE(value);
-    } else if (PyLong_CheckExact(value)) { /* as senders write whole seconds */
+    } else if (PyLong_CheckExact(value)) { /* senders write whole seconds as integers */
         number = PyLong_AsDouble(value);
         if (number == -1 && PyErr_Occurred()) {
             PyErr_Clear();
@@ -87,7 +88,7 @@ static Outcome write_text(Buffer *to, PyObject *value) {
     if (!PyUnicode_CheckExact(value)) return LEFT;
     Py_ssize_t length;
     const char *text = PyUnicode_AsUTF8AndSize(value, &length);
-    if (text == NULL) { /* half of a surrogate pair, which the driver complains of */
+    if (text == NULL) { /* a lone surrogate, for which the driver raises an error */
         PyErr_Clear();
         return LEFT;
     }
@@ -147,7 +148,7 @@ static Outcome write_rows(Buffer *to, PyObject *rows, const char *kinds, Py_ssiz
     return outcome == DONE ? write_end(to) : outcome;
 }
 
-/* Return the bytes, which are taken; None where they are not all. */
+/* Return the buffer as bytes and free it; None if the outcome is LEFT, NULL if FAILED. */
 static PyObject *packed(Buffer *from, Outcome outcome) {
     PyObject *bytes = NULL;
     if (outcome == DONE)
@@ -175,17 +176,17 @@ static PyObject *pack(PyObject *Py_UNUSED(module), PyObject *args) {
 
 #define MOST_NAMES 256
 
-/* Rows as a matrix of values, borrowed and NULL where a row has none. */
+/* Rows as a matrix of borrowed values; NULL if a row has no value. */
 typedef struct {
     PyObject *names; /* a tuple */
     Py_ssize_t columns, rows;
     PyObject **values;
     char is_named[MOST_NAMES];
-    PyObject *key_of[MOST_NAMES]; /* the last row's, in its order: rows seldom differ in it */
+    PyObject *key_of[MOST_NAMES]; /* keys of the last row, in order: most rows have the same */
     Py_ssize_t column_of[MOST_NAMES];
 } Matrix;
 
-/* Return the column of a name, or -1: rows have names of this process, which are compared as such. */
+/* Return the column of a name, or -1. Identity is compared first: most names are the same object. */
 static Py_ssize_t find_column(const Matrix *matrix, PyObject *key) {
     for (Py_ssize_t i = 0; i < matrix->columns; i++)
         if (PyTuple_GET_ITEM(matrix->names, i) == key) return i;
@@ -264,7 +265,7 @@ static PyObject *pack_named(PyObject *Py_UNUSED(module), PyObject *args) {
 
 /* ---- columns of numbers ---- */
 
-/* What is read: named integers, whether each is there, and named numbers. */
+/* Output arrays: named integers, whether each is present, and named numbers. */
 typedef struct {
     PyObject *integer_names, *number_names;
     int64_t *integers;
@@ -337,8 +338,8 @@ static PyObject *fill(PyObject *Py_UNUSED(module), PyObject *args) {
 
 /* ---- lists of counts ---- */
 
-#define MOST_COUNTS 64      /* of a list */
-#define COUNT_CHARACTERS 21 /* of an int64 with its sign and a comma */
+#define MOST_COUNTS 64      /* in a list */
+#define COUNT_CHARACTERS 21 /* an int64 with sign and comma */
 
 static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
     char text[MOST_COUNTS * COUNT_CHARACTERS + 2];
@@ -363,18 +364,18 @@ static PyObject *dump_counts(PyObject *Py_UNUSED(module), PyObject *values) {
 }
 
 static PyMethodDef functions[] = {
-    {"pack", pack, METH_VARARGS, "Return rows as COPY reads them; None where it cannot."},
+    {"pack", pack, METH_VARARGS, "Return rows in COPY's binary format; None if it cannot."},
     {"pack_named", pack_named, METH_VARARGS,
-     "Return rows by name as COPY reads them, and which of the names they have; None as above."},
+     "Return rows by name in COPY's binary format, and the names they use; None if it cannot."},
     {"fill", fill, METH_VARARGS,
-     "Fill arrays of int64, of flags and of doubles with the rows' numbers; no where it cannot."},
+     "Fill arrays of int64, flags and doubles with the rows' numbers; return False if it cannot."},
     {"dump_counts", dump_counts, METH_O,
-     "Return a tuple of counts as a JSON list, or None where it holds anything else."},
+     "Return a tuple of counts as a JSON list; None if it contains anything else."},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef_Slot slots[] = {{0, NULL}};
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_rows", "What rows of ours become: COPY's format, columns, JSON lists.",
+    PyModuleDef_HEAD_INIT, "_rows", "Conversions of rows: COPY's format, arrays, JSON lists.",
     0, functions, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__rows(void) { return PyModuleDef_Init(&definition); }

@@ -1,4 +1,4 @@
-"""Rows that are written together."""
+"""A batch: the rows of one write transaction."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ class Batch:
     spans: tuple[SpanRows, ...] = ()
     scores: tuple[Score, ...] = ()
     of_responses: tuple[ResponseScore, ...] = ()
-    """Scores whose spans are to be found out."""
+    """Scores that name a response id instead of a span; the writer looks the span up."""
     verdicts: tuple[StoredVerdict, ...] = ()
     samples: tuple[EngineSample, ...] = ()
     feedback: tuple[Feedback, ...] = ()
 
 
 def merge(batches: Iterable[Batch]) -> Batch:
-    """Return one batch with the rows of all, in their order."""
+    """Return one batch with the rows of all batches, in order."""
     parts = tuple(batches)
     return Batch(
         spans=tuple(rows for part in parts for rows in part.spans),

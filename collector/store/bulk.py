@@ -1,28 +1,31 @@
-"""Many rows into one table, as each kind of database takes them fastest."""
+"""Bulk inserts: one interface, implemented by the fastest method of each database."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from sqlalchemy import Table
 
-Values = tuple[Any, ...]  # Any: one value a column, each of its column's type
+Values = tuple[Any, ...]  # Any: one value per column, each of its column's type
 
 
 class Bulk(Protocol):
-    """How one kind of database takes rows; the connection is in the writer's transaction."""
+    """Bulk inserts into one kind of database, in the writer's transaction."""
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert rows that have a value, or None, for each of the columns."""
+        """Insert rows with a value or None for each of the columns."""
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows of which each names its columns; the others are NULL."""
+        """Insert rows given as column-to-value mappings; missing columns are NULL."""
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
-        """Insert the rows whose primary key is not there yet, and return how many they were."""
+        """Insert the rows whose primary key is not stored yet; return how many were inserted."""
 
 
 class RelationalBulk(Bulk, Protocol):
-    """That of a database with transactions and keys."""
+    """Bulk inserts into a database with transactions and primary keys."""
 
     def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert the rows whose key, one integer, is not there: dozens, of which few are new."""
+        """Insert the rows whose primary key, one integer, is not stored yet.
+
+        For dozens of rows of which few are new.
+        """

@@ -1,6 +1,7 @@
-"""The parts that a generation carries for evaluators: by name, so that they outlive its text.
+"""Names of the evaluator inputs (reference, context, schema) that a generation was sent with.
 
-They are noted before the content policy drops any text, and stay if no text is kept.
+They are recorded before the content policy drops any text, so they are known even if no text is
+kept.
 """
 
 from collections.abc import Container
@@ -17,9 +18,9 @@ _NAMES: Final = {
 
 
 def of(text: Container[str]) -> str | None:
-    """Return the names, separated by spaces, from those of a span's text attributes.
+    """Return the input names, separated by spaces, given the names of a span's text attributes.
 
-    None if the sender sent no text at all: what the prompt has is unknown then.
+    None if the sender sent no text at all: it is then unknown what the prompt contains.
     """
     if not text:
         return None

@@ -1,9 +1,9 @@
-"""The database's own clock: what leases run by, whatever the machines around it think it is."""
+"""The database's clock, used for leases because the collectors' clocks may differ."""
 
 from sqlalchemy import Connection, text
 
 _NOW_MS = {
-    # Not now(): that is the transaction's beginning, before it waited for other writers.
+    # Not now(): it is the time when the transaction began, before it waited for other writers.
     "postgresql": text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"),
     "sqlite": text("SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"),
 }

@@ -1,4 +1,4 @@
-"""A database that the store is in; which kind it is, is decided once, when the store opens."""
+"""Interface of the databases that can hold the store; the kind is chosen when the store opens."""
 
 from abc import ABC, abstractmethod
 
@@ -10,35 +10,35 @@ from collector.store.writer import Writer
 
 
 class Database(ABC):
-    """One kind of database, as far as reads and writes need not differ for it."""
+    """One kind of database: its connections, writer and maintenance."""
 
     where: str
-    """Its name in messages, without a password."""
+    """The database's name in messages, without a password."""
     engine: Engine
     is_shared: bool
-    """Whether several collectors may serve it at once."""
+    """Whether several collectors may use the database at once."""
     rows_are_made_here: bool
-    """Whether this process does the work of writing, and not a server."""
+    """Whether this process itself does the work of writing, as with SQLite."""
 
     @abstractmethod
     def connect(self) -> StoreConnection:
-        """Return a connection that has its reader."""
+        """Return a connection with this database's reader."""
 
     @abstractmethod
     def writer(self, connection: StoreConnection) -> Writer:
-        """Return a writer in the transaction of a connection of `connect`."""
+        """Return a writer in the transaction of a connection from `connect`."""
 
     @abstractmethod
     def check_in_place(self) -> None:
-        """Raise `StoreUnavailableError` if the database was taken away while it was open."""
+        """Raise `StoreUnavailableError` if the database was deleted or replaced while open."""
 
     @abstractmethod
     def vacuum(self) -> None:
-        """Give deleted rows' space back to the system, and renew the planner's statistics."""
+        """Return the space of deleted rows to the system and refresh the planner's statistics."""
 
     @abstractmethod
     def size_bytes(self) -> int:
-        """Return its size on disk."""
+        """Return the database's size on disk."""
 
     @abstractmethod
     def close(self) -> None:
@@ -46,11 +46,11 @@ class Database(ABC):
 
 
 class RelationalDatabase(Database):
-    """A database that has transactions, and all tables."""
+    """A database with transactions that holds all tables."""
 
     @abstractmethod
-    def opened(self, *, upgraded: bool) -> None:
-        """Set up what a database of ours needs, once its schema is the newest."""
+    def on_open(self, *, upgraded: bool) -> None:
+        """Finish opening: called once the schema is at the newest revision."""
 
     @abstractmethod
     def reader(self, connection: Connection) -> Reader:
@@ -58,10 +58,10 @@ class RelationalDatabase(Database):
 
     @abstractmethod
     def bulk(self, connection: Connection) -> RelationalBulk:
-        """Return what takes many rows on the connection."""
+        """Return the bulk inserts of the connection."""
 
     def connect(self) -> StoreConnection:
-        """Return a connection that has its reader."""
+        """Return a connection with this database's reader."""
         return StoreConnection(self.engine, self.reader)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Days of arrival: every id tells the day on which its row arrived."""
+"""Days of arrival: every id contains the day on which its row arrived."""
 
 from typing import Final
 
@@ -6,10 +6,10 @@ from collector.store import tables
 
 _DAY_S: Final = 86_400
 DAY_BITS: Final = 32
-"""Of an id, for the rows of one day."""
+"""Low bits of an id, which number the rows of one day; the high bits are the day."""
 
 BY_DAY: Final = (tables.span, tables.content, tables.generation)
-"""The tables of which a day can be dropped."""
+"""The tables from which a whole day can be dropped."""
 
 
 def first_id_of(unix_s: float) -> int:

@@ -1,4 +1,4 @@
-"""What a rollout's verdicts allow a controller to do."""
+"""Release decisions: whether a rollout's verdicts allow a controller to proceed."""
 
 from sqlalchemy import Connection
 
@@ -14,13 +14,13 @@ _UNREGISTERED = "it passes, but no policy was registered before its first pair"
 def decide(
     connection: Connection, rollout: str, *, now_unix_ns: int, max_age_s: float
 ) -> ReleaseDecision:
-    """Return what the newest verdict under the registered policy says, a pass if it is fresh.
+    """Return the decision of the newest verdict under the registered policy.
 
-    As on a ramp, verdicts under other policies move nothing. Without a registered policy the newest
-    verdict can fail the rollout, and never pass it. A fail does not age. Of a rollout that has not
-    begun nothing is known: it is inconclusive.
+    A pass counts only while it is at most `max_age_s` old; a fail does not expire. As on a ramp,
+    verdicts under other policies are ignored. Without a registered policy the newest verdict can
+    fail the rollout but never pass it. A rollout without a verdict is inconclusive.
     """
-    policy = policies.counting(policies.of_rollout(connection, rollout))
+    policy = policies.in_force(policies.of_rollout(connection, rollout))
     known = _newest(connection, rollout, policy)
     if known is None:
         under = "" if policy is None else f" under {policy.policy_name}, which was registered"
@@ -56,7 +56,7 @@ def _newest(
 
 
 def _doubt(age_s: float, max_age_s: float) -> str | None:
-    """Say why a pass moves nothing."""
+    """Return why a pass of this age does not count; None if it does."""
     if age_s < -_AHEAD_S:
         return f"its pass was posted {-age_s:,.0f} s in the future: a clock is wrong"
     if age_s > max_age_s:

@@ -45,15 +45,15 @@ SUPPORTED = "sqlite:///path/to/file.db or postgresql://user:password@host/databa
 
 
 class Store:
-    """An open database, at the newest schema.
+    """An open database at the newest schema.
 
-    Reads may run in many threads at once. Writes exclude each other, across processes too.
+    Many threads may read at once. Only one transaction writes at a time, across processes too.
     """
 
     def __init__(self, database: Database, busy_timeout_s: float) -> None:
         self._database = database
         self._busy_timeout_s = busy_timeout_s
-        # Between threads of one process, for SQLite's own wait sleeps up to 100 ms at a time.
+        # Serializes the threads of this process: SQLite's own wait sleeps up to 100 ms at a time.
         self._writing = threading.Lock()
 
     @classmethod
@@ -65,16 +65,16 @@ class Store:
         relational_only: bool = False,
         busy_timeout_s: float = 5.0,
     ) -> "Store":
-        """Open the database, creating it or bringing it to the newest schema where needed.
+        """Open the database; create it or upgrade its schema if needed.
 
-        With an `analytics_url`, what grows with traffic is in a ClickHouse beside it; who wants
-        nothing of that opens it `relational_only`.
+        With an `analytics_url`, the tables that grow with traffic are in ClickHouse and the others
+        in `database_url`; `relational_only` opens only the latter.
 
         Raises `StoreError` for a URL that is not supported, for a file that is no database or
-        not ours, and for one that cannot be written; such a file is left as it is. A PostgreSQL
-        database must exist already.
+        not Draftgate's, and for one that cannot be written; such a file is left unchanged. A
+        PostgreSQL database must exist already.
         """
-        # A writer that inserts into ClickHouse says nothing to PostgreSQL meanwhile.
+        # While a writer inserts into ClickHouse, its PostgreSQL connection is silent.
         beside_clickhouse = analytics_url is not None or relational_only
         beside = _relational(_parse(database_url), busy_timeout_s, may_be_silent=beside_clickhouse)
         try:
@@ -92,12 +92,12 @@ class Store:
 
     @property
     def engine(self) -> Engine:
-        """The engine underneath, for maintenance and tests."""
+        """The SQLAlchemy engine, for maintenance and tests."""
         return self._database.engine
 
     @contextmanager
     def read(self) -> Iterator[StoreConnection]:
-        """Give a connection that sees one consistent state of the database.
+        """Yield a connection that sees one consistent state of the database.
 
         Raises `StoreUnavailableError` if the database cannot be read now.
         """
@@ -119,12 +119,11 @@ class Store:
             connection.execute(delete(tables.series).where(false()))
 
     def write(self, batch: Batch, turn: InterpreterTurn | None = None) -> int:
-        """Write the batch in one transaction; on return it is durable.
+        """Write the batch in one transaction and return how many of its spans were new.
 
-        Returns how many of its spans were new. A turn is taken only where the rows are written in
-        this process, and neither for the lock of writers nor for the commit, which wait for others.
-
-        Idempotent. Raises `StoreUnavailableError` if the database cannot be written now;
+        On return the batch is durable. Idempotent. `turn` is held only while rows are written, and
+        only if this process writes them itself (SQLite); it is not held while waiting for the write
+        lock or the commit. Raises `StoreUnavailableError` if the database cannot be written now;
         nothing of the batch is stored then.
         """
         with self.transaction() as connection:
@@ -133,33 +132,33 @@ class Store:
                 stored = writer.write(batch)
             joined = writer.any_joined()
         if joined:
-            # The batch is stored, whatever happens now; what is left here is the upkeep's.
+            # The batch is stored, even if this fails; upkeep then finishes the joins.
             with suppress(StoreUnavailableError), self.transaction() as connection:
                 self._database.writer(connection).finish_joins()
         return stored
 
     def fold(self, *, at_most: int) -> int:
-        """Fold pending rollup deltas into minutes and hours, and return how many."""
+        """Fold pending rollup deltas into minutes and hours; return how many were folded."""
         with self.transaction() as connection:
             return self._database.writer(connection).fold(at_most=at_most)
 
     def count_pairs(self, *, at_most: int) -> int:
-        """Count the pairs of generations that are not counted yet; return how many those were."""
+        """Count the pairs of the next uncounted generations; return how many generations."""
         with self.transaction() as connection:
             return pair_counts.advance(connection, at_most=at_most)
 
     def order_regressions(self, *, at_most: int) -> int:
-        """Put the pairs of scores that are not looked at yet in order; return how many those were.
+        """Update regressions from the next scores and generations; return how many were processed.
 
-        Those are scores, and generations that may have been judged before they were stored.
+        Generations are processed too because a score may be stored before its generation.
         """
         with self.transaction() as connection:
             return regressions.advance(connection, at_most=at_most)
 
     def promote_engine_spans(self, before_unix_s: int, *, at_most: int) -> int:
-        """Make generations of engines' spans whose client sent none; return how many.
+        """Turn engine spans without a client span into generations; return how many.
 
-        Those of joins that a writer left unfinished are counted too.
+        Also finishes joins that a writer left unfinished, and includes them in the count.
         """
         with self.transaction() as connection:
             writer = self._database.writer(connection)
@@ -172,27 +171,27 @@ class Store:
             return finished + len(rows)
 
     def take_upkeep(self, holder: str, for_s: float) -> bool:
-        """Return whether the holder is the one that does the upkeep from now on, for so long."""
+        """Take or renew the upkeep lease for `for_s` seconds; return whether the holder has it."""
         with self.read() as connection:
-            if upkeep_lease.is_anothers(connection, holder):
+            if upkeep_lease.is_held_by_other(connection, holder):
                 return False
         with self.transaction() as connection:
             return upkeep_lease.take(connection, holder, for_s)
 
-    def leave_upkeep(self, holder: str) -> None:
-        """Let another do the upkeep."""
+    def release_upkeep(self, holder: str) -> None:
+        """Release the upkeep lease."""
         with self.transaction() as connection:
-            upkeep_lease.leave(connection, holder)
+            upkeep_lease.release(connection, holder)
 
     @property
     def is_shared(self) -> bool:
-        """Whether several collectors may serve the database at once."""
+        """Whether several collectors may use the database at once."""
         return self._database.is_shared
 
     def take_token(self, key_id: str, rate_per_s: float) -> int:
-        """Take a token of a key from the bucket that all collectors share; 0, or how long to wait.
+        """Take a token from the key's bucket; return 0, or how many seconds to wait for one.
 
-        Of a database that `is_shared`.
+        All collectors share the bucket. Only for a database that `is_shared`.
         """
         with (
             faults.translated(self._database.where),
@@ -201,13 +200,13 @@ class Store:
             return key_rates.take(connection, key_id, rate_per_s)
 
     def retain(self, keep: retention.Keep, now_unix_s: float) -> int:
-        """Delete a piece of what is too old, and return how much; 0 if nothing is left."""
+        """Delete one chunk of expired rows and return how many; 0 if none are left."""
         with self.transaction() as connection:
             return retention.step(self._database.writer(connection), keep, now_unix_s)
 
     @contextmanager
     def transaction(self) -> Iterator[StoreConnection]:
-        """Give a connection whose writes are durable on leaving; it excludes every other writer.
+        """Yield a connection whose writes are durable on exit; it excludes every other writer.
 
         Raises `StoreUnavailableError` if the database cannot be written now.
         """
@@ -221,11 +220,11 @@ class Store:
             self._writing.release()
 
     def vacuum(self) -> None:
-        """Give deleted rows' space back to the system, and renew the planner's statistics."""
+        """Return the space of deleted rows to the system and refresh the planner's statistics."""
         self._database.vacuum()
 
     def size_bytes(self) -> int:
-        """Return the size of the database, the log of recent writes of an SQLite file included."""
+        """Return the size of the database, including an SQLite file's write-ahead log."""
         return self._database.size_bytes()
 
     def close(self) -> None:
@@ -242,7 +241,7 @@ class Store:
 
 
 def exists(database_url: str) -> bool:
-    """Return whether the URL names a database of ours, whatever its schema; raises `StoreError`."""
+    """Return whether the URL names a Draftgate database of any schema; raises `StoreError`."""
     url = _parse(database_url)
     if url.drivername == "sqlite":
         return Path(str(url.database)).exists()
@@ -262,14 +261,14 @@ def _relational(url: URL, busy_timeout_s: float, *, may_be_silent: bool) -> Rela
 
 
 def _upgrade(database: RelationalDatabase) -> None:
-    """Bring the schema to the newest version; no lock is taken if it is there already."""
+    """Upgrade the schema to the newest revision; take no write lock if it already is."""
     engine, where = database.engine, database.where
     with faults.translated(where), engine.connect() as connection, connection.begin():
         current = migrate.is_current(connection)
     if not current:
         with _writing(engine.connect, where) as connection:
             migrate.upgrade(connection, where=where)
-    database.opened(upgraded=not current)
+    database.on_open(upgraded=not current)
 
 
 def _parse(database_url: str) -> URL:
@@ -295,7 +294,7 @@ def _writing(connect: Callable[[], C], where: str) -> Iterator[C]:
 
 
 def _begun(connection: Connection) -> RootTransaction:
-    """Begin a transaction; on a new connection if this one turned out to be of no more use."""
+    """Begin a transaction, on a new connection if this one turns out to be broken."""
     try:
         return connection.begin()
     except DBAPIError as exc:

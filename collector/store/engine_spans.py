@@ -1,8 +1,8 @@
-"""The engine's side of a request, joined to the client's generation in the same trace.
+"""Engine spans, joined to the client's generation in the same trace.
 
-Client and engine export apart, so either may arrive first: an engine's span waits here until its
-client's generation is there. One whose trace has no generation after `PATIENCE_S` (a gateway sent
-the trace on, and no client was instrumented) is a generation by itself.
+Client and engine export separately, so either may arrive first: an engine span waits here until the
+client's generation is stored. If its trace has no generation after `PATIENCE_S` (a gateway
+propagated the trace, but no client was instrumented), the engine span becomes a generation itself.
 """
 
 import json
@@ -17,9 +17,12 @@ from collector.store.tables import engine_span as e
 
 PATIENCE_S: Final = 600
 JOINED: Final = -1
-"""The arrival of one that is joined, but whose generation has not got its times yet: overdue."""
+"""Arrival time of a row that is joined but whose generation is not updated yet (ClickHouse).
+
+Below every real time, so that the row counts as overdue.
+"""
 ADDED: Final = tuple(name for name, wire in WIRE.items() if wire.of_engine)
-"""Fields that an engine's span adds to its client's generation, unless that has them."""
+"""Fields that an engine span adds to the client's generation if it lacks them."""
 
 CLIENT_COLUMNS: Final = (
     "rollout",
@@ -30,48 +33,48 @@ CLIENT_COLUMNS: Final = (
     "error_type",
     *ADDED,
 )
-"""Columns that are read of the client's generation."""
+"""Columns of the client's generation that a join reads."""
 
 _MOST_ANCESTORS: Final = 32
 
 
-class Joined(NamedTuple):
-    """A generation, and the fields that were added to it."""
+class EnrichedGeneration(NamedTuple):
+    """A generation and the fields that an engine span added to it."""
 
     generation: Row
-    """Its rollout, arm, cohort and times."""
+    """Rollout, arm, cohort and times."""
     added: dict[str, float]
 
 
-class Known(NamedTuple):
-    """A span of the trace."""
+class TraceSpan(NamedTuple):
+    """A stored span of the trace."""
 
     span_id: bytes
     parent_span_id: bytes | None
     generation_id: int | None
-    """Set if it is a generation."""
+    """Set if the span is a generation."""
 
 
-class Client(NamedTuple):
-    """A generation that engines' spans add to."""
+class ClientGeneration(NamedTuple):
+    """The client's generation, to which engine spans add fields."""
 
     generation: Row
-    """Its `CLIENT_COLUMNS`, without those that are NULL."""
+    """`CLIENT_COLUMNS` without those that are NULL."""
 
     @classmethod
-    def of(cls, row: RowMapping) -> "Client":
-        """Return the one whose columns these are."""
+    def of(cls, row: RowMapping) -> "ClientGeneration":
+        """Return the generation of a row with `CLIENT_COLUMNS`."""
         return cls({name: row[name] for name in CLIENT_COLUMNS if row[name] is not None})
 
     def add(self, fields: Mapping[str, Any]) -> dict[str, float]:
-        """Take the fields that the generation lacks, and return them."""
+        """Add the fields that the generation lacks and return them."""
         added = {n: fields[n] for n in ADDED if n in fields and n not in self.generation}
         self.generation.update(added)
         return added
 
 
 def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> dict[str, Any]:
-    """Return the row of an engine's span; Any: `span_rows.COLUMNS` but the id."""
+    """Return the row of an engine span; Any: `span_rows.COLUMNS` without the id."""
     trace_id, span_id, parent_span_id = span[:3]
     kept = {name: value for name, value in fields.items() if not isinstance(value, bytes)}
     return {
@@ -85,13 +88,13 @@ def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> d
 
 
 def any_overdue(connection: Connection, before_unix_s: int) -> bool:
-    """Return whether there is any for `finish_joins` or `take_overdue`."""
+    """Return whether any row needs `finish_joins` or `take_overdue`."""
     found = select(e.c.id).where(e.c.arrived_unix_s < before_unix_s).limit(1)
     return connection.scalar(found) is not None
 
 
 def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) -> list[Row]:
-    """Return the engine's spans that waited in vain as generations' rows, and forget them."""
+    """Delete engine spans that waited too long and return them as generation rows."""
     rows = connection.execute(
         select(e)
         .where(e.c.arrived_unix_s < before_unix_s, e.c.arrived_unix_s != JOINED)
@@ -106,10 +109,10 @@ def take_overdue(connection: Connection, before_unix_s: int, *, at_most: int) ->
     ]
 
 
-def client_of(spans: Sequence[Known], parent_span_id: bytes) -> int | None:
-    """Return the id of the nearest generation above the engine's span.
+def client_generation_of(spans: Sequence[TraceSpan], parent_span_id: bytes) -> int | None:
+    """Return the id of the nearest generation among the engine span's ancestors.
 
-    If the spans between were not sent, the trace's only generation will do.
+    If the spans between were not sent, return the trace's generation if it has exactly one.
     """
     by_id = {known.span_id: known for known in spans}
     above: bytes | None = parent_span_id

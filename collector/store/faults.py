@@ -1,4 +1,4 @@
-"""Errors of databases that cannot be used now, as the store's own errors."""
+"""Translation of database errors into the store's errors."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from collector.errors import StoreUnavailableError
 
-# Only these mean "not now"; their siblings (integrity, programming, data) mean a bug. So does
-# `_NEVER`, an operational error to the driver: sent again, it would fail again and for everyone.
+# Only these mean "unavailable now"; their siblings (integrity, programming, data) mean a bug. So
+# does `_NEVER`, although the driver calls it operational: a retry would always fail.
 _NOT_NOW = (OperationalError, DatabaseError, InterfaceError, InternalError)
 _DRIVER_NOT_NOW = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 _NEVER = psycopg.errors.ProgramLimitExceeded
@@ -41,7 +41,7 @@ _REMEDIES = {
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Raise the store's own errors instead of the libraries', which are bugs where they remain."""
+    """Raise `StoreUnavailableError` for errors that mean "unavailable now"; others are bugs."""
     try:
         yield
     except PoolTimeoutError as exc:
@@ -60,7 +60,7 @@ def translated(where: str) -> Iterator[None]:
 def _unavailable(where: str, cause: object) -> StoreUnavailableError:
     words = (str(cause).splitlines() or [type(cause).__name__])[0]
     remedy = next((_REMEDIES[part] for part in _REMEDIES if part in words), "check disk and server")
-    # A server's words may name its address and its users; SQLite's name nothing.
+    # A server's message may contain its address and user names; SQLite's do not.
     said = words if isinstance(cause, sqlite3.Error) else "the server does not answer as it should"
     return StoreUnavailableError(
         f"{where}: {words}; {remedy}", told=f"the database: {said}; {remedy}"

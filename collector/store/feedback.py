@@ -13,7 +13,7 @@ _OF_GENERATION = and_(f.c.trace_id == g.c.trace_id, f.c.span_id == g.c.span_id)
 
 
 class FeedbackPosition(NamedTuple):
-    """A place in the order of pages."""
+    """A cursor: the last feedback of a page."""
 
     id: int
     """The generation's id."""
@@ -22,7 +22,7 @@ class FeedbackPosition(NamedTuple):
 
 
 class FeedbackPage(NamedTuple):
-    """Feedback by generation, in the order of its arrival, then by kind and source."""
+    """Feedback ordered by its generation's arrival, then by kind and source."""
 
     feedback: tuple[Feedback, ...]
     next: FeedbackPosition | None
@@ -37,18 +37,18 @@ def page(  # all but two by keyword
     after: FeedbackPosition | None,
     newest: int | None = None,
 ) -> FeedbackPage:
-    """Return the feedback on a rollout's generations after a position, with comments on request.
+    """Return the feedback on a rollout's generations after a cursor, with comments if `content`.
 
-    Of so many of the newest generations, or of all. Raises `NotFoundError` for an unknown rollout.
+    Limited to the `newest` generations if given. Raises `NotFoundError` for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     order = (g.c.id, f.c.kind, f.c.source)
     statement = select(g.c.id, f).join_from(g, f, _OF_GENERATION).where(g.c.rollout == rollout)
     if newest is not None:
-        # Feedback is rare: without a bound, whoever looks for it walks the whole rollout.
+        # Feedback is rare: without a bound, the query would scan the whole rollout.
         statement = statement.where(g.c.id >= generations.oldest_of(connection, rollout, newest))
     if after is not None:
-        # The first condition lets the index skip; the second is exact.
+        # The first condition uses the index; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
     rows = connection.execute(statement.order_by(*order).limit(limit + 1)).all()
     shown = rows[:limit]

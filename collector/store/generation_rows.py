@@ -1,4 +1,4 @@
-"""Generations to rows and back."""
+"""Conversion between generations and table rows."""
 
 import json
 from functools import lru_cache
@@ -17,7 +17,7 @@ try:
 except ImportError:  # there was no compiler when this was installed
 
     def dump_counts(values: tuple[int, ...], /) -> str | None:  # noqa: ARG001  # as the compiled one
-        """Return nothing: the caller knows another way."""
+        """Return None: the caller falls back to Python."""
         return None
 
 
@@ -25,20 +25,20 @@ LISTS: Final = (
     *(name for name, wire in WIRE.items() if wire.form in (Form.STRINGS, Form.INTEGERS)),
     "quality",
 )
-"""Fields that are JSON lists in the row."""
+"""Fields stored as JSON lists."""
 
 
-# One encoder for all rows: json.dumps would make one for each call that has options.
+# One encoder for all rows: json.dumps with options would create one per call.
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 _values_of = itemgetter(*NAMES)
 
 Row = dict[str, Any]
-"""Values by column, without the columns that are NULL; Any: each of its column's type."""
+"""Values by column name, without columns that are NULL; Any: each of its column's type."""
 
 
 def to_row(fields: Fields, dialect: str) -> Row:
-    """Return a generation's fields as a row of the generation table, still without its ids."""
+    """Return a generation's fields as a row of the generation table, without its ids."""
     row = fields.copy()
     row["dialect"] = dialect
     row["counts_usable"] = usable_counts(fields)
@@ -53,7 +53,7 @@ def to_row(fields: Fields, dialect: str) -> Row:
 
 
 def from_row(row: RowMapping, content: Content | None = None) -> Generation:
-    """Return the generation that a row of the generation table holds."""
+    """Return the generation stored in a row of the generation table."""
     values = zip(NAMES, _values_of(row), strict=True)
     fields = {name: value for name, value in values if value is not None}
     fields["trace_id"] = row["trace_id"].hex()
@@ -70,7 +70,7 @@ def from_row(row: RowMapping, content: Content | None = None) -> Generation:
 
 def _dump_list(values: tuple[int, ...] | tuple[str, ...]) -> str:
     if values and type(values[0]) is int:
-        # Five times as fast as an encoder, and so is the compiled one, again.
+        # str() is five times as fast as the encoder, and dump_counts five times as fast as str().
         return dump_counts(values) or str(list(values)).replace(" ", "")
     texts = cast("tuple[str, ...]", values)
     return _dump_strings(texts) if sum(map(len, texts)) <= memo.LONGEST else _dump(texts)
@@ -82,5 +82,5 @@ def _dump_strings(values: tuple[str, ...]) -> str:
 
 
 def load_list(text: str | None) -> Any:  # Any: the list type of the field
-    """Return the list that a JSON column holds; NULL is unknown, not empty."""
+    """Return the list in a JSON column; None for NULL, which means unknown, not empty."""
     return None if text is None else tuple(json.loads(text))

@@ -13,29 +13,29 @@ from collector.store.generation_rows import from_row
 from collector.store.tables import generation as g
 
 _BEYOND = 2**63 - 1
-"""Above every id."""
+"""Larger than every id."""
 _EPOCH = date(1970, 1, 1)
 
 
 class GenerationPage(NamedTuple):
-    """Generations in the order that was asked for."""
+    """A page of generations in the requested order."""
 
     generations: tuple[Generation, ...]
     next: int | None
-    """If the next page begins; None on the last."""
+    """The cursor of the next page; None on the last page."""
 
 
 class Filter(NamedTuple):
-    """Which generations; None is all."""
+    """Which generations to read; None does not filter."""
 
     rollout: str | None
     arm: Arm | None = None
-    """Of the rollout, which must be named; so must it for a cohort."""
+    """Requires a rollout, as `cohort` does."""
     cohort: str | None = None
     arrived_since: date | None = None
-    """The first day of arrival, in UTC."""
+    """The first day of arrival, inclusive, in UTC."""
     arrived_until: date | None = None
-    """The day of arrival, in UTC, before which they arrived."""
+    """The last day of arrival, exclusive, in UTC."""
 
 
 def page(  # all but two by keyword
@@ -47,10 +47,10 @@ def page(  # all but two by keyword
     after: int | None = None,
     newest: bool = False,
 ) -> GenerationPage:
-    """Return the generations next to the one with id `after`, in the order of arrival.
+    """Return the generations after the id `after` in the order of arrival, or newest first.
 
-    From the newest back where that is asked for. Raises `NotFoundError` for an unknown rollout, and
-    `RequestError` for an arm or cohort of none.
+    Raises `NotFoundError` for an unknown rollout, and `RequestError` for an arm or cohort without a
+    rollout.
     """
     check(connection, wanted)
     if not exists(connection, wanted):
@@ -74,7 +74,7 @@ def page(  # all but two by keyword
 def between(
     connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
 ) -> tuple[list[int], tuple[Generation, ...]]:
-    """Return the rollout's generations with ids in (after, up_to] by their ids, and they."""
+    """Return the ids and the records of the rollout's generations in (after, up_to], by id."""
     here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
     rows = connection.execute(select(g).where(*here).order_by(g.c.id)).mappings().all()
     texts = contents(connection, {row["id"]: row["dialect"] for row in rows}) if content else {}
@@ -83,13 +83,16 @@ def between(
 
 
 def oldest_of(connection: Connection, rollout: str, newest: int) -> int:
-    """Return the id of the oldest of so many of a rollout's newest generations; 0 of fewer."""
+    """Return the id of a rollout's generation number `newest` from the end; 0 if it has fewer."""
     ids = select(g.c.id).where(g.c.rollout == rollout).order_by(g.c.id.desc())
     return connection.scalar(ids.limit(1).offset(newest - 1)) or 0
 
 
 def check(connection: Connection, wanted: Filter) -> None:
-    """Raise `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort of none."""
+    """Raise for an invalid filter.
+
+    `NotFoundError` for an unknown rollout, `RequestError` for an arm or cohort without a rollout.
+    """
     if wanted.rollout is not None:
         rollouts.require(connection, wanted.rollout)
     elif wanted.arm is not None or wanted.cohort is not None:
@@ -99,7 +102,7 @@ def check(connection: Connection, wanted: Filter) -> None:
 def exists(connection: Connection, wanted: Filter) -> bool:
     """Return whether the rollout has the arm and the cohort.
 
-    Where it has not, whoever looked for one would look through all of the rollout.
+    Checked first because a query for a missing one would scan the whole rollout.
     """
     if wanted.arm is None and wanted.cohort is None:
         return True
@@ -111,7 +114,7 @@ def exists(connection: Connection, wanted: Filter) -> bool:
 
 
 def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
-    """Return the filter as SQL."""
+    """Return the filter as SQL conditions."""
     found: list[ColumnElement[bool]] = []
     if wanted.rollout is not None:
         found.append(g.c.rollout == wanted.rollout)
@@ -127,7 +130,7 @@ def conditions(wanted: Filter) -> list[ColumnElement[bool]]:
 
 
 def contents(connection: Connection, dialects: dict[int, str]) -> dict[int, Content | None]:
-    """Return the content of generations by id, given each one's dialect; no text, no entry."""
+    """Return the content of generations by id, given their dialects; omit those without text."""
     return {
         id_: content_of(dialects[id_], attributes)
         for id_, attributes in texts.read(connection, dialects.keys()).items()

@@ -1,4 +1,4 @@
-"""Generations as Arrow columns: one row a generation, in batches."""
+"""Generations as Arrow record batches, one row per generation."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _Values = tuple[Any, ...]  # Any: each of its column's type
 
 
 class Extras(NamedTuple):
-    """Which fields of a generation are wanted, and what stands beside them."""
+    """Which fields of a generation to return, and whether to add its content and scores."""
 
     content: bool = False
     scores: bool = False
@@ -29,9 +29,9 @@ class Extras(NamedTuple):
 
 
 def schema(extras: Extras) -> pa.Schema:
-    """Return the columns: the fields of `Generation`, those of its speculation after `spec_`.
+    """Return the columns: the fields of `Generation`, those of its speculation prefixed `spec_`.
 
-    With content also its five fields, with scores a list of them.
+    With content also the content's fields; with scores also a list column `scores`.
     """
     fields = [(name, _type(name)) for name in extras.fields]
     if extras.content:
@@ -44,10 +44,10 @@ def schema(extras: Extras) -> pa.Schema:
 def batches(
     store: Store, wanted: generations.Filter, extras: Extras, *, newest: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the generations that are stored now, in the order of arrival, or from the newest back.
+    """Yield the generations stored at the first read, in the order of arrival or newest first.
 
-    Each batch is a read of its own, so that a slow reader keeps nothing from being cleared away. A
-    generation that is deleted meanwhile may be there or not.
+    Each batch is a separate read transaction, so that a slow reader does not block vacuuming. A
+    generation deleted meanwhile may be included or not.
     """
     columns = schema(extras)
     with store.read() as connection:
@@ -57,7 +57,7 @@ def batches(
     conditions = generations.conditions(wanted)
     wanted_columns = (g.c.id, g.c.dialect, *(g.c[name] for name in extras.fields))
     statement = select(*wanted_columns).order_by(g.c.id.desc() if newest else g.c.id).limit(_ROWS)
-    first, end = 0, last + 1  # neither is in what is left to read
+    first, end = 0, last + 1  # the range left to read, both bounds excluded
     while True:
         with store.read() as connection:
             left = [g.c.id > first, g.c.id < end]
@@ -167,7 +167,7 @@ def _dims(values: _Values) -> list[Any]:
 
 
 @of_short_texts
-def _load(text: str) -> Any:  # Any: a JSON list or object, which nobody changes
+def _load(text: str) -> Any:  # Any: a JSON list or object; cached, so do not modify it
     return json.loads(text)
 
 

@@ -1,4 +1,4 @@
-"""Histories: a rollout's policies and verdicts, and earlier rollouts of its candidate."""
+"""Histories: a rollout's policies and verdicts, and earlier rollouts of the same candidate."""
 
 from typing import NamedTuple
 
@@ -22,13 +22,13 @@ class _Candidate(NamedTuple):
 
 
 def of_rollout(connection: Connection, rollout: str) -> RolloutHistory:
-    """Return a rollout's history; one that nothing is stored of has an empty one."""
+    """Return a rollout's history; empty if nothing is stored for the rollout."""
     registrations = policies.of_rollout(connection, rollout)
     ours = _candidate(connection, rollout)
     return RolloutHistory(
         rollout=rollout,
         registrations=registrations,
-        registered=policies.counting(registrations),
+        registered=policies.in_force(registrations),
         candidate=None if ours is None else ours.identity,
         verdicts=tuple(map(_earlier, verdicts.of_rollout(connection, rollout))),
         rollouts=() if ours is None else _before(connection, rollout, ours),
@@ -56,7 +56,7 @@ def _rollout(connection: Connection, name: str) -> EarlierRollout:
 
 
 def _candidate(connection: Connection, rollout: str) -> _Candidate | None:
-    """Return what the candidate's first answer that did not fail says of it."""
+    """Return the candidate as identified by its first successful generation; None without one."""
     row = connection.execute(
         select(
             g.c.id,

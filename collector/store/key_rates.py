@@ -1,7 +1,7 @@
-"""Rates of keys that several collectors count together, on PostgreSQL.
+"""Rate limits of API keys, shared by several collectors through PostgreSQL.
 
-A token bucket that is one number: when it will be full again. Taking a token puts that off, in one
-statement that locks the key's row alone.
+Each key has a token bucket stored as one number: the time when it will be full again. Taking a
+token delays that time, in one statement that locks only the key's row.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 _US: Final = 1_000_000
-# A time that no bucket can have is of a clock that was set back since: the bucket is full again.
+# A time too far ahead for any bucket means that the clock was set back: treat the bucket as full.
 _TAKE: Final = text("""
     INSERT INTO key_bucket AS b (key_id, full_unix_us)
     VALUES (:key_id, CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)
@@ -29,9 +29,9 @@ _WAIT: Final = text("""
 
 
 def take(connection: Connection, key_id: str, rate_per_s: float) -> int:
-    """Take a token and return 0, or return after how many whole seconds there will be one.
+    """Take a token and return 0, or return the whole seconds until one is available.
 
-    The connection commits each statement.
+    The connection must be in autocommit mode.
     """
     token_us = round(_US / rate_per_s)
     size_us = round(max(1.0, rate_per_s) * token_us)

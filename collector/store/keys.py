@@ -27,7 +27,7 @@ def add(connection: Connection, key: ApiKey) -> None:
 
 
 def newest_first(connection: Connection) -> tuple[ApiKey, ...]:
-    """Return every key, the revoked and the expired too."""
+    """Return every key, including revoked and expired ones."""
     order = (api_key.c.created_unix_ns.desc(), api_key.c.id)
     return tuple(_key(row) for row in connection.execute(select(api_key).order_by(*order)))
 
@@ -39,7 +39,7 @@ def by_id(connection: Connection, id_: str) -> ApiKey | None:
 
 
 def revoke(connection: Connection, id_: str, now_unix_ns: int) -> None:
-    """Mark the key as revoked; one that is already keeps its time."""
+    """Mark the key as revoked; a key revoked before keeps its time."""
     connection.execute(
         update(api_key)
         .where(api_key.c.id == id_, api_key.c.revoked_unix_ns.is_(None))
@@ -48,7 +48,7 @@ def revoke(connection: Connection, id_: str, now_unix_ns: int) -> None:
 
 
 def note_use(connection: Connection, used_unix_ns: Mapping[str, int]) -> None:
-    """Store when keys were last used, by id; a later use that is known already stays."""
+    """Store when keys were last used, by id, unless a later use is stored."""
     last = api_key.c.last_used_unix_ns
     for id_, unix_ns in used_unix_ns.items():
         connection.execute(

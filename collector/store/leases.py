@@ -1,8 +1,9 @@
-"""Leases on generations without scores: in the order of arrival, and taken over once they expire.
+"""Evaluation leases: generations handed out to evaluator workers in the order of arrival.
 
-For each rollout and set of evaluators there is a place up to which generations were handed out, and
-a row for each piece that is not done yet. A piece is a range of ids, so that neither grows with the
-number of generations. Every time is by the database's clock.
+For each rollout and set of evaluators, one row stores the id up to which generations were handed
+out, and one row per lease stores a range of ids that is not done yet; so the tables do not grow
+with the number of generations. An expired lease is handed out again. All times are of the
+database's clock.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from collector.store import clock, generations, pairs, rollouts, scores
 from collector.store.generation_rows import Row
 from collector.store.reader import StoreConnection
 from collector.store.tables import evaluation as e
-from collector.store.tables import evaluation_lease as held
+from collector.store.tables import evaluation_lease as lease
 from collector.store.tables import generation as g
 
 _NS: Final = 1_000_000_000
@@ -27,7 +28,7 @@ _ID_BYTES: Final = 16
 
 
 class LeasedRange(NamedTuple):
-    """A leased piece of a rollout: its generations with ids in (after, up_to]."""
+    """A leased range of a rollout: its generations with ids in (after, up_to]."""
 
     id: str
     after: int
@@ -35,7 +36,7 @@ class LeasedRange(NamedTuple):
 
 
 class Leased(NamedTuple):
-    """Generations and pairs to score, and the scores that they have."""
+    """Generations and pairs to score, and their existing scores."""
 
     generations: tuple[Generation, ...]
     pairs: tuple[Pair, ...]
@@ -43,7 +44,7 @@ class Leased(NamedTuple):
 
 
 def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
-    """Lease the oldest piece that has expired, else the next generations; None if none are left.
+    """Lease the oldest expired range, else the next generations; None if none are left.
 
     The transaction must exclude other writers. Raises `NotFoundError` for an unknown rollout.
     """
@@ -51,7 +52,7 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
     evaluators = _digest(wanted.evaluators)
     piece = _expired(connection, wanted.rollout, evaluators)
     if piece is not None:
-        connection.execute(delete(held).where(held.c.id == piece.id))
+        connection.execute(delete(lease).where(lease.c.id == piece.id))
     else:
         piece = _next(connection, wanted, evaluators)
         if piece is None:
@@ -59,7 +60,7 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
     piece = piece._replace(id=secrets.token_hex(_ID_BYTES))
     now = clock.now_unix_ns(connection)
     connection.execute(
-        insert(held).values(
+        insert(lease).values(
             **piece._asdict(),
             rollout=wanted.rollout,
             evaluators=evaluators,
@@ -74,7 +75,7 @@ def take(connection: Connection, wanted: LeaseRequest) -> LeasedRange | None:
 def read(
     connection: StoreConnection, wanted: LeaseRequest, piece: LeasedRange, *, content: bool
 ) -> Leased:
-    """Return the generations, pairs and scores of the piece."""
+    """Return the generations, pairs and scores of the leased range."""
     ids, found = generations.between(
         connection, wanted.rollout, piece.after, piece.up_to, content=content
     )
@@ -93,14 +94,14 @@ def read(
 
 
 def renew(connection: Connection, id_: str, ttl_s: float) -> None:
-    """Let a lease last so long from now on; 0 gives it back.
+    """Extend a lease to `ttl_s` seconds from now; 0 releases it.
 
-    Raises `ConflictError` if it is done, or is somebody else's by now.
+    Raises `ConflictError` if it is finished, or was taken over after it expired.
     """
     now = clock.now_unix_ns(connection)
     changed = connection.execute(
-        update(held)
-        .where(held.c.id == id_)
+        update(lease)
+        .where(lease.c.id == id_)
         .values(taken_unix_ns=now, expires_unix_ns=now + int(ttl_s * _NS))
     )
     if not changed.rowcount:
@@ -108,20 +109,23 @@ def renew(connection: Connection, id_: str, ttl_s: float) -> None:
 
 
 def finish(connection: Connection, id_: str) -> None:
-    """Note that all of a lease is scored; raises `ConflictError` as `renew`."""
-    if not connection.execute(delete(held).where(held.c.id == id_)).rowcount:
+    """Delete a lease whose generations are all scored; raises `ConflictError` as `renew`."""
+    if not connection.execute(delete(lease).where(lease.c.id == id_)).rowcount:
         raise _lost(id_)
 
 
 def add_late(connection: Connection, rows: Iterable[Row]) -> None:
-    """Have generations handed out that are stored below what was handed out already."""
+    """Add an expired lease for each generation whose id is below the id handed out so far.
+
+    Otherwise no worker would get a generation that is stored late.
+    """
     for row in rows:
         if "rollout" not in row:
             continue
         passed = select(e).where(e.c.rollout == row["rollout"], e.c.up_to >= row["id"])
         for place in connection.execute(passed).all():
             connection.execute(
-                insert(held).values(
+                insert(lease).values(
                     id=secrets.token_hex(_ID_BYTES),
                     rollout=row["rollout"],
                     evaluators=place.evaluators,
@@ -136,18 +140,18 @@ def add_late(connection: Connection, rows: Iterable[Row]) -> None:
 
 def _expired(connection: Connection, rollout: str, evaluators: str) -> LeasedRange | None:
     row = connection.execute(
-        select(held.c.id, held.c.after, held.c.up_to)
-        .where(held.c.rollout == rollout, held.c.evaluators == evaluators)
+        select(lease.c.id, lease.c.after, lease.c.up_to)
+        .where(lease.c.rollout == rollout, lease.c.evaluators == evaluators)
         .where(_is_over(clock.now_unix_ns(connection)))
-        .order_by(held.c.after)
+        .order_by(lease.c.after)
         .limit(1)
     ).one_or_none()
     return None if row is None else LeasedRange(*row)
 
 
 def _is_over(now_unix_ns: int) -> ColumnElement[bool]:
-    # One that was taken in the future is of a clock that was set back since, and not waited for.
-    return or_(held.c.expires_unix_ns <= now_unix_ns, held.c.taken_unix_ns > now_unix_ns)
+    # A lease taken in the future means that the clock was set back since: do not wait for it.
+    return or_(lease.c.expires_unix_ns <= now_unix_ns, lease.c.taken_unix_ns > now_unix_ns)
 
 
 def _next(connection: Connection, wanted: LeaseRequest, evaluators: str) -> LeasedRange | None:

@@ -1,4 +1,4 @@
-"""The schema's history: bring a database to the newest revision."""
+"""Schema migrations: upgrade a database to the newest revision."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from collector.errors import StoreError
 
 
 def migrations_folder() -> Path:
-    """Return the folder of migrations: inside the installed package, or beside it in a checkout."""
+    """Return the folder of migrations: in the installed package, or the checkout's root."""
     packaged = Path(__file__).parent / "migrations"
     checkout = Path(__file__).parents[2] / "migrations"
     for folder in (packaged, checkout):
@@ -37,9 +37,9 @@ def is_current(connection: Connection) -> bool:
 
 
 def upgrade(connection: Connection, *, where: str) -> None:
-    """Bring the database to the newest revision, inside the connection's transaction.
+    """Upgrade the database to the newest revision, inside the connection's transaction.
 
-    Raises `StoreError` for tables that are not ours and for a revision that this version does not
+    Raises `StoreError` for tables of another program and for a revision that this version does not
     know; nothing is changed then. `where` names the database in the message.
     """
     config = configuration(connection)

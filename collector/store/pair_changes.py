@@ -1,9 +1,10 @@
-"""Pairs of a rollout that changed since somebody last looked, each as it is now.
+"""Pairs of a rollout that changed since a position, each in its current state.
 
-A place in time is two numbers: the id of the last generation, and the revision of the last score.
-Both grow with every commit. A window between two places names its pairs by what arrived in it; when
-a pair became complete, or was first judged, is told by the numbers beside it, so that a reader who
-keeps nothing but the place counts each pair once, whoever sends a span or a score again.
+A position is two numbers: the id of the last generation and the revision of the last score. Both
+grow with every commit. A window between two positions contains the pairs of which a generation or a
+first score arrived in it. Each row also has the ids of its first generations and the revisions of
+its first scores, so that a reader who stores only the position counts each pair once, even if spans
+or scores are sent again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,37 +20,37 @@ from collector.store.tables import score as s
 from collector.store.tables import span_key as k
 
 _AT_MOST = 20_000
-"""Generations, and scores, in one window."""
+"""Generations, and also scores, in one window."""
 _OF_SCORE = and_(k.c.trace_id == s.c.trace_id, k.c.span_id == s.c.span_id)
 
 
-class Place(NamedTuple):
-    """How far somebody has looked."""
+class Position(NamedTuple):
+    """How far a reader has read."""
 
     generation: int
     score: int
 
 
 class Changes(NamedTuple):
-    """The pairs of a window, and if it ends."""
+    """The pairs of a window, and the position of its end."""
 
     table: pa.Table
-    place: Place
+    place: Position
     more: bool
-    """Whether anything stands after it already."""
+    """Whether later changes are stored already."""
 
 
-def since(connection: StoreConnection, rollout: str, place: Place) -> Changes:
-    """Return the pairs of which a generation arrived or a score was first posted after the place.
+def since(connection: StoreConnection, rollout: str, place: Position) -> Changes:
+    """Return the pairs with a generation that arrived, or a score first posted, after the position.
 
-    Columns as of all pairs, and for each side `arrival`, the id of its first generation, and
-    `scored_{metric}`, the revision of its first score; null if there is none. Raises
-    `NotFoundError` for an unknown rollout.
+    The columns of `pairs_arrow`, plus for each side `arrival`, the id of its first generation, and
+    `scored_{metric}`, the revision of its first score; null if it has none. Raises `NotFoundError`
+    for an unknown rollout.
     """
     rollouts.require(connection, rollout)
     newest = _newest(connection)
     score = min(place.score + _AT_MOST, max(newest.score, place.score))
-    reached = Place(_generation_after(connection, rollout, place, newest), score)
+    reached = Position(_generation_after(connection, rollout, place, newest), score)
     keys = _keys(connection, rollout, place, reached)
     prompts = sorted({prompt_id for prompt_id, _ in keys})
     found = pairing.of_prompts(connection, pairs_arrow.COLUMNS, rollout, prompts)
@@ -58,12 +59,14 @@ def since(connection: StoreConnection, rollout: str, place: Place) -> Changes:
     return Changes(table, reached, more)
 
 
-def _newest(connection: StoreConnection) -> Place:
+def _newest(connection: StoreConnection) -> Position:
     last = connection.scalar(select(func.max(g.c.id))) or 0
-    return Place(last, scores.newest_revision(connection))
+    return Position(last, scores.newest_revision(connection))
 
 
-def _generation_after(connection: Connection, rollout: str, place: Place, newest: Place) -> int:
+def _generation_after(
+    connection: Connection, rollout: str, place: Position, newest: Position
+) -> int:
     ids = connection.scalars(
         select(g.c.id)
         .where(g.c.rollout == rollout, g.c.id > place.generation, g.c.id <= newest.generation)
@@ -74,7 +77,7 @@ def _generation_after(connection: Connection, rollout: str, place: Place, newest
 
 
 def _keys(
-    connection: Connection, rollout: str, place: Place, reached: Place
+    connection: Connection, rollout: str, place: Position, reached: Position
 ) -> set[tuple[str, int]]:
     arrived = select(g.c.prompt_id, g.c.repeat).where(
         g.c.rollout == rollout, g.c.id > place.generation, g.c.id <= reached.generation

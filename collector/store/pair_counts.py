@@ -1,8 +1,8 @@
-"""How many pairs each rollout has, counted once for each generation and not for each question.
+"""The number of pairs of each rollout, counted incrementally.
 
-A pair is complete with the later of its two sides' first generations: so pairs are counted by the
-range of ids in which they became complete, and what a read has left to count is what has arrived
-since the last fold.
+A pair becomes complete with the later of its two sides' first generations. So pairs are counted by
+the range of ids in which they became complete: upkeep counts ranges and stores the sums, and a read
+only counts what arrived since.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ def counts(connection: StoreConnection) -> dict[str, int]:
 
 
 def recount(connection: StoreConnection) -> dict[str, int]:
-    """Return the number of pairs of each rollout that has any, all counted anew."""
+    """Return the number of pairs of each rollout that has any, recounted from all generations."""
     return _completed(connection, 0, None)
 
 
@@ -40,7 +40,7 @@ def any_uncounted(connection: StoreConnection) -> bool:
 
 
 def advance(connection: StoreConnection, *, at_most: int) -> int:
-    """Count the pairs of the next generations; return how many generations were looked at."""
+    """Count the pairs of the next generations; return how many generations were processed."""
     last = _last(connection)
     most = max(at_most, connection.reader.generations_at_least)
     ids = connection.scalars(select(g.c.id).where(g.c.id > last).order_by(g.c.id).limit(most)).all()
@@ -52,9 +52,9 @@ def advance(connection: StoreConnection, *, at_most: int) -> int:
 
 
 def add_late(connection: Connection, rows: Iterable[Row]) -> None:
-    """Count the pairs that generations complete which are stored below what is counted already.
+    """Count the pairs completed by new generations whose ids are in the counted range already.
 
-    For before they are stored, one after the other.
+    Call it before the rows are inserted.
     """
     last = _last(connection)
     added: Counter[str] = Counter()
@@ -72,10 +72,11 @@ def add_late(connection: Connection, rows: Iterable[Row]) -> None:
     _add(connection, added)
 
 
-def leave_out(connection: StoreConnection, before: int) -> None:
-    """Take away the pairs that are none without the generations before an id, and note that.
+def subtract_before(connection: StoreConnection, before: int) -> None:
+    """Subtract the pairs that lose a side when generations before an id are deleted.
 
-    What was left out is not counted again, whether it is deleted already or not.
+    Also stores the id as the retention floor: generations below it are never counted again, whether
+    deleted yet or not.
     """
     floor = progress.read(connection, progress.RETAINED_FROM)
     last = _last(connection)
@@ -85,7 +86,7 @@ def leave_out(connection: StoreConnection, before: int) -> None:
 
 
 def forget(connection: Connection) -> None:
-    """Begin to count anew."""
+    """Reset the counts, so that all pairs are counted again."""
     connection.execute(delete(pair_count))
     progress.forget(connection, progress.PAIRS)
 
@@ -106,7 +107,7 @@ def _add(connection: Connection, added: Mapping[str, int]) -> None:
 
 
 def _counted(connection: Connection, key: tuple[object, ...], last: int) -> bool:
-    """Return whether a generation with this key is among those that are counted."""
+    """Return whether a generation with this key is in the counted range."""
     floor = progress.read(connection, progress.RETAINED_FROM)
     found = select(g.c.id).where(
         *(g.c[name] == value for name, value in zip(_KEY, key, strict=True)),

@@ -1,8 +1,8 @@
 """Single source of truth for pairing: which two generations are a pair.
 
 The key is (rollout, prompt id, repeat); a generation that lacks one of them, or its arm, pairs with
-nothing. Where an arm has several generations under one key, the first that was received is the
-pair's side: a rerun must not replace evidence, whatever start it states. Later ones are duplicates.
+nothing. If an arm has several generations with one key, the first received is the pair's side: a
+rerun must not replace evidence, whatever start time it reports. Later ones are duplicates.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ REQUIRED = (
     g.c.span_id,
     g.c.id,
 )
-"""Columns that pairing itself needs; they stand first in every row."""
+"""Columns that pairing itself needs; they come first in every row."""
 _KEY = itemgetter(0, 1)
 _ARM = 2
 _ID = 6
@@ -35,28 +35,28 @@ _PROMPTS_A_QUERY = 1000
 
 
 class Sides(NamedTuple):
-    """The rows of one pair; a side that never arrived is None."""
+    """The rows of one pair; a side that has not arrived is None."""
 
     key: PairKey
     baseline: Row[Any] | None
     candidate: Row[Any] | None
     baseline_ids: tuple[int, ...]
-    """Of all its generations in the order of arrival, duplicates included."""
+    """Ids of all the side's generations in the order of arrival, including duplicates."""
     candidate_ids: tuple[int, ...]
 
     @property
     def baseline_duplicates(self) -> int:
-        """Count the baseline's generations beyond the first."""
+        """The number of baseline generations beyond the first."""
         return max(len(self.baseline_ids) - 1, 0)
 
     @property
     def candidate_duplicates(self) -> int:
-        """Count the candidate's generations beyond the first."""
+        """The number of candidate generations beyond the first."""
         return max(len(self.candidate_ids) - 1, 0)
 
     @property
     def cohort(self) -> str | None:
-        """The baseline's cohort, else the candidate's; the rows must carry it."""
+        """The baseline's cohort, else the candidate's; the rows must have the column."""
         cohorts = (side.cohort for side in (self.baseline, self.candidate) if side is not None)
         return next((cohort for cohort in cohorts if cohort is not None), None)
 
@@ -69,10 +69,10 @@ def read(
     up_to: int | None = None,
     only: PairKey | None = None,
 ) -> Generator[Sides, None, None]:
-    """Yield the rollout's pairs by (prompt id, repeat), beginning after a key; lazily.
+    """Yield the rollout's pairs lazily, ordered by (prompt id, repeat), after the key `after`.
 
-    Whoever does not read to the end must close it. Of the generations whose ids are at most
-    `up_to`, or of all; `only` asks for the pair of one key.
+    Uses only generations with ids up to `up_to`, if given; `only` restricts to one key. Close the
+    generator if you do not read it to the end.
     """
     statement = _rows_of(wanted, rollout).order_by(g.c.prompt_id, g.c.repeat)
     if only is not None:
@@ -89,7 +89,7 @@ def of_prompts(
     prompts: Sequence[str],
     repeats: Sequence[int] | None = None,
 ) -> Iterator[Sides]:
-    """Yield the pairs of some prompts, of some repeats or all; those of one prompt together."""
+    """Yield the pairs of these prompts and repeats (None: all), grouped by prompt."""
     for at in range(0, len(prompts), _PROMPTS_A_QUERY):
         some = g.c.prompt_id.in_(prompts[at : at + _PROMPTS_A_QUERY])
         statement = _rows_of(wanted, rollout).where(some).order_by(g.c.prompt_id, g.c.repeat)

@@ -1,4 +1,4 @@
-"""Reads of pairs as records, in pages."""
+"""Reads of pairs as records, page by page."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -15,15 +15,15 @@ from collector.store.tables import generation as g
 
 
 class PairPage(NamedTuple):
-    """Pairs by (prompt id, repeat)."""
+    """A page of pairs, ordered by (prompt id, repeat)."""
 
     pairs: tuple[Pair, ...]
     next: PairKey | None
-    """The last key of this page where there are more."""
+    """The cursor of the next page: the last key of this one; None on the last page."""
 
 
 class Completed(NamedTuple):
-    """A pair of which both sides have arrived."""
+    """A pair whose sides have both arrived."""
 
     pair: Pair
     candidate_id: int
@@ -39,7 +39,7 @@ def page(
     after: PairKey | None,
     only: PairKey | None = None,
 ) -> PairPage:
-    """Return the pairs after a key, or the `only` one of a key, with their scores.
+    """Return the pairs after the key `after`, or only the pair with the key `only`, with scores.
 
     Raises `NotFoundError` for an unknown rollout.
     """
@@ -62,7 +62,7 @@ def page(
 def completed(
     connection: Connection, rollout: str, after: int, up_to: int, *, content: bool
 ) -> tuple[Completed, ...]:
-    """Return the pairs of which the later side has an id in (after, up_to], without scores."""
+    """Return the pairs whose later side has an id in (after, up_to], without scores."""
     here = (g.c.rollout == rollout, g.c.id > after, g.c.id <= up_to)
     arrived = select(g.c.prompt_id).where(*here, g.c.prompt_id.is_not(None)).distinct()
     prompts = sorted(connection.scalars(arrived))
@@ -103,7 +103,7 @@ def _pair(
 
 # Any: rows of every column.
 def _generation(row: Row[Any] | None, texts: dict[int, Content | None]) -> Generation | None:
-    # Public, the underscore only keeps it from being a column.
+    # `_mapping` is public API: the underscore only avoids a clash with column names.
     return None if row is None else from_row(row._mapping, texts.get(row.id))  # noqa: SLF001
 
 

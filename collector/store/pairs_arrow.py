@@ -1,4 +1,4 @@
-"""A rollout's pairs as Arrow columns: one row a pair key, numbers only, in batches."""
+"""A rollout's pairs as Arrow record batches, one row per pair key, without content."""
 
 import json
 import math
@@ -65,23 +65,23 @@ _PAIRS = 4096
 
 
 class Bounds(NamedTuple):
-    """Which of a rollout's pairs, and which of their scores; the same numbers give the same."""
+    """Which of a rollout's pairs and scores to read; equal bounds give equal results."""
 
     arrived_after: int
-    """Pairs of which a generation is this one or an older one are left out."""
+    """Pairs with a generation of this id or a lower one are excluded."""
     arrived_up_to: int
     scored_up_to: int
 
 
 class Stream(NamedTuple):
-    """An Arrow stream: a schema, and batches of it."""
+    """An Arrow stream: a schema and its record batches."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
 
 def bounds_now(connection: StoreConnection, arrived_after: int = 0) -> Bounds:
-    """Return the bounds that hold all that is stored now."""
+    """Return the bounds that include everything stored now."""
     last = connection.scalar(select(func.max(g.c.id))) or 0
     return Bounds(arrived_after, last, scores.newest_revision(connection))
 
@@ -91,10 +91,10 @@ def stream(store: Store, rollout: str, bounds: Bounds) -> Stream:
 
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
     `candidate_`, its fields, `duplicates`, and for every metric judged in the rollout
-    `score_{metric}`, `unscored_{metric}` (the reason why there is no score) and `judge_{metric}`
-    (the evaluator's name and version). A side that never arrived has nulls throughout, but 0
-    duplicates. Each batch is a read of its own, so that a slow reader keeps nothing from being
-    cleared away. The schema's metadata hold the bounds.
+    `score_{metric}`, `unscored_{metric}` (why there is no score) and `judge_{metric}` (the
+    evaluator's name and version). A side that has not arrived is null throughout, except for 0
+    duplicates. Each batch is a separate read transaction, so that a slow reader does not block
+    vacuuming. The schema's metadata contain the bounds.
     """
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)
@@ -131,17 +131,17 @@ def _batches(
 
 
 def _is_within(pair: pairing.Sides, bounds: Bounds) -> bool:
-    """Return whether all of the pair's generations are younger than the bound."""
+    """Return whether all of the pair's generations arrived after the lower bound."""
     first = min(*pair.baseline_ids[:1], *pair.candidate_ids[:1], math.inf)
     return first > bounds.arrived_after
 
 
 def scored_of(
     connection: StoreConnection, pairs: Sequence[pairing.Sides], up_to: int | None = None
-) -> Mapping[str, Mapping[int, scores.Latest]]:
-    """Return the latest scores of both sides, by metric and generation.
+) -> Mapping[str, Mapping[int, scores.LatestScore]]:
+    """Return the latest scores of both sides, by metric and generation id.
 
-    Of posts up to a revision, or of all.
+    Only posts up to the revision `up_to` count, if given.
     """
     both = (side for pair in pairs for side in (pair.baseline, pair.candidate))
     return scores.latest(connection, [side.id for side in both if side is not None], up_to)
@@ -150,7 +150,7 @@ def scored_of(
 def arrays(
     pairs: Sequence[pairing.Sides],
     metrics: Sequence[str],
-    scored: Mapping[str, Mapping[int, scores.Latest]],
+    scored: Mapping[str, Mapping[int, scores.LatestScore]],
 ) -> list[pa.Array]:
     """Return the columns of `schema` for some pairs."""
     found = [
@@ -174,7 +174,7 @@ def arrays(
 
 
 def _side(rows: Sequence[Row[Any] | None]) -> dict[str, Sequence[Any]]:  # Any: columns' own types
-    """Return the side's columns by name; a row that is missing has None in each."""
+    """Return the side's columns by name; a missing row has None in each."""
     columns = zip(*(_NO_SIDE if row is None else row for row in rows), strict=True)
     values: dict[str, Sequence[Any]] = dict(zip(_NAMES, columns, strict=True))
     ids, starts, ends = values["trace_id"], values["start_unix_ns"], values["end_unix_ns"]
@@ -246,5 +246,5 @@ def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:
 
 
 @of_short_texts
-def _load(text: str) -> Any:  # Any: a JSON list, which nobody changes
+def _load(text: str) -> Any:  # Any: a JSON list; cached, so do not modify it
     return json.loads(text)

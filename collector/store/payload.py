@@ -1,9 +1,9 @@
-"""Span payloads: the bytes of a span row, and the text that is kept apart.
+"""Span payloads: attributes, events and links of a span as compressed bytes.
 
-A payload is an OTLP `Span` message without the fields that have columns and without text; the text
-is another one, of attributes alone: `store.texts`. Both are the sender's own bytes, compressed with
-zstd. Payloads share a dictionary, for their attributes' names are always the same; the frame names
-the dictionary, and the file of a dictionary is never changed, only a further one added.
+A payload is an OTLP `Span` message without the fields that have columns and without text. The text
+is a second message, of attributes only: `store.texts`. Both contain the sender's own bytes and are
+compressed with zstd. Payloads use a shared dictionary because attribute names repeat; each frame
+names its dictionary, so never change a dictionary's file, only add a new one.
 """
 
 import threading
@@ -25,15 +25,16 @@ from collector.otlp.received import read_event, read_link
 from collector.otlp.values import read_attributes, read_value, write_attribute
 
 _DICTIONARY: Final = Path(__file__).with_name("payload-1.zstd-dictionary")
-# What is packed is small: the usual table of 128 KiB would take longer to clear, and leave nothing
-# else in the processor's cache.
+# Inputs are small: the default hash table of 128 KiB would take longer to clear, and would evict
+# everything else from the processor's cache.
 _OPTIONS: Final = {
     int(zstd.CompressionParameter.compression_level): 1,
     int(zstd.CompressionParameter.hash_log): 12,
 }
-# Texts of a few kilobytes repeat little: what is gained is gained by Huffman's code. So long
-# matches are looked for, at some places only, at which level zstd would leave the code out: a
-# quarter of the time less, for 7 to 14 % more bytes of prose or of Python.
+# Texts of a few kilobytes repeat little, so most of the gain comes from Huffman coding. These
+# options search only for long matches and at fewer positions; at this level zstd would then skip
+# Huffman coding, so it is forced. This takes a quarter less time for 7 to 14 % more bytes (prose,
+# Python).
 _TEXT_OPTIONS: Final = {
     **_OPTIONS,
     int(zstd.CompressionParameter.target_length): 4,
@@ -45,7 +46,7 @@ _WHOLE: Final = zstd.ZstdCompressor.FLUSH_FRAME
 
 _ERROR_TYPE: Final = ERROR_TYPE.encode()
 _TEXTUAL: Final = (str, bytes, tuple, dict)
-"""Of an event's attributes; numbers and flags hold no text."""
+"""Types of event attributes that can contain text; numbers and flags cannot."""
 
 
 class Payload(NamedTuple):
@@ -57,19 +58,24 @@ class Payload(NamedTuple):
 
 
 def pack(spans: Iterable[tuple[bytes, bytes]], content: ContentPolicy) -> list[bytes]:
-    """Return the payload of each span from two `Span` messages: of attributes, and of all else.
+    """Return the payload of each span, given two `Span` messages: its attributes and the rest.
 
-    Raises `OtlpError` if an event or a link is garbled or nested too deeply.
+    Raises `OtlpError` if an event or a link is malformed or nested too deeply.
     """
-    # One message after the other is both in one.
+    # In protobuf, two concatenated messages are one merged message.
     return _codecs().pack_payloads(
-        b"".join((_shown(attributes, content), _kept_others(others, content) if others else b""))
+        b"".join(
+            (
+                _redacted_attributes(attributes, content),
+                _redacted_others(others, content) if others else b"",
+            )
+        )
         for attributes, others in spans
     )
 
 
-def _shown(attributes: bytes, content: ContentPolicy) -> bytes:
-    """Return a `Span` message of attributes, its error's type redacted: some quote there."""
+def _redacted_attributes(attributes: bytes, content: ContentPolicy) -> bytes:
+    """Return a `Span` message of attributes with `error.type` redacted: it may quote text."""
     if _ERROR_TYPE not in attributes:
         return attributes
     message = trace_pb2.Span.FromString(attributes)
@@ -80,23 +86,25 @@ def _shown(attributes: bytes, content: ContentPolicy) -> bytes:
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
-def _kept_others(others: bytes, content: ContentPolicy) -> bytes:
+def _redacted_others(others: bytes, content: ContentPolicy) -> bytes:
     message = wire.Span.FromString(others)
     if not (message.events or message.links or message.trace_state):
         return others
     message.trace_state = content.apply_message(message.trace_state) or ""
-    events = [_kept(raw, trace_pb2.Span.Event, read_event(raw), content) for raw in message.events]
+    events = [
+        _redacted(raw, trace_pb2.Span.Event, read_event(raw), content) for raw in message.events
+    ]
     links = [
-        _kept(_stated(raw, content), trace_pb2.Span.Link, link, content)
+        _redacted(_redacted_trace_state(raw, content), trace_pb2.Span.Link, link, content)
         for raw in message.links
-        for link in [read_link(raw)]  # first: it says what is garbled
+        for link in [read_link(raw)]  # first: its error says what is malformed
     ]
     message.events[:], message.links[:] = events, links
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
-def _stated(raw: bytes, content: ContentPolicy) -> bytes:
-    """Return a link with what the policy keeps of its trace state, which may be any text."""
+def _redacted_trace_state(raw: bytes, content: ContentPolicy) -> bytes:
+    """Return a link with its trace state redacted by the policy, since it may be any text."""
     message = trace_pb2.Span.Link.FromString(raw)
     if not message.trace_state:
         return raw
@@ -104,8 +112,8 @@ def _stated(raw: bytes, content: ContentPolicy) -> bytes:
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
-def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
-    """Return the event or link with what the policy keeps of its text; Any: its message's class."""
+def _redacted(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPolicy) -> bytes:
+    """Return the event or link with its text redacted by the policy; Any: the message class."""
     event = part if isinstance(part, SpanEvent) else None
     words = {n: v for n, v in part.attributes.items() if isinstance(v, _TEXTUAL)}
     text = {n: v for n, v in part.attributes.items() if is_text(n)}
@@ -127,8 +135,8 @@ def _kept(raw: bytes, kind: Any, part: SpanEvent | SpanLink, content: ContentPol
     return message.SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
-def kept_resource(raw: bytes, content: ContentPolicy) -> bytes:
-    """Return a `Resource` message with what the policy keeps of its text."""
+def redacted_resource(raw: bytes, content: ContentPolicy) -> bytes:
+    """Return a `Resource` message with its text redacted by the policy."""
     sent = read_attributes(resource_pb2.Resource.FromString(raw).attributes)
     text = {name: value for name, value in sent.items() if is_text(name)}
     if not text:
@@ -144,7 +152,7 @@ def kept_resource(raw: bytes, content: ContentPolicy) -> bytes:
 
 
 def unpack(payload: bytes) -> Payload:
-    """Return what `pack` was given."""
+    """Return the attributes, events and links in a payload of `pack`."""
     kept = trace_pb2.Span.FromString(_codecs().unpack(payload))
     return Payload(
         attributes=read_attributes(kept.attributes),
@@ -154,18 +162,18 @@ def unpack(payload: bytes) -> Payload:
 
 
 def attribute(name: str, value: AttributeValue) -> bytes:
-    """Return a `Span` message of one attribute."""
+    """Return a `Span` message with one attribute."""
     raw = write_attribute(name, value).SerializeToString()
     return wire.Span(attributes=[raw]).SerializeToString()  # type: ignore[no-any-return]  # the library is untyped
 
 
 def pack_text(text: bytes) -> bytes:
-    """Return text compressed."""
+    """Return the text compressed."""
     return _codecs().pack(text)
 
 
 def unpack_text(packed: bytes) -> bytes:
-    """Return the text that `pack_text` was given."""
+    """Return the text compressed by `pack_text`."""
     return _codecs().unpack(packed)
 
 
@@ -175,18 +183,18 @@ def read_text(message: bytes) -> dict[str, AttributeValue]:
 
 
 def pack_resource(raw: bytes) -> bytes:
-    """Return a `Resource` message as a compressed value."""
+    """Return a `Resource` message compressed."""
     return _codecs().pack(raw)
 
 
 def unpack_resource(packed: bytes) -> dict[str, AttributeValue]:
-    """Return the attributes of the resource that `pack_resource` was given."""
+    """Return the attributes of a resource compressed by `pack_resource`."""
     raw = _codecs().unpack(packed)
     return read_attributes(resource_pb2.Resource.FromString(raw).attributes)
 
 
 class _Codecs(threading.local):
-    """zstd's contexts, which no two threads may use at once."""
+    """zstd's contexts, one set per thread because they are not thread-safe."""
 
     def __init__(self) -> None:
         self._dictionary = zstd.ZstdDict(_DICTIONARY.read_bytes())

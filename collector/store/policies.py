@@ -1,6 +1,6 @@
 """Policies registered for rollouts: rows are added, never changed.
 
-The policy that counts is the newest of those registered before the first pair.
+The policy in force is the newest of those registered before the first pair.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ def add(
     key_id: str | None,
     unix_ns: int,
 ) -> RegisteredPolicy:
-    """Register a policy; the transaction must exclude other writers.
+    """Register a policy and return it; the transaction must exclude other writers.
 
-    The one that counts, and the newest one, are not registered again.
+    If it equals the policy in force or the newest one, return that one and add no row.
     """
     known = of_rollout(connection, rollout)
     before = not _both_arms(connection, rollout)
     last = next(iter(known), None)
-    for same in (counting(known), last):
+    for same in (in_force(known), last):
         is_last = same is not None and (same is last or not before)
         if same is not None and is_last and same.policy_hash == given.policy_hash:
             return same
@@ -51,18 +51,18 @@ def add(
 
 
 def of_rollout(connection: Connection, rollout: str) -> tuple[RegisteredPolicy, ...]:
-    """Return all that was registered for a rollout, newest first."""
+    """Return all policies registered for a rollout, newest first."""
     statement = select(p).where(p.c.rollout == rollout).order_by(p.c.id.desc())
     return tuple(_policy(row) for row in connection.execute(statement))
 
 
-def counting(known: Iterable[RegisteredPolicy]) -> RegisteredPolicy | None:
-    """Return the one that counts, of a rollout's policies newest first."""
+def in_force(known: Iterable[RegisteredPolicy]) -> RegisteredPolicy | None:
+    """Return the policy in force, if any, given a rollout's policies newest first."""
     return next((one for one in known if one.before_first_pair), None)
 
 
 def _both_arms(connection: Connection, rollout: str) -> bool:
-    """Return whether both arms were received from, without which there is no pair."""
+    """Return whether both arms have generations; otherwise the rollout has no pair."""
     arms = {series.arm for series in rollup_reads.series_of(connection, rollout).values()}
     return {Arm.BASELINE, Arm.CANDIDATE} <= arms
 

@@ -1,4 +1,4 @@
-"""How far lasting work has got, by name."""
+"""Persistent progress of background work, by name."""
 
 from typing import Final
 
@@ -7,30 +7,30 @@ from sqlalchemy import Connection, delete, insert, select
 from collector.store.tables import progress as p
 
 PAIRS: Final = "pair_count"
-"""The last id whose pairs are counted."""
+"""The last generation id whose pairs are counted."""
 JUDGED: Final = "regression_score"
-"""The last revision of a score whose pair is in the order of regressions."""
+"""The last score revision processed for regressions."""
 JUDGED_GENERATIONS: Final = "regression_generation"
-"""The last id of a generation that is looked at for scores that were there before it."""
+"""The last generation id checked for scores stored before it."""
 RETAINED_FROM: Final = "retained_from"
 """The first id that retention has not deleted; 0 if it never ran."""
 DELETED_START: Final = "deleted_start_unix_ns"
-"""The latest start of a generation that retention has deleted."""
+"""The latest start time of a generation that retention has deleted."""
 MINUTES_FROM: Final = "minutes_from_unix_s"
 """The first minute that retention has not deleted."""
 
 
 def read(connection: Connection, name: str) -> int:
-    """Return how far the work has got; 0 if it never ran."""
+    """Return the progress of the work; 0 if it never ran."""
     return connection.scalar(select(p.c.id).where(p.c.name == name)) or 0
 
 
 def reach(connection: Connection, name: str, reached: int) -> None:
-    """Note how far the work has got."""
+    """Store the progress of the work."""
     connection.execute(delete(p).where(p.c.name == name))
     connection.execute(insert(p).values(name=name, id=reached))
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Begin the work anew."""
+    """Delete the progress, so that the work starts again from the beginning."""
     connection.execute(delete(p).where(p.c.name == name))

@@ -1,4 +1,4 @@
-"""Ramps of rollouts: an audit log whose newest step is the share that the candidate gets."""
+"""Ramps of rollouts: an audit log whose newest step is the candidate's share of traffic."""
 
 import json
 from typing import Any
@@ -17,9 +17,8 @@ def add(
 ) -> RampStep:
     """Store a step and return it; the transaction must exclude other writers.
 
-    Raises `ConflictError` if somebody else took a step first, and if a larger share does not
-    rest on the newest verdict under the registered policy, a pass on pairs younger than the step
-    before.
+    Raises `ConflictError` if another step was stored first. A larger share also requires that the
+    newest verdict under the registered policy is a pass on pairs that arrived after the last step.
     """
     last = next(iter(newest(connection, rollout, limit=1)), None)
     stands = 0 if last is None else last.id
@@ -53,13 +52,13 @@ def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[RampSte
 
 
 def _require_pass(connection: Connection, last: RampStep, change: RampChange) -> None:
-    """Raise `ConflictError` unless the newest verdict under the registered policy allows it.
+    """Raise `ConflictError` unless the newest verdict under the registered policy allows the step.
 
-    It must be named, pass, and rest on pairs that all arrived after the last step, at least as many
-    as the policy wants of a cohort.
+    The step must name that verdict. It must be a pass on pairs that all arrived after the last
+    step, and on at least as many as the policy's `min_n` for a cohort.
     """
     at = f"ramp of {last.rollout!r}: from {last.percent:g} % to {change.percent:g} %"
-    policy = policies.counting(policies.of_rollout(connection, last.rollout))
+    policy = policies.in_force(policies.of_rollout(connection, last.rollout))
     if policy is None:
         raise ConflictError(
             f"{at} needs a policy that was registered before the first pair, and there is none: "

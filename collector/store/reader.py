@@ -1,4 +1,4 @@
-"""Reads that databases answer differently: one reader for each kind of database."""
+"""Reads that differ between databases: one reader class per kind of database."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -11,7 +11,7 @@ from collector.store.rollups.state import Packed
 
 
 class Range(NamedTuple):
-    """Starts in [start, end); None is no bound."""
+    """Start times in [start, end); None means no bound."""
 
     start_unix_s: int | None
     end_unix_s: int | None
@@ -21,20 +21,20 @@ class RollupQuery(NamedTuple):
     """Which rollups to merge, and how."""
 
     series: Iterable[int]
-    """Ids."""
+    """Series ids."""
     hours: Sequence[Range]
-    """Of whole hours."""
+    """Ranges of whole hours."""
     minutes: Sequence[Range]
     step_s: int | None = None
-    """Each step of so many seconds has an entry of its own; None: one for all."""
+    """Return one entry per step of this length; None: one entry for the whole query."""
     at_most: int | None = None
-    """Rows that may be read."""
+    """The most rows that may be read; None: no limit."""
     measured: bool = True
-    """Whether what was measured is wanted, beside counts."""
+    """Whether to read moments and histograms too, not only counts."""
 
 
 class Merged(NamedTuple):
-    """The state of one series, in one step of time if steps were asked for."""
+    """The state of one series, in one time step if the query has steps."""
 
     series_id: int
     start_unix_s: int
@@ -42,7 +42,7 @@ class Merged(NamedTuple):
 
 
 class TooManyRowsError(Exception):
-    """A read of rollups would take more rows than it may."""
+    """A read of rollups needs more rows than `RollupQuery.at_most`."""
 
 
 class TableSize(NamedTuple):
@@ -50,69 +50,69 @@ class TableSize(NamedTuple):
 
     rows: int
     estimated: bool
-    """PostgreSQL's own estimate, as of its last ANALYZE, instead of a count."""
+    """Whether `rows` is PostgreSQL's estimate from its last ANALYZE instead of a count."""
     size_bytes: int | None
-    """With its indexes; None if the database cannot tell."""
+    """Size including indexes; None if the database cannot report it."""
 
 
 class Reader(ABC):
-    """Answers in the transaction of its connection."""
+    """Reads in the transaction of its connection."""
 
     generations_at_least: ClassVar[int] = 0
-    """Generations that counting pairs looks at together, however few it is asked for."""
+    """Fewest generations to process per step when counting pairs."""
     ids_a_query: ClassVar[int] = 1000
 
     @abstractmethod
     def completed_pairs(self, after: int, up_to: int | None, floor: int) -> dict[str, int]:
-        """Count, by rollout, the pairs that a generation in (after, up_to] made complete.
+        """Count, by rollout, the pairs that a generation in (after, up_to] completed.
 
-        Generations before the id `floor` do not exist any more.
+        Generations with ids below `floor` count as deleted.
         """
 
     @abstractmethod
     def broken_pairs(self, floor: int, before: int, last: int) -> dict[str, int]:
-        """Count, by rollout, the pairs up to `last` that need a generation of [floor, before)."""
+        """Count, by rollout, the pairs up to id `last` that use a generation in [floor, before)."""
 
     @abstractmethod
     def rows_of_pairs(
         self, statement: Select[Any], after: PairKey | None, up_to: int | None
     ) -> Generator[Sequence[Row[Any]], None, None]:
-        """Yield the rows of one pair after the other; they begin with prompt id and repeat.
+        """Yield each pair's rows; a row begins with prompt id and repeat.
 
-        The statement orders by both and selects a column `id`, of which rows above `up_to` are left
-        out. Whoever does not read to the end must close it.
+        The statement must order by both and select a column `id`; rows with ids above `up_to` are
+        left out. Close the generator if you do not read it to the end.
         """
 
     @abstractmethod
     def rows_of_scores(
         self, statement: Select[Any], rollout: str, first_id: int, limit: int
     ) -> Sequence[Row[Any]]:
-        """Return rows of a statement on a rollout's generations and their scores.
+        """Return the rows of a statement on a rollout's generations and their scores.
 
-        There are `limit` of them or a few more, unless there are no more. The generations have
-        `first_id` or a higher id.
+        Returns at least `limit` rows unless fewer exist, and maybe a few more. Only generations
+        with ids from `first_id` on are read.
         """
 
     @abstractmethod
     def near(self, trace_id: Column[Any], traces: Select[Any]) -> list[ColumnElement[bool]]:
-        """Return conditions that a join needs beside its own: the traces that may be joined."""
+        """Return extra join conditions that restrict a table to the traces being joined."""
 
     @abstractmethod
     def newest_revision(self) -> int:
-        """Return the revision of the last post of a score; 0 if there is none."""
+        """Return the revision of the latest score post; 0 if there is none."""
 
     @abstractmethod
     def merged(self, query: RollupQuery) -> Iterable[Merged]:
-        """Return the rollups of the series over all the ranges.
+        """Return the rollups of the series, merged over all ranges.
 
         Raises `TooManyRowsError` if more than `at_most` rows have to be read.
         """
 
     @abstractmethod
     def pending_deltas(self) -> int:
-        """Return about how many additions of commits wait to be folded.
+        """Return approximately how many rollup deltas wait to be folded.
 
-        Commits that failed leave gaps on PostgreSQL, so it may be too many.
+        On PostgreSQL failed commits leave gaps in the ids, so the number may be too large.
         """
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Reader(ABC):
 
 
 class StoreConnection(Connection):
-    """A connection that has the reader of its database."""
+    """A connection with the reader of its database."""
 
     def __init__(self, engine: Engine, reader_of: Callable[[Any], Reader]) -> None:  # Any: itself
         super().__init__(engine)

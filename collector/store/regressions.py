@@ -1,8 +1,8 @@
-"""Pairs whose candidate scored lower than its baseline, kept in order as scores arrive.
+"""Regressions: pairs whose candidate scored lower than the baseline, updated as scores arrive.
 
-A pair stands once for each metric that it lost in, and once under no metric's name, with the one
-that it lost most in. Kept up to two places, as upkeep goes on: the revision of a score, and the id
-of a generation, for a score may be there before what it judges.
+A pair has one row for each metric in which it regressed, and one row with an empty metric name for
+the metric with the largest loss. Upkeep updates the table up to two positions: a score revision and
+a generation id, because a score may be stored before its generation.
 """
 
 from collections import defaultdict
@@ -21,21 +21,21 @@ from collector.store.tables import span_key as k
 
 COUNTED_AT_MOST: Final = 10_000
 _ANY: Final = ""
-"""Stands for the metric that a pair lost most in; no metric has this name."""
+"""Stands for the metric with the pair's largest loss; no metric has this name."""
 _GENERATIONS_A_SCORE: Final = 10
-"""So many more generations are looked at in a step: few are judged before they are there."""
+"""Generations processed per step, per score: few generations have scores before they arrive."""
 
 
 class RegressionPosition(NamedTuple):
-    """A place in the order of pages."""
+    """A cursor: the last regression of a page."""
 
     change: float
     prompt_id: str
     repeat: int
 
 
-class Wanted(NamedTuple):
-    """Which regressions; None is all, a pair once."""
+class Filter(NamedTuple):
+    """Which regressions to read; without a metric each pair appears once, with its largest loss."""
 
     rollout: str
     cohort: str | None = None
@@ -43,22 +43,22 @@ class Wanted(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Regressions, the greatest first."""
+    """A page of regressions, the largest loss first."""
 
     regressions: tuple[Regression, ...]
     next: RegressionPosition | None
     metrics: tuple[str, ...]
-    """All that a pair of the rollout lost in."""
+    """All metrics in which a pair of the rollout regressed."""
     counted: int
-    """All that are wanted, up to `COUNTED_AT_MOST`."""
+    """The number of matching regressions, at most `COUNTED_AT_MOST`."""
     waiting_scores: int
-    """Posts of scores, of any rollout, that are not looked at yet."""
+    """Score posts of any rollout that are not processed yet."""
 
 
 def page(
-    connection: StoreConnection, wanted: Wanted, *, limit: int, after: RegressionPosition | None
+    connection: StoreConnection, wanted: Filter, *, limit: int, after: RegressionPosition | None
 ) -> Page:
-    """Return the regressions after a position; raises `NotFoundError` for an unknown rollout."""
+    """Return the regressions after a cursor; raises `NotFoundError` for an unknown rollout."""
     rollouts.require(connection, wanted.rollout)
     waiting = scores.newest_revision(connection) - progress.read(connection, progress.JUDGED)
     of = generations.Filter(wanted.rollout, cohort=wanted.cohort)
@@ -81,7 +81,7 @@ def page(
 
 
 def any_waiting(connection: StoreConnection) -> bool:
-    """Return whether scores, or generations that may have some, are not looked at yet."""
+    """Return whether there are unprocessed scores, or generations that may have earlier scores."""
     newest = scores.newest_revision(connection)
     if newest > progress.read(connection, progress.JUDGED):
         return True
@@ -90,7 +90,7 @@ def any_waiting(connection: StoreConnection) -> bool:
 
 
 def advance(connection: StoreConnection, *, at_most: int) -> int:
-    """Look at the pairs of the next scores and generations; return how many of both there were."""
+    """Process the pairs of the next scores and generations; return how many of both."""
     after = progress.read(connection, progress.JUDGED)
     posts = connection.scalars(
         select(s.c.revision).where(s.c.revision > after).order_by(s.c.revision).limit(at_most)
@@ -115,17 +115,17 @@ def advance(connection: StoreConnection, *, at_most: int) -> int:
 
 
 def forget_before(connection: Connection, id_: int) -> None:
-    """Leave out the pairs with a side of which the generation's id is before this one."""
+    """Delete the regressions of pairs with a generation before this id."""
     connection.execute(delete(r).where(r.c.first_id < id_))
 
 
-def _here(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _here(wanted: Filter) -> list[ColumnElement[bool]]:
     here = [r.c.rollout == wanted.rollout, r.c.metric == (wanted.metric or _ANY)]
     return here if wanted.cohort is None else [*here, r.c.cohort == wanted.cohort]
 
 
 def _metrics(connection: Connection, rollout: str) -> Iterator[str]:
-    """Yield the names of metrics, each found by the one before it."""
+    """Yield the metrics' names by index skip scan: each query finds the next name."""
     next_ = select(func.min(r.c.metric)).where(r.c.rollout == rollout)
     last = connection.scalar(next_.where(r.c.metric > _ANY))
     while last is not None:
@@ -134,7 +134,7 @@ def _metrics(connection: Connection, rollout: str) -> Iterator[str]:
 
 
 def _judged(connection: StoreConnection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
-    """Return the pairs of the generations that were judged in a range of revisions."""
+    """Return the pairs of the generations scored in a range of revisions."""
     posted = (s.c.revision > after, s.c.revision <= up_to)
     traces = select(s.c.trace_id).where(*posted)
     near = [one for table in (k, g) for one in connection.reader.near(table.c.trace_id, traces)]
@@ -144,7 +144,7 @@ def _judged(connection: StoreConnection, after: int, up_to: int) -> set[tuple[st
 
 
 def _judged_before(connection: StoreConnection, after: int, up_to: int) -> set[tuple[str, PairKey]]:
-    """Return the pairs of the generations in a range of ids that have a score by now."""
+    """Return the pairs of the generations in a range of ids that already have a score."""
     arrived = (g.c.id > after, g.c.id <= up_to)
     near = connection.reader.near(s.c.trace_id, select(g.c.trace_id).where(*arrived))
     of_generation = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
@@ -164,7 +164,7 @@ def _read_keys(connection: Connection, wanted: Any) -> Iterator[tuple[str, PairK
 
 
 def _renew(connection: StoreConnection, rollout: str, keys: set[PairKey]) -> None:
-    """Write anew what a rollout's pairs lost in."""
+    """Recompute the regressions of these pairs of a rollout."""
     prompts = sorted({key.prompt_id for key in keys})
     repeats = sorted({key.repeat for key in keys})
     connection.execute(

@@ -1,12 +1,11 @@
-"""Retention: whole days are dropped once they are old enough, a bounded piece at a time.
+"""Retention: delete whole expired days, a bounded chunk at a time.
 
-A span's day is that of its arrival. With it go its text, its generation, its scores and feedback;
-what the generation added to the hours' rollups stays. Text can have a shorter time of its own, and
-goes without taking a number with it. Engine samples and the minutes of rollups go by their own
-time.
+A span's day is the day of its arrival. With a span its text, generation, scores and feedback are
+deleted; its contribution to hourly rollups stays. Text can have a shorter retention time; deleting
+it changes no number. Engine samples and rollup minutes expire by their own timestamps.
 
-On PostgreSQL a day is dropped as partitions, once nothing that is no partition tells of it any
-more; on SQLite its rows are deleted by the range of their ids.
+On PostgreSQL a day is dropped as partitions, after the rows outside partitions that refer to it are
+deleted; on SQLite its rows are deleted by id range.
 """
 
 from collections.abc import Iterator
@@ -28,24 +27,24 @@ from collector.store.writer import Writer
 _DAY_S: Final = 86_400
 _NS: Final = 1_000_000_000
 _ROWS: Final = 500
-"""Spans in a piece: about 50 ms of work, for senders wait meanwhile."""
+"""Spans per chunk: about 50 ms of work, because senders wait meanwhile."""
 _OTHER_ROWS: Final = 5000
 
 
 class Keep(NamedTuple):
-    """For how long; None is for ever."""
+    """Retention times; None keeps data forever."""
 
     spans_s: int | None = None
     content_s: int | None = None
 
     @property
     def everything(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether nothing is ever deleted."""
         return self == Keep()
 
 
 def step(writer: Writer, keep: Keep, now_unix_s: float) -> int:
-    """Delete a piece of what is too old, and return how much; 0 if nothing is left to do.
+    """Delete one chunk of expired rows and return how many; 0 if none are left.
 
     The transaction must exclude other writers.
     """
@@ -65,7 +64,7 @@ def step(writer: Writer, keep: Keep, now_unix_s: float) -> int:
 
 
 def due(connection: Connection, keep: Keep, now_unix_s: float) -> dict[str, int]:
-    """Return how many rows of each table are too old; the scores and feedback of spans apart."""
+    """Return how many rows of each table are expired, without the spans' scores and feedback."""
     found: dict[str, int] = {}
     ages = (
         (content, keep.content_s if keep.content_s is not None else keep.spans_s),
@@ -111,14 +110,14 @@ def _delete_spans(writer: Writer, before: int) -> int:
         return 0
     end = writer.end_of_piece(floor, before, _ROWS)
     _note_latest_start(connection, floor, end)
-    pair_counts.leave_out(connection, end)
+    pair_counts.subtract_before(connection, end)
     regressions.forget_before(connection, end)
     connection.execute(delete(engine_span).where(engine_span.c.id < end))
     return writer.forget_spans(floor, end) or 1
 
 
 def _note_latest_start(connection: Connection, floor: int, end: int) -> None:
-    """Note until when rollups say more than the rows that are left."""
+    """Store the latest start of a deleted generation: up to it, rollups exceed the rows."""
     g = generation.c
     latest = connection.scalar(select(func.max(g.start_unix_ns)).where(g.id >= floor, g.id < end))
     if latest is not None and latest > progress.read(connection, progress.DELETED_START):
@@ -138,7 +137,7 @@ def _delete_samples(connection: Connection, before_unix_ns: int) -> int:
 
 
 def _metrics(connection: Connection) -> Iterator[str]:
-    """Yield the names of metrics, each found by the one before it."""
+    """Yield the metrics' names by index skip scan: each query finds the next name."""
     e = engine_sample.c
     last = connection.scalar(select(func.min(e.metric)))
     while last is not None:

@@ -1,4 +1,4 @@
-"""Reads of rollouts: an overview of each, and sums of each arm and cohort."""
+"""Reads of rollouts: overviews, and summaries per arm and cohort."""
 
 import math
 from collections import defaultdict
@@ -23,7 +23,7 @@ class _OfArm(NamedTuple):
 
 
 def overviews(connection: StoreConnection) -> tuple[RolloutOverview, ...]:
-    """Return every rollout that has a generation, by name."""
+    """Return every rollout that has a generation, ordered by name."""
     series = rollup_reads.series_of(connection)
     by_rollout: dict[str, list[tuple[Series, State]]] = defaultdict(list)
     for id_, state in rollup_reads.counts(connection, series).items():
@@ -37,11 +37,11 @@ def overviews(connection: StoreConnection) -> tuple[RolloutOverview, ...]:
 def summary(
     connection: StoreConnection, rollout: str, window: rollup_reads.Window = rollup_reads.ALWAYS
 ) -> tuple[ArmSummary, ...]:
-    """Return one row for each (cohort, arm), by cohort then arm; no cohort stands first.
+    """Return one summary per (cohort, arm), in that order; rows without a cohort come first.
 
-    Latency is of generations that succeeded; speculation sums are over those whose counts are
-    usable. `spec_steps` is None if one of those lacks its steps, for a ratio of sums over
-    different generations would be false. Raises `NotFoundError` for an unknown rollout.
+    Latency covers successful generations; speculation sums cover generations with usable counts.
+    `spec_steps` is None if any of those lacks its steps, because a ratio of sums over different
+    generations would be wrong. Raises `NotFoundError` for an unknown rollout.
     """
     series = rollup_reads.series_of(connection, rollout)
     if not series:
@@ -63,10 +63,10 @@ def timeseries(
     cohort: str | None = None,
     measured: bool = True,
 ) -> tuple[TimeBucket, ...]:
-    """Return one row for each step that anything began in, cohort and arm, in that order.
+    """Return one bucket per (step, cohort, arm) in which a generation started, in that order.
 
-    The window is of whole steps. Without what was `measured` there are counts alone. Raises
-    `NotFoundError` for an unknown rollout, and `RequestError` if there would be too many.
+    The window must consist of whole steps. Without `measured`, buckets have only counts. Raises
+    `NotFoundError` for an unknown rollout, and `RequestError` if too many rows would be read.
     """
     series = rollup_reads.series_of(connection, rollout)
     if not series:
@@ -90,13 +90,13 @@ def timeseries(
 
 
 def require(connection: Connection, rollout: str) -> None:
-    """Raise `NotFoundError`, naming the known rollouts, where no generation belongs to this one."""
+    """Raise `NotFoundError`, naming the known rollouts, if this one has no generation."""
     if connection.scalar(select(g.c.id).where(g.c.rollout == rollout).limit(1)) is None:
         raise not_found(connection, rollout)
 
 
 def not_found(connection: Connection, rollout: str) -> NotFoundError:
-    """Return the error for a rollout that nothing is stored of."""
+    """Return the error for a rollout without generations."""
     names = connection.scalars(select(s.c.rollout).distinct().order_by(s.c.rollout)).all()
     known = ", ".join(repr(name) for name in names) or "none yet: run one, or post its traces"
     return NotFoundError(f"no rollout {rollout!r}; known rollouts: {known}")
@@ -163,7 +163,7 @@ def _arm_summary(series: Series, arm: Arm, state: State) -> ArmSummary:
 def _metric(name: str, state: State) -> MetricSummary:
     moments = state.moments[name]
     mean = moments.sum / moments.n
-    # Σ(x − mean)² by the sums; rounding may take it a little below 0.
+    # Σ(x − mean)² from the sums; rounding may make it slightly negative.
     spread = max(moments.squares - moments.n * mean * mean, 0.0)
     return MetricSummary(
         metric=name,

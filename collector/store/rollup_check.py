@@ -1,7 +1,6 @@
-"""Rollups against the rows that they count: all made anew, and compared.
+"""Check of the rollups: recompute them from the generations' rows and compare.
 
-If retention has deleted generations, what is left of them is counted by hours alone: there the
-hours must say no less than the rows do.
+Where retention has deleted generations, rollups must count at least as much as the remaining rows.
 """
 
 import math
@@ -27,13 +26,13 @@ _STATES_AT_ONCE: Final = 64
 
 
 class Difference(NamedTuple):
-    """One place in which the rollups do not say what the rows do."""
+    """One place in which the stored rollups differ from the recomputed ones."""
 
     rollout: str
     arm: str | None
     cohort: str | None
     length: str
-    """minute, hour, or pairs."""
+    """`minute`, `hour` or `pairs`."""
     start_unix_s: int | None
     what: str
 
@@ -53,7 +52,7 @@ _States = dict[_Key, state.State]
 
 
 def differences(connection: StoreConnection) -> Iterator[Difference]:
-    """Yield where rollups and pair counts differ from what the generations' rows come to."""
+    """Yield the differences between stored and recomputed rollups and pair counts."""
     for rollout in _rollouts(connection):
         yield from _of_rollout(connection, rollout)
     counted, recounted = pair_counts.counts(connection), pair_counts.recount(connection)
@@ -65,7 +64,7 @@ def differences(connection: StoreConnection) -> Iterator[Difference]:
 
 
 def _rollouts(connection: Connection) -> Iterator[str]:
-    """Yield every rollout that has a generation or a rollup, by name."""
+    """Yield the name of every rollout that has a generation or a rollup, in order."""
     last: str | None = None
     while True:
         after = [] if last is None else [last]
@@ -108,7 +107,7 @@ def _of_rollout(connection: StoreConnection, rollout: str) -> Iterator[Differenc
 def _recomputed(
     connection: Connection, rollout: str
 ) -> tuple[dict[_Key, list[state.Packed]], dict[int, Series]]:
-    """Return what the rollout's generations come to by minute, and the series that they make."""
+    """Return the rollout's rollup states by minute, recomputed from its rows, and its series."""
     found: dict[_Key, list[state.Packed]] = defaultdict(list)
     made: dict[int, Series] = {}
     last = 0
@@ -155,7 +154,7 @@ def _unpacked(found: dict[_Key, list[state.Packed]]) -> _States:
 
 
 def _differs(stored: state.State | None, rows: state.State | None) -> str | None:
-    """Return the first thing in which the two differ; None if they are one."""
+    """Return the first difference of the two states; None if they are equal."""
     if stored is None or rows is None:
         return "only the rows have it" if stored is None else "only the rollups have it"
     for name, here in _exact(stored).items():
@@ -171,7 +170,7 @@ def _differs(stored: state.State | None, rows: state.State | None) -> str | None
 
 
 def _exact(of: state.State) -> dict[str, Any]:  # Any: compared, and shown
-    """Return what must be equal to the last bit."""
+    """Return the values of a state that must be exactly equal."""
     return {
         "first start": of.first_start_unix_ns,
         "last end": of.last_end_unix_ns,
@@ -184,7 +183,7 @@ def _exact(of: state.State) -> dict[str, Any]:  # Any: compared, and shown
 
 
 def _lacks(stored: state.State | None, rows: state.State | None) -> str | None:
-    """Return the first count of which the rollups have less than the rows; None if none."""
+    """Return the first count that is lower in the rollups than in the rows; None if none is."""
     if rows is None:
         return None
     if stored is None:

@@ -1,4 +1,4 @@
-"""Reads of rollups over a window: whole hours, the minutes at both ends, and what is not folded."""
+"""Reads of rollups in a time window: whole hours, minutes at both ends, and unfolded deltas."""
 
 import math
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ from collector.store.tables import series as series_table
 
 _HOUR_S: Final = 3600
 MOST_ROWS: Final = 20_000
-"""Rows of rollups that one read of buckets may take: two weeks of minutes of one series."""
+"""The most rollup rows that one read of buckets may use: two weeks of minutes of one series."""
 
 
 class Window(NamedTuple):
-    """Generations that began in [start, end), both multiples of a minute; None is no bound."""
+    """Generations that started in [start, end), both whole minutes; None means no bound."""
 
     start_unix_s: int | None = None
     end_unix_s: int | None = None
 
 
 class BucketLength(IntEnum):
-    """The length of a bucket in seconds; a day is one of UTC."""
+    """The length of a bucket in seconds; days are in UTC."""
 
     MINUTE = 60
     HOUR = 3600
@@ -35,7 +35,7 @@ class BucketLength(IntEnum):
 
 
 class Bucket(NamedTuple):
-    """One series in one step of time."""
+    """One series in one time step."""
 
     start_unix_s: int
     series_id: int
@@ -46,7 +46,7 @@ ALWAYS = Window()
 
 
 def series_of(connection: Connection, rollout: str | None = None) -> dict[int, Series]:
-    """Return the series by id, of one rollout or of all."""
+    """Return the series of one rollout, or of all, by id."""
     statement = select(series_table)
     if rollout is not None:
         statement = statement.where(series_table.c.rollout == rollout)
@@ -56,7 +56,7 @@ def series_of(connection: Connection, rollout: str | None = None) -> dict[int, S
 
 
 def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLength) -> Window:
-    """Return the smallest window of whole steps that holds the one that is asked for."""
+    """Return the smallest window of whole steps that contains [start, end)."""
     return Window(
         None if start_unix_s is None else math.floor(start_unix_s / step) * step,
         None if end_unix_s is None else math.ceil(end_unix_s / step) * step,
@@ -64,10 +64,9 @@ def window(start_unix_s: float | None, end_unix_s: float | None, step: BucketLen
 
 
 def kept(connection: Connection, window: Window, step: BucketLength = BucketLength.HOUR) -> Window:
-    """Return the window with what retention has left: before some time, whole hours alone.
+    """Return the window widened to whole hours where retention has deleted the minutes.
 
-    An end that lies there is moved outward to the hour. Raises `RequestError` if minutes are
-    asked for that are gone.
+    Raises `RequestError` if the step is a minute and such minutes are requested.
     """
     minutes_from = progress.read(connection, progress.MINUTES_FROM)
     start, end = window
@@ -86,14 +85,14 @@ def kept(connection: Connection, window: Window, step: BucketLength = BucketLeng
 def totals(
     connection: StoreConnection, series: Iterable[int], window: Window = ALWAYS
 ) -> dict[int, state.State]:
-    """Return what the generations of each series in the window come to; none, no entry."""
+    """Return each series' state over the window; series without generations are omitted."""
     return _totals(connection, series, window, measured=True)
 
 
 def counts(connection: StoreConnection, series: Iterable[int]) -> dict[int, state.State]:
-    """Return all that was ever counted of each series, without what was measured.
+    """Return each series' counts over all time, without moments and histograms.
 
-    The histograms are most of a rollup, and are left where they are.
+    Histograms are most of a rollup's bytes, so this does not read them.
     """
     return _totals(connection, series, ALWAYS, measured=False)
 
@@ -106,10 +105,10 @@ def buckets(
     *,
     measured: bool = True,
 ) -> list[Bucket]:
-    """Return each series in each step of the window that anything began in.
+    """Return a bucket for each series and step of the window in which a generation started.
 
-    The window is of whole steps. Without what was `measured` there are counts alone. Raises
-    `RequestError` where they are made of more than `MOST_ROWS` rows.
+    The window must consist of whole steps. Without `measured`, states have only counts. Raises
+    `RequestError` if more than `MOST_ROWS` rows would be read.
     """
     asked = [Range(*window)]
     of_minutes = step is BucketLength.MINUTE
@@ -129,7 +128,7 @@ def buckets(
 
 
 def pending(connection: StoreConnection) -> int:
-    """Return about how many additions of commits wait to be folded."""
+    """Return approximately how many rollup deltas wait to be folded."""
     return connection.reader.pending_deltas()
 
 
@@ -150,7 +149,7 @@ def _too_many(step: BucketLength) -> RequestError:
 
 
 def _ranges(window: Window) -> tuple[list[Range], list[Range]]:
-    """Return the window's whole hours, and the minutes at both of its ends."""
+    """Return the window's whole hours and the minutes at its two ends."""
     start, end = window
     first_hour = None if start is None else -(-start // _HOUR_S) * _HOUR_S
     last_hour = None if end is None else end // _HOUR_S * _HOUR_S

@@ -1,4 +1,4 @@
-"""Engine samples: their rows and their reads."""
+"""Engine samples: conversion to rows, and reads."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ _DIGEST_BYTES = 16
 
 
 class Filter(NamedTuple):
-    """Which samples of a metric; the window holds its begin and not its end."""
+    """Which samples of a metric to read, in the time window [since, until)."""
 
     metric: str
     service_name: str | None = None
@@ -36,14 +36,14 @@ class Filter(NamedTuple):
 
 
 class SamplePosition(NamedTuple):
-    """A sample's place in the order of pages."""
+    """A cursor: the last sample of a page."""
 
     time_unix_ns: int
     series: bytes
 
 
 class SamplePage(NamedTuple):
-    """Samples by time, then by series."""
+    """A page of samples, ordered by time, then by series."""
 
     samples: tuple[EngineSample, ...]
     next: SamplePosition | None
@@ -68,7 +68,7 @@ def to_row(sample: EngineSample) -> tuple[Any, ...]:  # Any: one value for each 
 def page(
     connection: Connection, wanted: Filter, *, limit: int, after: SamplePosition | None
 ) -> SamplePage:
-    """Return a metric's samples after a position; none is an empty page."""
+    """Return a metric's samples after a cursor; an empty page if there are none."""
     statement = select(e).where(e.c.metric == wanted.metric)
     if wanted.service_name is not None:
         statement = statement.where(e.c.service_name == wanted.service_name)
@@ -76,7 +76,7 @@ def page(
         statement = statement.where(e.c.time_unix_ns < wanted.until_unix_ns)
     since = wanted.since_unix_ns
     if after is not None:
-        # The time alone lets the index skip; the pair is exact.
+        # The condition on time uses the index; the one on both columns is exact.
         since = max(since, after.time_unix_ns)
         statement = statement.where(tuple_(e.c.time_unix_ns, e.c.series) > tuple_(*after))
     statement = statement.where(e.c.time_unix_ns >= since)
@@ -96,7 +96,7 @@ def _series(sample: EngineSample, attributes: str) -> bytes:
 
 
 def _dump(attributes: Mapping[str, str]) -> str:
-    # Sorted, for the digest; escaped, for PostgreSQL takes no NUL in a text.
+    # Sorted for the digest; ASCII-escaped because PostgreSQL text cannot contain NUL.
     return json.dumps(dict(attributes), sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Reads of scores, and how their spans are stored."""
+"""Reads of scores, and the stored form of their scored spans."""
 
 import json
 from collections import defaultdict
@@ -31,8 +31,8 @@ _COLUMNS = (
 _OF_GENERATION = and_(s.c.trace_id == g.c.trace_id, s.c.span_id == g.c.span_id)
 
 
-class Latest(NamedTuple):
-    """The latest post on a generation in one metric."""
+class LatestScore(NamedTuple):
+    """The latest score posted for a generation in one metric."""
 
     value: float | None
     unscored_reason: str | None
@@ -40,21 +40,21 @@ class Latest(NamedTuple):
     """The evaluator's name and version."""
 
 
-NO_SCORE: Final = Latest(None, None, None)
+NO_SCORE: Final = LatestScore(None, None, None)
 
 
 class ScorePosition(NamedTuple):
-    """A score's place in the order of pages."""
+    """A cursor: the last score of a page."""
 
     id: int
-    """Its generation's id."""
+    """The generation's id."""
     metric: str
     evaluator: str
     version: str
 
 
 class ScorePage(NamedTuple):
-    """Scores by generation, in the order of its arrival, then by metric, evaluator, version."""
+    """Scores ordered by their generation's arrival, then by metric, evaluator and version."""
 
     scores: tuple[Score, ...]
     next: ScorePosition | None
@@ -68,7 +68,7 @@ def page(
     limit: int,
     after: ScorePosition | None,
 ) -> ScorePage:
-    """Return the scores of a rollout's generations after a position.
+    """Return the scores of a rollout's generations after a cursor.
 
     Raises `NotFoundError` for an unknown rollout.
     """
@@ -80,7 +80,7 @@ def page(
     if metric is not None:
         statement = statement.where(s.c.metric == metric)
     if after is not None:
-        # The first condition lets the index skip; the second is exact.
+        # The first condition uses the index; the second is exact.
         statement = statement.where(g.c.id >= after.id, tuple_(*order) > tuple_(*after))
     statement = statement.order_by(*order)
     first_id = 0 if after is None else after.id
@@ -94,10 +94,10 @@ def page(
 
 
 def of_generations(connection: StoreConnection, ids: Sequence[int]) -> dict[int, tuple[Score, ...]]:
-    """Return the scores of these generations by id, ordered; none, no entry."""
+    """Return the scores of these generations by id, ordered; omit generations without scores."""
     found: dict[int, list[Score]] = defaultdict(list)
     for some in _of_some(connection, ids):
-        # By way of generation: SQLite would scan all scores for a list of (trace id, span id).
+        # Joined with generation: for a list of (trace id, span id) SQLite would scan all scores.
         rows = connection.execute(
             select(g.c.id, *_COLUMNS)
             .join_from(g, s, _OF_GENERATION)
@@ -110,11 +110,11 @@ def of_generations(connection: StoreConnection, ids: Sequence[int]) -> dict[int,
 
 
 def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
-    """Return the metrics that are scored in the rollout, sorted."""
+    """Return the metrics with scores in the rollout, sorted."""
     found = connection.scalars(
         select(s.c.metric)
         .join_from(g, s, _OF_GENERATION)
-        .where(g.c.rollout == rollout, g.c.id > 0)  # by ids, for so the rows lie side by side
+        .where(g.c.rollout == rollout, g.c.id > 0)  # id > 0: read in id order, as rows are stored
         .distinct()
     )
     return tuple(sorted(found))
@@ -122,13 +122,13 @@ def metrics_of(connection: Connection, rollout: str) -> tuple[str, ...]:
 
 def latest(
     connection: StoreConnection, ids: Sequence[int], up_to: int | None = None
-) -> dict[str, dict[int, Latest]]:
-    """Return, for each metric, what each generation's latest post says, by id.
+) -> dict[str, dict[int, LatestScore]]:
+    """Return, for each metric, each generation's latest score, by id.
 
-    Of posts up to a revision, or of all.
+    Only posts up to the revision `up_to` count, if given.
     """
     posted = [] if up_to is None else [s.c.revision <= up_to]
-    found: dict[str, dict[int, tuple[int, Latest]]] = defaultdict(dict)
+    found: dict[str, dict[int, tuple[int, LatestScore]]] = defaultdict(dict)
     columns = (s.c.metric, s.c.revision, s.c.value, s.c.unscored_reason, s.c.evaluator, s.c.version)
     for some in _of_some(connection, ids):
         rows = connection.execute(
@@ -137,7 +137,7 @@ def latest(
         for id_, metric, revision, value, reason, evaluator, version in rows:
             known = found[metric].get(id_)
             if known is None or known[0] < revision:
-                post = Latest(value, reason, f"{evaluator} {version}")
+                post = LatestScore(value, reason, f"{evaluator} {version}")
                 found[metric][id_] = (revision, post)
     return {
         metric: {id_: post for id_, (_, post) in posts.items()} for metric, posts in found.items()
@@ -147,9 +147,9 @@ def latest(
 def latest_values(
     connection: StoreConnection, ids: Sequence[int]
 ) -> dict[str, dict[int, float | None]]:
-    """Return, for each metric, each generation's value in its latest post, by id.
+    """Return, for each metric, the value of each generation's latest score, by id.
 
-    None is one whose latest score is a reason why there is no value.
+    None if the latest post has no value but an `unscored_reason`.
     """
     return {
         metric: {id_: post.value for id_, post in posts.items()}
@@ -158,9 +158,9 @@ def latest_values(
 
 
 def first_posts(connection: StoreConnection, ids: Sequence[int]) -> dict[str, dict[int, int]]:
-    """Return, for each metric, the revision of each generation's first post, by id.
+    """Return, for each metric, the revision of each generation's first score, by id.
 
-    Scores that are posted again, or by another evaluator, do not change it.
+    Later posts, also by another evaluator, do not change it.
     """
     found: dict[str, dict[int, int]] = defaultdict(dict)
     for some in _of_some(connection, ids):
@@ -176,14 +176,14 @@ def first_posts(connection: StoreConnection, ids: Sequence[int]) -> dict[str, di
 
 
 def newest_revision(connection: StoreConnection) -> int:
-    """Return the revision of the last post; 0 if there is none."""
+    """Return the revision of the latest score post; 0 if there is none."""
     return connection.reader.newest_revision()
 
 
 def _of_some(
     connection: StoreConnection, ids: Sequence[int]
 ) -> Iterator[list[ColumnElement[bool]]]:
-    """Yield conditions on generations joined with scores, for some of these ids at a time."""
+    """Yield conditions on generations joined with scores, for one batch of the ids at a time."""
     size = connection.reader.ids_a_query
     for at in range(0, len(ids), size):
         some = g.c.id.in_(ids[at : at + size])
@@ -209,7 +209,7 @@ def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
 
 
 def dump_spans(spans: Sequence[ScoredSpan]) -> str:
-    """Return the spans as they are stored."""
+    """Return the scored spans as stored JSON."""
     rows = [(span.start, span.end, span.support) for span in spans]
     return json.dumps(rows, separators=(",", ":"))
 

@@ -1,4 +1,4 @@
-"""How much is stored."""
+"""Sizes of the stored tables."""
 
 from sqlalchemy import Connection, func, select
 
@@ -13,7 +13,7 @@ def of_tables(connection: StoreConnection) -> dict[str, TableSize]:
 
 
 def row_counts(connection: Connection) -> dict[str, int]:
-    """Return the number of rows of each table, by name, all counted."""
+    """Return the exact number of rows of each table, by name."""
     return {
         name: connection.scalar(select(func.count()).select_from(metadata.tables[name])) or 0
         for name in sorted(metadata.tables)
@@ -21,7 +21,7 @@ def row_counts(connection: Connection) -> dict[str, int]:
 
 
 def days(connection: Connection) -> list[int]:
-    """Return the days of arrival of which spans are held, counted from 1970-01-01."""
+    """Return the days of arrival with stored spans, counted from 1970-01-01."""
     found = []
     first = 0
     statement = select(func.min(span.c.id))

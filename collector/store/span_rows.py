@@ -1,4 +1,4 @@
-"""Spans to the rows that they are stored as, made before the writer's turn."""
+"""Conversion of received spans to rows, done before the write transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -41,27 +41,27 @@ _FAILED: Final = frozenset(code for code, status in STATUSES.items() if status i
 
 
 class ResourceRow(NamedTuple):
-    """The resource that the spans of one sender share."""
+    """A resource row, shared by the spans of one sender."""
 
     id: int
     attributes: bytes
 
 
 class SpanRows(NamedTuple):
-    """One span's rows, still without the id that they will share."""
+    """One span's rows, without the id that they will share."""
 
-    span: tuple[Any, ...]  # Any: one value for each of COLUMNS but the id
+    span: tuple[Any, ...]  # Any: one value for each of COLUMNS except the id
     resource: ResourceRow
     texts: Texts | None
-    """Text attributes, with those of its neighbours; None if none of them has any."""
+    """The text frame that this span shares with its neighbours; None if none of them has text."""
     place: int
-    """The span's among its neighbours."""
+    """The span's index in the frame."""
     generation: generation_rows.Row | None
     enriches: bool
-    """The generation is the engine's side of one whose client may send a span too."""
+    """Whether this is an engine span, whose client may send the generation's span too."""
     scores: tuple[Score, ...]
     quality: tuple[str, ...]
-    """The flags of the generation."""
+    """The generation's quality flags."""
 
     @property
     def key(self) -> tuple[bytes, bytes]:
@@ -70,9 +70,9 @@ class SpanRows(NamedTuple):
 
 
 def number(spans: Iterable[SpanRows], first_id: int) -> Iterator[tuple[int, SpanRows]]:
-    """Yield each span with its id, so that those that share a frame have ids that tell it.
+    """Yield each span with its id; ids of spans in one text frame follow from the frame's id.
 
-    Spans of one frame stand together, in their order, some left out.
+    Spans of one frame must be adjacent and in order; some may be missing.
     """
     next_id, first, shared = first_id, first_id, None
     for rows in spans:
@@ -85,12 +85,12 @@ def number(spans: Iterable[SpanRows], first_id: int) -> Iterator[tuple[int, Span
 
 
 def last_id(spans: Iterable[SpanRows], first_id: int) -> int:
-    """Return the last of the ids that `number` gives; the first if there are no spans."""
+    """Return the last id that `number` assigns; `first_id` if there are no spans."""
     return max((id_ for id_, _ in number(spans, first_id)), default=first_id)
 
 
 def to_rows(numbered: Iterable[tuple[int, SpanRows]]) -> list[tuple[int, bytes]]:
-    """Return the rows, id and value, of spans that are stored."""
+    """Return the rows (id, value) of the `content` table for spans being stored."""
     places: dict[int, list[int]] = {}
     shared: dict[int, Texts] = {}
     for id_, rows in numbered:
@@ -107,11 +107,11 @@ def prepare(
 ) -> tuple[SpanRows, ...]:
     """Return the rows of the spans, with the text that the policy keeps.
 
-    Changes its argument: the fields of generations become their rows.
-    Raises `OtlpError` if an attribute, event or link is garbled or nested too deeply.
+    Modifies its argument: generations' field mappings become their rows. Raises `OtlpError` if an
+    attribute, event or link is malformed or nested too deeply.
     """
-    # Stage by stage, not span by span: each fills the processor's nearest cache with what it works
-    # on, and taking turns they would evict each other's.
+    # Stage by stage, not span by span: alternating stages would evict each other's data from the
+    # processor's first-level cache.
     senders = _senders(received, content)
     meanings = [
         _meaning(item, sender, content) for item, sender in zip(received, senders, strict=True)
@@ -133,17 +133,17 @@ def prepare(
 
 
 class _Sender(NamedTuple):
-    """One sender: its resource, interpreted once for all its spans."""
+    """A sender's resource, interpreted once for all its spans."""
 
     row: ResourceRow
     fields: Mapping[str, Any]
-    """What it says of all its generations; Any: each of its field's own type."""
+    """Fields that the resource sets on all its generations; Any: each field's type."""
     facts: tuple[Fact, ...]
-    """What it says besides."""
+    """The resource's other facts."""
 
 
 class _Meaning(NamedTuple):
-    """The generation and scores that a span carries, in any dialect."""
+    """The generation and scores in a span, in any dialect."""
 
     generation: generation_rows.Row | None = None
     enriches: bool = False
@@ -152,14 +152,14 @@ class _Meaning(NamedTuple):
 
 
 def _senders(received: Sequence[ReceivedSpan], content: ContentPolicy) -> list[_Sender]:
-    """Return each span's sender; spans of one resource share the object."""
+    """Return each span's sender; spans with the same resource object share a sender."""
     known = {id(item.resource): item.resource for item in received}
     senders = {id_: _sender(resource, content) for id_, resource in known.items()}
     return [senders[id(item.resource)] for item in received]
 
 
 def _sender(resource: Resource, content: ContentPolicy) -> _Sender:
-    raw = payload.kept_resource(resource.raw, content)
+    raw = payload.redacted_resource(resource.raw, content)
     facts = interpret_resource(resource.attributes)
     return _Sender(
         ResourceRow(digests.id_of(raw), payload.pack_resource(raw)),
@@ -172,14 +172,14 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
     attributes = received.attributes
     fields = attributes.fields
     if is_contract(fields.get("operation"), has_system=attributes.has_system):
-        # The short way to what `recognise` says of such a span.
+        # A faster path with the same result as `recognise`.
         fields = {**sender.fields, **fields}
         fields["start_unix_ns"] = received.start_unix_ns
         fields["end_unix_ns"] = received.end_unix_ns
         failed = received.status_code in _FAILED
         if failed or attributes.facts or sender.facts:
             decoded = assemble(fields, (*sender.facts, *attributes.facts), failed=failed)
-        else:  # what that comes to where the facts are fields alone
+        else:  # the same result as `assemble` if all facts are fields
             default_repeat(fields)
             if flags := broken_laws(fields):
                 fields["quality"] = flags
@@ -213,8 +213,8 @@ def _as_rows(
 
 
 def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
-    """Return the values of `COLUMNS` from the trace id to the scope's name; Any: as there."""
-    # Taken apart at once: every span passes here, and each name looked up takes its time.
+    """Return the values of `COLUMNS` from trace_id to scope_name; Any: as there."""
+    # Unpacked at once, for speed: attribute lookups cost time on every span.
     trace_id, span_id, parent_id, name, kind, start, end, code, message, scope, *_ = received
     return (
         trace_id,
@@ -231,7 +231,7 @@ def _columns(received: ReceivedSpan, content: ContentPolicy) -> tuple[Any, ...]:
 
 
 def _shared_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[Texts | None]:
-    """Return the stored form of the spans' text attributes, `SHARED` spans together."""
+    """Return the text frames of the spans, one per `SHARED` spans."""
     pieces = (spans[at : at + SHARED] for at in range(0, len(spans), SHARED))
     if not content.captures:
         return [None for _ in pieces]
@@ -239,9 +239,10 @@ def _shared_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[T
 
 
 def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[list[bytes]]:
-    """Return the stored form of each span's text attributes.
+    """Return the text messages of each span that the policy keeps.
 
-    Most hold nothing to replace, so all are searched together; if one does, each is searched.
+    Most text needs no redaction, so all texts are searched together first, and one by one only if
+    something is found.
     """
     if content.keeps_as_sent([value for span in spans for value in span.text.values()]):
         return [list(span.text_sent.values()) for span in spans]
@@ -249,7 +250,7 @@ def _kept_texts(spans: Sequence[Attributes], content: ContentPolicy) -> list[lis
 
 
 def _kept_text(attributes: Attributes, content: ContentPolicy) -> list[bytes]:
-    """Return the stored form of text attributes: their own bytes if nothing was redacted."""
+    """Return a span's text messages: the sender's bytes unless redacted."""
     text, sent = attributes.text, attributes.text_sent
     if not text:
         return []

@@ -1,4 +1,4 @@
-"""Switches of rollouts: an audit log whose newest event is the state."""
+"""Switches of rollouts: an audit log whose newest event is the current state."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[SwitchS
 
 
 def changed_since(connection: Connection, id_: int) -> dict[str, int]:
-    """Return the id of the newest event of each rollout that has one after this id."""
+    """Return, by rollout, the id of the newest event with an id above this one."""
     statement = (
         select(e.c.rollout, func.max(e.c.id).label("newest"))
         .where(e.c.id > id_)

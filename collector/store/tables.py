@@ -1,9 +1,9 @@
 """The tables and their keys.
 
-One span is one row of `span`; `generation` shares its `id`, and a few spans' text the `id` of the
-first of them. Ids are given out in the order of arrival and begin with the day of it, so that these
+One span is one row of `span`; `generation` has the same `id`, and the text of up to eight spans is
+one row of `content`. Ids are assigned in the order of arrival and start with its day, so that these
 tables grow at their end and a day is a range of ids: a partition on PostgreSQL. `span_key` is the
-one table that a random key orders. Text stands in `content` alone: deleting it leaves every number.
+only one of them ordered by a random key. Text is only in `content`: deleting it changes no number.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ metadata = MetaData(
     }
 )
 
-# SQLite makes only a column of the exact type INTEGER an alias of the row id.
+# In SQLite only a column of the exact type INTEGER becomes an alias of the row id.
 _ID = BigInteger().with_variant(Integer(), "sqlite")
 _BY_DAY = "RANGE (id)"
 _COLUMN_TYPES: dict[Form, type[TypeEngine[Any]]] = {
@@ -45,9 +45,9 @@ _COLUMN_TYPES: dict[Form, type[TypeEngine[Any]]] = {
     Form.BOOLEAN: Boolean,
     Form.ARM: String,
 }
-"""The columns' types of attributes; of the others it is `Text`."""
+"""Column types by the attribute's form; other forms are `Text`."""
 REQUIRED = frozenset({"operation"})
-"""Attributes that every generation has."""
+"""Fields that every generation has."""
 
 resource = Table(
     "resource",
@@ -81,15 +81,15 @@ span_key = Table(
     Column("trace_id", LargeBinary, primary_key=True),
     Column("span_id", LargeBinary, primary_key=True),
     Column("id", BigInteger, nullable=False),
-    # On PostgreSQL alone there is a BRIN index of the ids: rows lie in the order of arrival there,
-    # so that the smallest of indexes finds those of a day. On SQLite their spans name them.
+    # PostgreSQL also has a BRIN index on the ids, to find the rows of a day: rows are stored in the
+    # order of arrival there. SQLite finds them through their spans.
     sqlite_with_rowid=False,
 )
 
 content = Table(
     "content",
     metadata,
-    # That of the first of up to eight spans which share a row: `store.texts`.
+    # The first of the (up to eight) span ids that share the row: `store.texts`.
     Column("id", _ID, primary_key=True, autoincrement=False),
     Column("attributes", LargeBinary, nullable=False),
     postgresql_partition_by=_BY_DAY,
@@ -97,7 +97,7 @@ content = Table(
 
 
 def _wire_columns() -> tuple[Column[Any], ...]:
-    """Return a column for each field of a generation that is an attribute; lists are JSON."""
+    """Return a column for each wire attribute of a generation; lists are JSON."""
     return tuple(
         Column(name, _COLUMN_TYPES.get(wire.form, Text), nullable=name not in REQUIRED)
         for name, wire in WIRE.items()
@@ -126,7 +126,7 @@ generation = Table(
 engine_span = Table(
     "engine_span",
     metadata,
-    # What waits for its client's generation: see `store.engine_spans`.
+    # Engine spans that wait for the client's generation: `store.engine_spans`.
     Column("id", _ID, primary_key=True, autoincrement=False),
     Column("trace_id", LargeBinary, nullable=False),
     Column("span_id", LargeBinary, nullable=False),
@@ -140,7 +140,7 @@ engine_span = Table(
 waiting_score = Table(
     "waiting_score",
     metadata,
-    # What waits for the answer that its response id names: see `store.waiting_scores`.
+    # Scores that wait for the generation with their response id: `store.waiting_scores`.
     Column("id", _ID, primary_key=True, autoincrement=True),
     Column("response_id", Text, nullable=False),
     Column("arrived_unix_s", BigInteger, nullable=False),
@@ -152,7 +152,7 @@ waiting_score = Table(
 series = Table(
     "series",
     metadata,
-    Column("id", _ID, primary_key=True, autoincrement=False),  # `store.digests` of the rest
+    Column("id", _ID, primary_key=True, autoincrement=False),  # `store.digests` of the others
     Column("rollout", Text, nullable=False),
     Column("arm", String),
     Column("cohort", Text),
@@ -171,7 +171,7 @@ def _rollup_columns() -> tuple[Column[Any], ...]:
     )
 
 
-# Written with the spans that they count, folded into minutes and hours later.
+# Written in the transaction of the spans that they count; later folded into minutes and hours.
 rollup_delta = Table(
     "rollup_delta",
     metadata,
@@ -196,7 +196,7 @@ rollup_hour = Table(
     *_rollup_columns(),
 )
 
-# Pairs among the generations up to `progress`, counted as rollups are folded.
+# Pairs among the generations up to the id in `progress`; upkeep counts them.
 pair_count = Table(
     "pair_count",
     metadata,
@@ -207,7 +207,7 @@ progress = Table(
     "progress",
     metadata,
     Column("name", String, primary_key=True),
-    Column("id", BigInteger, nullable=False),  # how far it has got: `store.progress`
+    Column("id", BigInteger, nullable=False),  # the position reached: `store.progress`
 )
 
 score = Table(
@@ -226,8 +226,8 @@ score = Table(
     Column("latency_s", Double),
     Column("cost_usd", Double),
     Column("spans", Text),  # JSON: [start, end, support] each
-    Column("revision", BigInteger, nullable=False),  # grows with every post: the latest wins
-    Column("first_revision", BigInteger, nullable=False),  # of its first post: later ones keep it
+    Column("revision", BigInteger, nullable=False),  # grows with every post: the highest wins
+    Column("first_revision", BigInteger, nullable=False),  # of the first post; never changes
     Column("key_id", String),
     UniqueConstraint("revision"),
 )
@@ -239,13 +239,13 @@ regression = Table(
     Column("rollout", Text, primary_key=True),
     Column("prompt_id", Text, primary_key=True),
     Column("repeat", BigInteger, primary_key=True, autoincrement=False),
-    Column("metric", String, primary_key=True),  # empty: the one that the pair lost most in
+    Column("metric", String, primary_key=True),  # empty: the pair's largest loss in any metric
     Column("of_metric", String, nullable=False),
     Column("cohort", Text),
     Column("baseline", Double, nullable=False),
     Column("candidate", Double, nullable=False),
     Column("change", Double, nullable=False),  # candidate - baseline, below 0
-    Column("first_id", BigInteger, nullable=False),  # of the side that arrived first
+    Column("first_id", BigInteger, nullable=False),  # the id of the side that arrived first
     Index(None, "rollout", "metric", "change", "prompt_id", "repeat"),
     Index(None, "rollout", "metric", "cohort", "change", "prompt_id", "repeat"),
     Index(None, "first_id"),
@@ -267,7 +267,7 @@ verdict = Table(
 engine_sample = Table(
     "engine_sample",
     metadata,
-    # In the key's order on disk, so that the samples of a metric in a window lie side by side.
+    # Stored in key order, so that the samples of a metric in a time window are adjacent.
     Column("metric", String, primary_key=True),
     Column("time_unix_ns", BigInteger, primary_key=True, autoincrement=False),
     Column("series", LargeBinary, primary_key=True),  # digest of service, instance and attributes
@@ -293,7 +293,7 @@ feedback = Table(
     Column("time_unix_ns", BigInteger, nullable=False),
 )
 
-# An audit log: rows are added, never changed; a rollout's newest is its state.
+# An audit log: rows are added, never changed; a rollout's newest row is its state.
 switch_event = Table(
     "switch_event",
     metadata,
@@ -306,7 +306,7 @@ switch_event = Table(
     Index(None, "rollout", "id"),
 )
 
-# An audit log, too: a rollout's newest step is the share that its candidate gets.
+# An audit log, too: a rollout's newest step is the candidate's share of traffic.
 ramp_step = Table(
     "ramp_step",
     metadata,
@@ -321,7 +321,7 @@ ramp_step = Table(
     Index(None, "rollout", "id"),
 )
 
-# An audit log, too: `store.policies` says which of a rollout's rows counts.
+# An audit log, too: `store.policies` chooses the row in force.
 registered_policy = Table(
     "registered_policy",
     metadata,
@@ -337,7 +337,7 @@ registered_policy = Table(
     Index(None, "rollout", "id"),
 )
 
-# How far `draftgate watch` has got: one row a rollout and policy, replaced whole.
+# The state of `draftgate watch`: one row per rollout and policy, replaced whole.
 watch = Table(
     "watch",
     metadata,
@@ -349,17 +349,18 @@ watch = Table(
     Column("key_id", String),
 )
 
-# Which of several collectors does the upkeep, as `store.upkeep_lease` has it.
+# Which of several collectors does the upkeep: `store.upkeep_lease`.
 upkeep_lease = Table(
     "upkeep_lease",
     metadata,
     Column("name", String, primary_key=True),
     Column("holder", String, nullable=False),
-    Column("taken_unix_ns", BigInteger, nullable=False),  # by the database's clock, as all of these
+    Column("taken_unix_ns", BigInteger, nullable=False),  # by the database's clock, as below
     Column("expires_unix_ns", BigInteger, nullable=False),
 )
 
-# Up to which generation a rollout was handed out to evaluators, and what of it is not done yet.
+# Evaluation leases: the id up to which a rollout's generations were handed out to evaluators, and
+# the leased ranges that are not done yet: `store.leases`.
 evaluation = Table(
     "evaluation",
     metadata,
@@ -373,7 +374,7 @@ evaluation_lease = Table(
     Column("id", String, primary_key=True),
     Column("rollout", Text, nullable=False),
     Column("evaluators", String, nullable=False),
-    Column("after", BigInteger, nullable=False),  # of the rollout's generations, those in between
+    Column("after", BigInteger, nullable=False),  # the lease covers ids in (after, up_to]
     Column("up_to", BigInteger, nullable=False),
     Column("worker", Text, nullable=False),
     Column("taken_unix_ns", BigInteger, nullable=False),
@@ -381,12 +382,12 @@ evaluation_lease = Table(
     Index(None, "rollout", "evaluators"),
 )
 
-# How much of a key's rate is used up, where several collectors count it together: PostgreSQL alone.
+# Token buckets of API keys, shared by several collectors: PostgreSQL only, `store.key_rates`.
 key_bucket = Table(
     "key_bucket",
     metadata,
     Column("key_id", String, primary_key=True),
-    Column("full_unix_us", BigInteger, nullable=False),  # when all of its tokens are back
+    Column("full_unix_us", BigInteger, nullable=False),  # when the bucket will be full again
 )
 
 api_key = Table(
@@ -394,7 +395,7 @@ api_key = Table(
     metadata,
     Column("id", String, primary_key=True),
     Column("name", Text, nullable=False),
-    Column("digest", LargeBinary, nullable=False),  # of the secret, which is not kept
+    Column("digest", LargeBinary, nullable=False),  # of the secret, which is not stored
     Column("scopes", Text, nullable=False),  # JSON
     Column("project", Text),
     Column("rate_per_s", Double),

@@ -1,9 +1,9 @@
-"""Text of spans: that of several in one compressed frame, in a row of `content`.
+"""Text of spans: up to `SHARED` spans share one compressed frame, in a row of `content`.
 
-A text is a `Span` message of text attributes alone. A few kilobytes by themselves take as long to
-find a code for as to write in it, so spans that arrive together share both, `SHARED` at most: they
-have ids that follow one another from a multiple of `SHARED` on, and that is their row's id. A span
-of which nothing is stored, for it was known already, leaves no text in the frame.
+A text is a `Span` message with only text attributes. For a few kilobytes, building a Huffman code
+takes as long as encoding with it, so spans that arrive together share a frame: they get consecutive
+ids, starting at a multiple of `SHARED`, which is the row's id. A span that was stored before and is
+not stored again leaves its place in the frame empty.
 """
 
 import struct
@@ -24,13 +24,13 @@ _ROWS_A_QUERY: Final = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The texts of up to `SHARED` spans; told from others by identity."""
+    """The packed texts of up to `SHARED` spans; compared by identity."""
 
     spans: int
     packed: bytes
 
     def of(self, places: Sequence[int]) -> bytes | None:
-        """Return a row's value with the texts at these places alone, None if there are none."""
+        """Return the row's value with only the texts at these places; None if they are empty."""
         if len(places) == self.spans:
             return self.packed
         texts = split(self.packed)
@@ -38,13 +38,13 @@ class Texts:
 
 
 def pack(spans: Sequence[Sequence[bytes]]) -> Texts | None:
-    """Return the texts of at most `SHARED` spans, of the messages of each; None of none."""
+    """Pack the text messages of at most `SHARED` spans; return None if there is no text."""
     packed = _pack([b"".join(messages) for messages in spans])
     return None if packed is None else Texts(len(spans), packed)
 
 
 def split(packed: bytes) -> list[bytes]:
-    """Return the `SHARED` messages that a row's value holds, empty if there is none."""
+    """Return the `SHARED` messages in a row's value; a span without text has an empty one."""
     whole = payload.unpack_text(packed)
     texts: list[bytes] = []
     at = _LENGTHS.size
@@ -55,7 +55,7 @@ def split(packed: bytes) -> list[bytes]:
 
 
 def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, AttributeValue]]:
-    """Return the text attributes of the spans of these ids; no text, no entry."""
+    """Return the text attributes of the spans with these ids; omit spans without text."""
     wanted = ids if isinstance(ids, dict | set | frozenset) else frozenset(ids)
     rows = sorted(set(map(first_of, wanted)))
     found: dict[int, dict[str, AttributeValue]] = {}
@@ -69,7 +69,7 @@ def read(connection: Connection, ids: Collection[int]) -> dict[int, dict[str, At
 
 
 def first_of(id_: int) -> int:
-    """Return the id of the row that holds the text of this id, with those of its neighbours."""
+    """Return the id of the `content` row that contains the text of this span id."""
     return id_ & -SHARED
 
 

@@ -1,12 +1,11 @@
-"""A turn that threads take with work for the interpreter, instead of taking it bit by bit.
+"""A lock that lets one thread at a time do CPU-bound work, to avoid contention for the GIL.
 
-The interpreter runs one thread at a time. Decoding and writing let go of its lock around every call
-of zstd, RE2 and SQLite, which is once a span and more: two threads that have work then hand the
-lock to and fro, and the system spends a quarter of the collector's time on waking them. With a turn
-each does a request's worth first.
+Decoding and writing release the GIL around every call of zstd, RE2 and SQLite, at least once per
+span: two busy threads then pass the GIL back and forth, and waking them takes a quarter of the
+collector's time. With this lock each thread completes a request's work first.
 
-It is a courtesy, and guards nothing. Whoever has waited for `PATIENCE_S` goes on without it, so
-that one that holds it for long, or for ever, makes the others slower and no more.
+The lock protects no data. A thread that has waited for `PATIENCE_S` continues without it, so a
+thread that holds it too long only slows the others down.
 """
 
 import threading
@@ -18,7 +17,7 @@ PATIENCE_S: Final = 0.25
 
 
 class InterpreterTurn:
-    """One thread's at a time, as long as the others are patient."""
+    """An advisory lock with a limited wait."""
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._lock = threading.Lock()
@@ -26,7 +25,7 @@ class InterpreterTurn:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the turn; for work of the processor alone, which waits for nobody."""
+        """Hold the lock; only for CPU-bound work that does not wait for anything."""
         is_ours = self._lock.acquire(timeout=self._patience_s)
         try:
             yield

@@ -1,6 +1,6 @@
-"""Generations that are no side of a pair, and why: what their senders have left out.
+"""Generations that do not pair, grouped by the reason: usually an attribute the sender left out.
 
-It looks at the newest generations alone, so that it takes no longer in a large store.
+Reads only the newest generations, so that its duration does not grow with the store.
 """
 
 import json
@@ -15,14 +15,14 @@ from collector.store.reader import StoreConnection
 from collector.store.tables import generation as g
 
 LOOKED_AT: Final = 20_000
-"""Of the newest generations."""
+"""How many of the newest generations are read."""
 _ATTRIBUTES: Final = {
     UnpairedReason.NO_ROLLOUT: (g.c.rollout, a.DRAFTGATE_ROLLOUT),
     UnpairedReason.NO_ARM: (g.c.arm, a.DRAFTGATE_ARM),
     UnpairedReason.NO_PROMPT_ID: (g.c.prompt_id, a.DRAFTGATE_PROMPT_ID),
     UnpairedReason.NO_REPEAT: (g.c.repeat, a.DRAFTGATE_REPEAT),
 }
-"""By the first that a generation lacks."""
+"""Reasons by the first of these attributes that a generation lacks."""
 _COLUMNS: Final = (
     g.c.rollout,
     g.c.arm,
@@ -38,20 +38,20 @@ _COLUMNS: Final = (
 )
 
 
-class Looked(NamedTuple):
-    """What was found."""
+class Findings(NamedTuple):
+    """Groups of unpaired generations."""
 
     groups: tuple[Unpaired, ...]
     """The largest first."""
     looked_at: int
-    """Generations."""
+    """How many generations were read."""
 
 
-def look(connection: StoreConnection, rollout: str | None = None) -> Looked:
-    """Group what does not pair among the newest generations, of all or of one rollout.
+def find(connection: StoreConnection, rollout: str | None = None) -> Findings:
+    """Group the unpaired ones among the newest generations, of all rollouts or one.
 
-    The other side of one may be older than all that are looked at; if there are so many, a missing
-    side is not told.
+    If there are `LOOKED_AT` generations or more, a missing other side is not reported: it may be
+    older than those that were read.
     """
     statement = select(*_COLUMNS).order_by(g.c.id.desc()).limit(LOOKED_AT)
     if rollout is not None:
@@ -65,14 +65,14 @@ def look(connection: StoreConnection, rollout: str | None = None) -> Looked:
             key = (reason, row.rollout, row.arm, row.service_name, row.provider, row.dialect)
             groups.setdefault((*key, _unreadable(row)), []).append(row)
     found = (_group(key, members) for key, members in groups.items())
-    return Looked(tuple(sorted(found, key=lambda one: -one.generations)), len(rows))
+    return Findings(tuple(sorted(found, key=lambda one: -one.generations)), len(rows))
 
 
 # Any: a row of `_COLUMNS`, or a value of one.
 
 
 def _arms(rows: Iterable[Any]) -> Mapping[tuple[Any, ...], set[str]]:
-    """Return the arms that have a generation of each prompt and repeat."""
+    """Return the arms with a generation, by (rollout, prompt id, repeat)."""
     found: dict[tuple[Any, ...], set[str]] = {}
     for row in rows:
         found.setdefault((row.rollout, row.prompt_id, row.repeat), set()).add(row.arm)
@@ -89,7 +89,7 @@ def _reason(row: Any, arms: Mapping[tuple[Any, ...], set[str]] | None) -> Unpair
 
 
 def _unreadable(row: Any) -> tuple[str, ...]:
-    """Return the attributes of the pairing key that were sent and could not be read."""
+    """Return the pairing attributes that were sent with an unreadable value."""
     flags = set(json.loads(row.quality)) if row.quality else set()
     names = (attribute for _, attribute in _ATTRIBUTES.values())
     return tuple(name for name in names if f"type:{name}" in flags)

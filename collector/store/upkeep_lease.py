@@ -1,4 +1,4 @@
-"""Which of several collectors does the upkeep: a lease that runs out unless it is renewed."""
+"""The upkeep lease: its holder, one of several collectors, does the upkeep until it expires."""
 
 from typing import Final
 
@@ -11,22 +11,22 @@ _UPKEEP: Final = "upkeep"
 _NS: Final = 1_000_000_000
 
 
-def is_anothers(connection: Connection, holder: str) -> bool:
-    """Return whether somebody else holds it now."""
+def is_held_by_other(connection: Connection, holder: str) -> bool:
+    """Return whether another holder has the lease now."""
     row = connection.execute(select(u).where(u.c.name == _UPKEEP)).one_or_none()
     if row is None or row.holder == holder:
         return False
-    # One that was taken in the future is of a clock that was set back since, and not waited for.
+    # A lease taken in the future means that the clock was set back since: do not wait for it.
     taken, expires = int(row.taken_unix_ns), int(row.expires_unix_ns)
     return taken <= clock.now_unix_ns(connection) < expires
 
 
 def take(connection: Connection, holder: str, for_s: float) -> bool:
-    """Take or renew it; False if somebody else holds it.
+    """Take or renew the lease for `for_s` seconds; return False if another holder has it.
 
     The transaction must exclude other writers.
     """
-    if is_anothers(connection, holder):
+    if is_held_by_other(connection, holder):
         return False
     now = clock.now_unix_ns(connection)
     connection.execute(delete(u).where(u.c.name == _UPKEEP))
@@ -41,6 +41,6 @@ def take(connection: Connection, holder: str, for_s: float) -> bool:
     return True
 
 
-def leave(connection: Connection, holder: str) -> None:
-    """Give it up, where the holder has it."""
+def release(connection: Connection, holder: str) -> None:
+    """Release the lease if the holder has it."""
     connection.execute(delete(u).where(u.c.name == _UPKEEP, u.c.holder == holder))

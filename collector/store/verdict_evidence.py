@@ -1,4 +1,4 @@
-"""Whether a verdict rests on what is stored: nobody's word is taken for it."""
+"""Check of a posted verdict: its evidence must match the stored data."""
 
 import pyarrow as pa
 
@@ -9,11 +9,11 @@ from collector.store import pairs_arrow, rollouts, watches
 from collector.store.engine import Store
 
 
-def require_held(store: Store, verdict: Verdict) -> None:
-    """Raise unless the verdict's rollouts, pairs and hashes are those of stored data.
+def require_stored(store: Store, verdict: Verdict) -> None:
+    """Raise unless the verdict's rollouts, pairs and hashes match the stored data.
 
-    `NotFoundError` for an unknown rollout, `ConflictError` for data that are not, or no longer,
-    as the verdict says. A verdict of `watch` rests on the stored watch.
+    `NotFoundError` for an unknown rollout, `ConflictError` for data that do not, or no longer,
+    match. A verdict of `watch` must match a stored watch instead.
     """
     with store.read() as connection:
         for name in {verdict.rollout, *(part.rollout for part in verdict.evidence)}:

@@ -1,4 +1,4 @@
-"""Verdicts: their ids and their reads."""
+"""Verdict ids, and reads of verdicts."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[
 def newest_since(
     connection: Connection, rollout: str, unix_ns: int, *, policy_hash: str
 ) -> StoredVerdict | None:
-    """Return the newest verdict under a policy that a ramp heeds, posted after this moment."""
+    """Return the newest verdict under the policy that may move a ramp, posted after `unix_ns`."""
     statement = (
         select(v)
         .where(v.c.rollout == rollout, v.c.posted_unix_ns > unix_ns)

@@ -1,8 +1,8 @@
-"""Scores that name the answer that they judge by its response id, and no span.
+"""Scores that name a response id instead of a span.
 
-Evaluator and client export apart, so either may arrive first: a score waits here until a generation
-of its response id is there, for `PATIENCE_S` at most. Of those that are stored the newest
-generations are looked through, for an index of response ids would slow every span down.
+Evaluator and client export separately, so either may arrive first: a score waits here, for at most
+`PATIENCE_S`, until a generation with its response id arrives. Among stored generations only the
+newest are searched, because an index on response ids would slow every write down.
 """
 
 import json
@@ -19,19 +19,19 @@ from collector.store.tables import waiting_score as w
 
 PATIENCE_S: Final = 86_400
 LOOKED_THROUGH: Final = 50_000
-"""Generations that were stored before a score arrived."""
+"""How many of the newest stored generations are searched for a response id."""
 _IDS_A_QUERY: Final = 500
 
 
-class Judged(NamedTuple):
-    """The span of a generation."""
+class SpanKey(NamedTuple):
+    """Trace id and span id of a generation."""
 
     trace_id: bytes
     span_id: bytes
 
 
 def keep(connection: Connection, scores: Sequence[ResponseScore], now_unix_s: int) -> None:
-    """Let scores wait, and forget those that waited in vain."""
+    """Store scores that wait for their generation, and delete those that waited too long."""
     connection.execute(delete(w).where(w.c.arrived_unix_s < now_unix_s - PATIENCE_S))
     rows = [
         {
@@ -49,23 +49,23 @@ def any_waits(connection: Connection) -> bool:
     return connection.scalar(select(w.c.id).limit(1)) is not None
 
 
-def stored_among(connection: Connection, response_ids: Sequence[str]) -> dict[str, Judged]:
-    """Return the newest stored generation of each response id, if it is a recent one."""
+def stored_among(connection: Connection, response_ids: Sequence[str]) -> dict[str, SpanKey]:
+    """Return, by response id, the span of its newest generation among the newest stored ones."""
     newest = select(g.c.id).order_by(g.c.id.desc()).limit(LOOKED_THROUGH).subquery()
     floor = connection.scalar(select(func.min(newest.c.id)))
-    found: dict[str, Judged] = {}
+    found: dict[str, SpanKey] = {}
     for at in range(0, len(response_ids) if floor is not None else 0, _IDS_A_QUERY):
         some = response_ids[at : at + _IDS_A_QUERY]
         statement = select(g.c.response_id, g.c.trace_id, g.c.span_id).where(
             g.c.id >= floor, g.c.response_id.in_(some)
         )
         for row in connection.execute(statement.order_by(g.c.id)):
-            found[row.response_id] = Judged(row.trace_id, row.span_id)
+            found[row.response_id] = SpanKey(row.trace_id, row.span_id)
     return found
 
 
-def take(connection: Connection, answered: Mapping[str, Judged]) -> list[Score]:
-    """Return the scores that waited for these answers, with their spans, and forget them."""
+def take(connection: Connection, answered: Mapping[str, SpanKey]) -> list[Score]:
+    """Delete the scores that waited for these response ids and return them with their spans."""
     taken: list[Score] = []
     ids = list(answered)
     for at in range(0, len(ids), _IDS_A_QUERY):

@@ -1,4 +1,4 @@
-"""Watches: one document a rollout and policy, replaced whole by whoever saw the last one."""
+"""Watches: one document per rollout and policy, replaced with optimistic locking."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from collector.store.tables import watch as w
 
 
 def of_rollout(connection: Connection, rollout: str) -> tuple[StoredWatch, ...]:
-    """Return the rollout's watches, one a policy, the last updated first."""
+    """Return the rollout's watches, one per policy, the last updated first."""
     statement = select(w).where(w.c.rollout == rollout).order_by(w.c.updated_unix_ns.desc())
     return tuple(_stored(row) for row in connection.execute(statement))
 
@@ -19,9 +19,9 @@ def of_rollout(connection: Connection, rollout: str) -> tuple[StoredWatch, ...]:
 def replace(
     connection: Connection, given: WatchUpdate, unix_ns: int, *, key_id: str | None
 ) -> StoredWatch:
-    """Store the next state; the transaction must exclude other writers.
+    """Store the next state of a watch; the transaction must exclude other writers.
 
-    Raises `ConflictError` if somebody else went on from the version that this continues.
+    Raises `ConflictError` unless the stored version is the one that the update continues.
     """
     watch = given.watch
     is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)

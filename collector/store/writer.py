@@ -1,4 +1,4 @@
-"""Batches into the database, one transaction a batch.
+"""Writes of batches, one transaction per batch.
 
 Idempotent: a span is stored once by (trace_id, span_id) and never changed, a verdict once by its
 id, a sample once by its metric, time and series; a score replaces the earlier one of the same span,
@@ -17,7 +17,7 @@ from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_
 from collector.store import engine_spans, samples, span_rows, tables, waiting_scores
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk, RelationalBulk
-from collector.store.engine_spans import Joined
+from collector.store.engine_spans import EnrichedGeneration
 from collector.store.generation_rows import Row
 from collector.store.reader import StoreConnection
 from collector.store.rollups import deltas
@@ -26,24 +26,24 @@ from collector.store.span_rows import SpanRows
 
 _KEY = ("trace_id", "span_id", "id")
 Key = tuple[bytes, bytes, int]
-"""Trace id, span id, and the id that the span is to have."""
+"""Trace id, span id, and the id assigned to the span."""
 
 
 class Writer(ABC):
-    """Writes batches, and looks after what they leave; the transaction must exclude other writers.
+    """Writes batches and does upkeep; the transaction must exclude other writers.
 
-    What is abstract is where databases differ.
+    Subclasses implement the parts that differ between databases.
     """
 
     def __init__(self, connection: StoreConnection, bulk: Bulk, relational: RelationalBulk) -> None:
         self.connection = connection
         self._bulk = bulk
-        """Takes what grows with traffic."""
+        """For the tables that grow with traffic."""
         self._relational = relational
-        """Takes the rest."""
+        """For the other tables."""
 
     def write(self, batch: Batch) -> int:
-        """Write the batch inside the connection's transaction; return how many spans were new."""
+        """Write the batch in the connection's transaction; return how many spans were new."""
         inserted = self._write_spans(batch.spans) if batch.spans else 0
         if batch.scores:
             self._write_scores(batch.scores)
@@ -60,7 +60,7 @@ class Writer(ABC):
 
     def _write_spans(self, spans: Sequence[SpanRows]) -> int:
         numbered = list(span_rows.number(_once(spans), self._begin(spans)))
-        # In the order of the key, for its index is the one that is not in the order of arrival.
+        # Sorted by key: the key's index is the only one not in the order of arrival.
         keys = sorted((*rows.key, id_) for id_, rows in numbered)
         if self._bulk.insert_new(tables.span_key, _KEY, keys) != len(keys):
             kept = self._kept(keys)
@@ -84,7 +84,7 @@ class Writer(ABC):
         return len(numbered)
 
     def write_generations(self, generations: Sequence[Row]) -> None:
-        """Write generations whose spans are stored, and count them."""
+        """Write generations whose spans are stored, and add them to the rollups."""
         self._bulk.insert_sparse(tables.generation, self._without_stored(generations))
         self._add_to_rollups(deltas.of_rows(generations))
 
@@ -98,12 +98,12 @@ class Writer(ABC):
         if arrived:
             self.connection.execute(insert(tables.engine_span), arrived)
         if self.connection.scalar(select(tables.engine_span.c.id).limit(1)) is None:
-            return  # most collectors never see one
+            return  # most collectors never receive an engine span
         trace_ids = list(dict.fromkeys(rows.key[0] for _, rows in numbered))
         self._add_to_rollups(deltas.of_joined(self._join(trace_ids)))
 
     def _write_waiting_scores(self, batch: Batch) -> None:
-        """Write the scores whose answers have arrived by now, with their spans."""
+        """Write the waiting scores whose generations are stored by now."""
         if not (batch.of_responses or batch.spans) or not waiting_scores.any_waits(self.connection):
             return
         asked = list(dict.fromkeys(one.response_id for one in batch.of_responses))
@@ -111,13 +111,13 @@ class Writer(ABC):
         for rows in batch.spans:
             made = rows.generation
             if made is not None and not rows.enriches and "response_id" in made:
-                answered[made["response_id"]] = waiting_scores.Judged(*rows.key)
+                answered[made["response_id"]] = waiting_scores.SpanKey(*rows.key)
         if taken := waiting_scores.take(self.connection, answered):
             self._write_scores(taken)
 
     @abstractmethod
     def fold(self, *, at_most: int) -> int:
-        """Fold pending rollup deltas into minutes and hours, and return how many."""
+        """Fold pending rollup deltas into minutes and hours; return how many were folded."""
 
     @abstractmethod
     def any_joined(self) -> bool:
@@ -125,65 +125,68 @@ class Writer(ABC):
 
     @abstractmethod
     def finish_joins(self) -> int:
-        """Carry out what committed joins left to do, and return how many those were."""
+        """Update the generations of committed joins; return how many joins were finished."""
 
     @abstractmethod
     def delete_content(self, before: int, at_most: int) -> int:
-        """Delete texts of spans before an id, and return how many rows or days those were."""
+        """Delete texts of spans before an id; return how many rows or days were deleted."""
 
     @abstractmethod
     def drop_days(self, before: int) -> int:
-        """Drop days that end by the id, of which nothing else tells any more; return how many."""
+        """Drop days that end at or before the id; return how many were dropped.
+
+        No rows outside the dropped partitions may refer to these days any more.
+        """
 
     @abstractmethod
     def end_of_piece(self, floor: int, before: int, at_most: int) -> int:
-        """Return the end of the next ids from `floor` on to delete; `before` if none are left."""
+        """Return the end of the next chunk of ids to delete from `floor`; `before` if none left."""
 
     @abstractmethod
     def forget_spans(self, floor: int, end: int) -> int:
-        """Delete the rows that tell of spans in [floor, end), scores and feedback too."""
+        """Delete the rows that refer to spans in [floor, end), including scores and feedback."""
 
     @abstractmethod
     def delete_minutes(self, before_unix_s: int, at_most: int) -> int:
-        """Delete minutes of rollups before a time, and return how many rows."""
+        """Delete rollup minutes before a time; return how many rows were deleted."""
 
     @abstractmethod
-    def _join(self, trace_ids: Sequence[bytes]) -> list[Joined]:
-        """Join engines' spans that wait in these traces to their generations, if those are there.
+    def _join(self, trace_ids: Sequence[bytes]) -> list[EnrichedGeneration]:
+        """Join waiting engine spans of these traces to their generations, if stored.
 
-        The rollups do not have what was added yet.
+        The caller must add the joined fields to the rollups.
         """
 
     @abstractmethod
     def _begin(self, spans: Sequence[SpanRows]) -> int:
-        """Return the id that the first of the spans may have: ids grow."""
+        """Return the lowest id for the first of the spans; ids only grow."""
 
     @abstractmethod
     def _kept(self, keys: Sequence[Key]) -> set[int]:
-        """Return the ids of ours that got in: the others are of spans that were known already."""
+        """Return the ids of these keys that were inserted; the other spans were stored before."""
 
     @abstractmethod
     def _without_stored(self, generations: Sequence[Row]) -> Sequence[Row]:
-        """Leave out generations that a writer stored before it failed."""
+        """Return the generations without those that a failed writer has stored already."""
 
     @abstractmethod
     def _insert_resources(self, resources: Iterable[span_rows.ResourceRow]) -> None:
-        """Insert those that are not there yet."""
+        """Insert the resources that are not stored yet."""
 
     @abstractmethod
     def _add_to_rollups(self, added: Sequence[deltas.Delta]) -> None:
-        """Count what was added, in the rollups."""
+        """Write deltas for the rollups."""
 
     @abstractmethod
     def _write_scores(self, scores: Sequence[Score]) -> None:
-        """Write scores under revisions above all others, each in the place of its earlier one."""
+        """Write scores with revisions above all stored ones, each replacing its earlier post."""
 
     @abstractmethod
     def _replace(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows in their order, each in the place of the one that has its key."""
+        """Insert rows in order, each replacing the row with the same key."""
 
     def _insert_series(self, added: Iterable[deltas.Series]) -> dict[deltas.Series, int]:
-        """Insert the series that are new, and return the ids of all."""
+        """Insert the new ones of these series, and return the ids of all."""
         ids = {series: series.id for series in dict.fromkeys(added)}
         rows = [(id_, *series) for series, id_ in ids.items()]
         self._relational.insert_few_new(tables.series, ("id", *deltas.Series._fields), rows)
@@ -205,7 +208,7 @@ class Writer(ABC):
 
 
 def _once(spans: Sequence[SpanRows]) -> Iterable[SpanRows]:
-    """Return the spans in their order; of several with one key, the first."""
+    """Return the spans in order, only the first of several with the same key."""
     once = {rows.key: rows for rows in spans}
     if len(once) == len(spans):
         return spans
@@ -216,7 +219,7 @@ def _once(spans: Sequence[SpanRows]) -> Iterable[SpanRows]:
 
 
 def score_row(score: Score, revision: int) -> dict[str, Any]:
-    """Return the row of a score that is posted for the first time."""
+    """Return the row of a score, as posted for the first time."""
     spans = None if score.spans is None else dump_spans(score.spans)
     revisions = {"revision": revision, "first_revision": revision}
     return to_document(score) | _ids(score) | {"spans": spans} | revisions

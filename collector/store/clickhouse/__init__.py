@@ -1,10 +1,9 @@
-"""ClickHouse as the store of all that grows with traffic, beside a relational database.
+"""ClickHouse for the tables that grow with traffic, beside a relational database for the others.
 
-The relational database keeps what must change together and at once: rollouts' series, verdicts,
-switches, watches, keys, what waits for its client's span, and `progress`. ClickHouse has no
-transactions, so what counts there is told by marks in `progress`, which are committed last: rows
-beyond them are in nobody's sight (`clickhouse.marks`). The relational database's lock orders the
-writers.
+The relational database has the tables that need transactions: rollouts' series, verdicts, switches,
+watches, keys, waiting engine spans, and `progress`. ClickHouse has no transactions, so marks in
+`progress`, which are committed last, say which of its rows are visible: readers ignore rows beyond
+them (`clickhouse.marks`). The relational database's write lock serializes the writers.
 """
 
 from collector.store.clickhouse.connection import AnalyticsConnection

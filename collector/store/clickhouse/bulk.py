@@ -1,4 +1,4 @@
-"""Many rows into ClickHouse, column by column."""
+"""Bulk inserts into ClickHouse, column by column."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -13,22 +13,22 @@ _TRACES_A_QUERY: Final = 4096
 
 
 class ClickHouseBulk:
-    """Arrow tables, for rows one by one would cost ten times as much."""
+    """Inserts as Arrow tables: row by row costs ten times as much."""
 
     def __init__(self, connection: AnalyticsConnection) -> None:
         self._connection = connection
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert rows that have a value, or None, for each of the columns."""
+        """Insert rows with a value or None for each of the columns."""
         self._insert(table, dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows of which each names its columns; the others are NULL."""
+        """Insert rows given as column-to-value mappings; missing columns are NULL."""
         used: set[str] = set().union(*rows)
         self._insert(table, {name: [row.get(name) for row in rows] for name in sorted(used)})
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
-        """Insert the rows whose first two columns, trace and span, are not there yet."""
+        """Insert the rows whose first two columns, trace and span id, are not stored yet."""
         known = known_spans(self._connection, table.name, (row[0] for row in rows))
         new = [row for row in rows if row[:2] not in known]
         if new:
@@ -44,12 +44,12 @@ class ClickHouseBulk:
 def known_spans(
     connection: AnalyticsConnection, table_name: str, trace_ids: Iterable[bytes]
 ) -> set[Values]:
-    """Return trace id and span id of the table's rows in these traces."""
+    """Return trace id and span id of the table's visible rows in these traces."""
     marks = connection.marks
     found: set[Values] = set()
     for some in in_traces(trace_ids):
         sql = f"SELECT trace_id, span_id, id FROM {table_name} WHERE {some}"  # noqa: S608  # names are ours
-        # Not filtered there by what counts: it would read the id of every row, not of those alone.
+        # Visibility is checked here: ClickHouse would read the id of every row to filter by it.
         columns = connection.clickhouse.query(sql, {"final": 0}).columns
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         found.update((trace_id, span_id) for trace_id, span_id, id_ in rows if marks.shows(id_))
@@ -57,11 +57,12 @@ def known_spans(
 
 
 def in_traces(trace_ids: Iterable[bytes]) -> Iterable[str]:
-    """Yield conditions on a trace id, for some of them at a time."""
+    """Yield SQL conditions on `trace_id`, for one batch of the trace ids at a time."""
     wanted = list(dict.fromkeys(trace_ids))
     for at in range(0, len(wanted), _TRACES_A_QUERY):
         some = wanted[at : at + _TRACES_A_QUERY]
-        # One literal, cut there: thousands of them take the parser longer than the search.
+        # One literal, split by the server: parsing thousands of literals takes longer than the
+        # search.
         joined = b"".join(some).hex()
         yield (
             "trace_id IN (SELECT toFixedString(substring("  # noqa: S608  # hexadecimal digits
@@ -70,7 +71,7 @@ def in_traces(trace_ids: Iterable[bytes]) -> Iterable[str]:
 
 
 def _type(table: Table, name: str) -> pa.DataType:
-    # What ClickHouse's table has beyond ours is a number.
+    # Columns that only ClickHouse's table has are integers.
     kind = table.c[name].type if name in table.c else BigInteger()
     if isinstance(kind, BigInteger):
         return pa.int64()

@@ -1,4 +1,4 @@
-"""A relational connection that has statements on ClickHouse's tables carried out there."""
+"""A relational connection that routes statements on ClickHouse's tables to ClickHouse."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -38,14 +38,14 @@ TABLES: Final = frozenset(
         tables.rollup_hour,
     }
 )
-"""What ClickHouse holds, if there is one."""
+"""The tables in ClickHouse, if it is used."""
 
 
 class AnalyticsConnection(StoreConnection):
-    """Reads of `TABLES` go to ClickHouse, and see what counted when the first of them began.
+    """Sends reads of `TABLES` to ClickHouse; they see the rows visible when the first one began.
 
-    All else is the relational database's, the transaction and the locks too. No statement may be of
-    both.
+    Everything else, including the transaction and locks, is the relational database's. A statement
+    must not use tables of both.
     """
 
     def __init__(
@@ -57,49 +57,49 @@ class AnalyticsConnection(StoreConnection):
 
     @property
     def marks(self) -> marks.Marks:
-        """What counts in this transaction."""
+        """The marks of the rows visible in this transaction."""
         if self._marks is None:
             self._marks = marks.read(self)
         return self._marks
 
     def forget_marks(self) -> None:
-        """Have the marks read anew: this transaction has moved one."""
+        """Read the marks again on the next use: call it after this transaction moved one."""
         self._marks = None
 
-    def ask(self, sql: str, *, final: bool = True) -> pa.Table:
-        """Return the answer of a query of ClickHouse's own, of what counts.
+    def query(self, sql: str, *, final: bool = True) -> pa.Table:
+        """Return the result of a query in ClickHouse's SQL, over visible rows only.
 
-        Of rows that replace each other all, where it is not `final`.
+        Without `final`, rows that were replaced by newer ones are included.
         """
         settings = {"additional_table_filters": self.marks.filters, "final": int(final)}
         return self.clickhouse.query(sql, settings)
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:  # Any: each of its column's type
-        """Yield the rows of a query of ClickHouse's own, of what counts."""
-        answer = self.ask(sql)
+        """Yield the rows of a query in ClickHouse's SQL, over visible rows only."""
+        answer = self.query(sql)
         yield from zip(*(column.to_pylist() for column in answer.columns), strict=True)
 
-    # Any: SQLAlchemy's own, narrower overloads have no common signature.
+    # Any: SQLAlchemy's narrower overloads have no common signature.
     def execute(self, statement: Executable, *args: Any, **kwargs: Any) -> Any:
-        """Carry the statement out where its tables are."""
+        """Execute the statement in the database that has its tables."""
         if isinstance(statement, Select) and _is_analytic(statement):
-            return self._ask(statement)
+            return self._query(statement)
         return super().execute(statement, *args, **kwargs)
 
     def scalar(self, statement: Executable, *args: Any, **kwargs: Any) -> Any:
-        """Return the first column of the first row; None if there is none."""
+        """Return the first column of the first row; None if there are no rows."""
         if isinstance(statement, Select) and _is_analytic(statement):
-            return self._ask(statement).scalar()
+            return self._query(statement).scalar()
         return super().scalar(statement, *args, **kwargs)
 
     def scalars(self, statement: Executable, *args: Any, **kwargs: Any) -> ScalarResult[Any]:
-        """Return the first column."""
+        """Return the values of the first column."""
         if isinstance(statement, Select) and _is_analytic(statement):
-            return self._ask(statement).scalars()
+            return self._query(statement).scalars()
         return super().scalars(statement, *args, **kwargs)
 
-    def _ask(self, statement: Select[Any]) -> Result[Any]:
-        answer = self.ask(to_sql(statement))
+    def _query(self, statement: Select[Any]) -> Result[Any]:
+        answer = self.query(to_sql(statement))
         wanted = list(statement.selected_columns)
         values = [
             _values(column, isinstance(of.type, LargeBinary))
@@ -110,7 +110,7 @@ class AnalyticsConnection(StoreConnection):
 
 
 def to_sql(statement: Select[Any]) -> str:
-    """Return the statement in ClickHouse's SQL, values included."""
+    """Return the statement in ClickHouse's SQL, with literal values."""
     return str(statement.compile(dialect=_dialect(), compile_kwargs={"literal_binds": True}))
 
 
@@ -128,10 +128,10 @@ def _values(column: pa.ChunkedArray, raw: bool) -> Sequence[Any]:  # noqa: FBT00
 
 
 class _Bytes(LargeBinary):
-    """Bytes as ClickHouse reads them in a statement."""
+    """Bytes as literals in ClickHouse's SQL."""
 
     def literal_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002  # Any: a function
-        """Return what writes a value."""
+        """Return the function that writes a value as a literal."""
         return lambda value: f"unhex('{value.hex()}')"
 
 

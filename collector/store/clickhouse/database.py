@@ -9,7 +9,7 @@ from collector.store.reader import StoreConnection
 
 
 class ClickHouseDatabase(Database):
-    """What grows with traffic is in ClickHouse, all else in the database beside it."""
+    """ClickHouse with the tables that grow with traffic, and a relational database with others."""
 
     rows_are_made_here = False
 
@@ -21,7 +21,7 @@ class ClickHouseDatabase(Database):
         self.is_shared = beside.is_shared
 
     def connect(self) -> AnalyticsConnection:
-        """Return a connection that asks each of the two for its tables."""
+        """Return a connection that routes each statement to the database with its tables."""
         return AnalyticsConnection(self.engine, self._reader, self.clickhouse)
 
     def _reader(self, connection: AnalyticsConnection) -> ClickHouseReader:
@@ -34,15 +34,15 @@ class ClickHouseDatabase(Database):
         return ClickHouseWriter(connection, self._beside.bulk(connection))
 
     def check_in_place(self) -> None:
-        """Raise `StoreUnavailableError` if the database beside it was taken away."""
+        """Raise `StoreUnavailableError` if the relational database was deleted or replaced."""
         self._beside.check_in_place()
 
     def vacuum(self) -> None:
-        """Vacuum the database beside it; ClickHouse merges its parts by itself."""
+        """Vacuum the relational database; ClickHouse merges its parts by itself."""
         self._beside.vacuum()
 
     def size_bytes(self) -> int:
-        """Return the size of both."""
+        """Return the size of both databases together."""
         there = sum(size for _, size in self.clickhouse.sizes().values())
         return there + self._beside.size_bytes()
 

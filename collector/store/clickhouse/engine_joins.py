@@ -1,9 +1,10 @@
-"""Engines' spans joined to their generations on ClickHouse, a batch at a time.
+"""Join of engine spans to their generations on ClickHouse, a batch at a time.
 
-A generation's row is changed there at once and for all, so that it may not be before the commit:
-who fails in between would find the times in their places, and never count them in the rollups. So
-a join is noted in the place of the span that waited, in the transaction that counts its times, and
-carried out after it; as often as it takes, for it says what the times are.
+ClickHouse changes a generation's row immediately, not in the transaction. If that happened before
+the commit and the writer failed in between, the fields would be stored but never counted in the
+rollups. So the transaction that adds them to the rollups replaces the waiting span by a note of the
+join, and `finish` updates the generation after the commit. It may be repeated: the note contains
+the values.
 """
 
 import json
@@ -19,10 +20,10 @@ from collector.store.engine_spans import (
     ADDED,
     CLIENT_COLUMNS,
     JOINED,
-    Client,
-    Joined,
-    Known,
-    client_of,
+    ClientGeneration,
+    EnrichedGeneration,
+    TraceSpan,
+    client_generation_of,
 )
 from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
@@ -37,12 +38,12 @@ class _Found(NamedTuple):
     client_id: int
 
 
-def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[Joined]:
-    """Join the engine's spans that wait in these traces to their generations, if those are there.
+def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[EnrichedGeneration]:
+    """Join waiting engine spans of these traces to their generations, if stored.
 
-    `finish` is for after the commit.
+    Call `finish` after the commit.
     """
-    finish(connection)  # or a generation would take the same times again
+    finish(connection)  # otherwise a generation could take the same fields twice
     waiting = [
         row
         for at in range(0, len(trace_ids), _IDS_A_QUERY)
@@ -58,14 +59,14 @@ def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[Jo
         of_trace = spans[row.trace_id]
         if _is_half_promoted(row, of_trace):
             continue
-        client_id = client_of(of_trace, row.parent_span_id)
+        client_id = client_generation_of(of_trace, row.parent_span_id)
         if client_id is not None:
             found.append(_Found(row, client_id))
     return _joined(connection, found) if found else []
 
 
 def finish(connection: AnalyticsConnection) -> int:
-    """Give generations the times of joins that are committed, and return how many those were."""
+    """Update the generations of committed joins; return how many joins were finished."""
     joins = connection.execute(select(e).where(e.c.arrived_unix_s == JOINED).order_by(e.c.id)).all()
     times: dict[str, dict[int, float]] = {name: {} for name in ADDED}
     for row in joins:
@@ -86,16 +87,18 @@ def finish(connection: AnalyticsConnection) -> int:
     return len(joins)
 
 
-def _is_half_promoted(waiting: Row[Any], of_trace: Iterable[Known]) -> bool:
-    """Return whether it is a generation though it waits: a writer failed after promoting it."""
+def _is_half_promoted(waiting: Row[Any], of_trace: Iterable[TraceSpan]) -> bool:
+    """Return whether a waiting span is a generation already: a writer failed while promoting it."""
     return any(
         known.span_id == waiting.span_id and known.generation_id is not None for known in of_trace
     )
 
 
-def _spans(connection: AnalyticsConnection, traces: Iterable[bytes]) -> dict[bytes, list[Known]]:
-    """Return the spans of the traces, and which are generations."""
-    found: dict[bytes, list[Known]] = defaultdict(list)
+def _spans(
+    connection: AnalyticsConnection, traces: Iterable[bytes]
+) -> dict[bytes, list[TraceSpan]]:
+    """Return the spans of each trace, and which of them are generations."""
+    found: dict[bytes, list[TraceSpan]] = defaultdict(list)
     for some in in_traces(traces):
         rows = connection.rows(
             "SELECT k.trace_id, s.span_id, s.parent_span_id, g.id FROM "  # noqa: S608  # names are ours
@@ -104,17 +107,17 @@ def _spans(connection: AnalyticsConnection, traces: Iterable[bytes]) -> dict[byt
             f"LEFT JOIN (SELECT id FROM generation WHERE {some}) AS g ON g.id = k.id"
         )
         for trace_id, *known in rows:
-            found[trace_id].append(Known(*known))
+            found[trace_id].append(TraceSpan(*known))
     return found
 
 
-def _joined(connection: AnalyticsConnection, found: Sequence[_Found]) -> list[Joined]:
+def _joined(connection: AnalyticsConnection, found: Sequence[_Found]) -> list[EnrichedGeneration]:
     clients = _clients(connection, {one.client_id for one in found})
     joined, noted = [], []
     for waiting, client_id in found:
         client = clients[client_id]
         added = client.add(json.loads(waiting.fields))
-        joined.append(Joined(client.generation, added))
+        joined.append(EnrichedGeneration(client.generation, added))
         if added:
             fields = json.dumps({"generation_id": client_id, "added": added})
             row = dict(zip(e.c.keys(), waiting, strict=True))
@@ -130,11 +133,11 @@ def _forget(connection: AnalyticsConnection, ids: Sequence[int]) -> None:
         connection.execute(delete(e).where(e.c.id.in_(ids[at : at + _IDS_A_QUERY])))
 
 
-def _clients(connection: AnalyticsConnection, ids: Iterable[int]) -> dict[int, Client]:
+def _clients(connection: AnalyticsConnection, ids: Iterable[int]) -> dict[int, ClientGeneration]:
     every = list(ids)
     columns = [g.c[name] for name in CLIENT_COLUMNS]
     return {
-        row["id"]: Client.of(row)
+        row["id"]: ClientGeneration.of(row)
         for at in range(0, len(every), _IDS_A_QUERY)
         for row in connection.execute(
             select(g.c.id, *columns).where(g.c.id.in_(every[at : at + _IDS_A_QUERY]))

@@ -1,4 +1,4 @@
-"""Errors of a ClickHouse, or a proxy before it, that cannot be used now."""
+"""Translation of errors from ClickHouse, or a proxy before it, into the store's errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ _REMEDIES: Final[dict[str, frozenset[int]]] = {
     | {999},
     "wait until the server is back": frozenset({3, 209, 210, 236, 394, 425, 473, 499, 677, 735}),
 }
-"""By ClickHouse's codes: what to do. Other codes are bugs: of a statement, or of ours."""
+"""Remedies and the ClickHouse error codes they apply to; other codes mean a bug."""
 _DOWN: Final = (
     "check that the ClickHouse server is up and has room, "
     "and with chdb that no other process has the folder open"
@@ -35,7 +35,7 @@ _DOWN: Final = (
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Raise the store's errors instead of the driver's, which are bugs where they remain."""
+    """Raise `StoreUnavailableError` for errors that mean "unavailable now"; others are bugs."""
     from clickhouse_connect.driver.exceptions import (  # noqa: PLC0415  # an extra
         ClickHouseError,
         DatabaseError,
@@ -47,7 +47,7 @@ def translated(where: str) -> Iterator[None]:
     except ClickHouseError as exc:
         code = getattr(exc, "code", None)
         remedy = next((what for what, codes in _REMEDIES.items() if code in codes), None)
-        # Without a code it is none of ClickHouse's own, but of a proxy or the connection.
+        # An error without a code comes from a proxy or the connection, not from ClickHouse.
         if remedy is None and (code is None or isinstance(exc, OperationalError)):
             remedy = _DOWN
         if remedy is None or not isinstance(exc, DatabaseError):
@@ -56,9 +56,9 @@ def translated(where: str) -> Iterator[None]:
 
 
 def _words(exc: Exception) -> str:
-    """Return what happened, without the request's URL, which is long and names every setting."""
+    """Return the error's message without the request's URL, which contains every setting."""
     cause = exc.__cause__
-    # urllib3's, where it had tried more than once.
+    # `reason` is set by urllib3 if it retried.
     said = str(exc if cause is None else getattr(cause, "reason", None) or cause)
     _, found, of_server = said.partition("server response: Code")
     lines = (f"Code{of_server}" if found else said).splitlines() or [type(exc).__name__]

@@ -1,8 +1,8 @@
-"""Marks: which rows of ClickHouse count, as the relational database says when a write commits.
+"""Marks: which rows of ClickHouse are visible, stored in the relational database.
 
-A batch is written to ClickHouse under ids beyond the mark, where nobody sees it; then the mark is
-moved, together with all that the relational database holds of the batch. A writer that fails or
-dies between leaves rows beyond the mark: the next one begins above them, and notes the hole.
+A batch is written to ClickHouse with ids beyond the mark, where readers ignore it. Then one
+relational transaction moves the mark and writes the batch's other rows. A writer that fails in
+between leaves rows beyond the mark: the next writer starts above them and stores the hole.
 """
 
 from typing import Final, NamedTuple
@@ -13,28 +13,28 @@ from collector.store import progress
 from collector.store.tables import progress as p
 
 COMMITTED: Final = "clickhouse_committed"
-"""The last id that counts."""
+"""The last visible id."""
 FOLDED: Final = "clickhouse_folded"
-"""The last id that minutes hold."""
+"""The last id folded into minutes."""
 HOURS: Final = "clickhouse_hours"
-"""The last id that hours hold."""
+"""The last id folded into hours."""
 _HOLE: Final = "clickhouse_hole_"
 
 BY_ID: Final = ("span", "span_key", "content", "generation", "rollup_delta")
-"""The tables whose rows have an id."""
+"""The tables whose visibility is decided by the rows' ids."""
 FIRST_WRITTEN: Final = ("span_key", "rollup_delta")
-"""Of those: one of them has whatever id any has, for a writer writes nothing else before."""
+"""The tables of `BY_ID` that a writer writes first: an id in any table is in one of these too."""
 
 
 class Hole(NamedTuple):
-    """Ids below the mark that do not count, the last included."""
+    """A range of invisible ids below the mark, both ends included."""
 
     first: int
     last: int
 
 
 class Marks(NamedTuple):
-    """The rows that count at one moment."""
+    """The marks and holes at one moment."""
 
     committed: int = 0
     folded: int = 0
@@ -43,12 +43,12 @@ class Marks(NamedTuple):
 
     @property
     def visible(self) -> str:
-        """The condition on a row's id."""
+        """The SQL condition on the id of a visible row."""
         without = [f"NOT (id BETWEEN {hole.first} AND {hole.last})" for hole in self.holes]
         return " AND ".join([f"id <= {self.committed}", *without])
 
     def shows(self, id_: int) -> bool:
-        """Say the same of one row's id."""
+        """Return whether the row with this id is visible."""
         return id_ <= self.committed and not any(
             hole.first <= id_ <= hole.last for hole in self.holes
         )
@@ -75,6 +75,6 @@ def read(connection: Connection) -> Marks:
     )
 
 
-def leave_out(connection: Connection, hole: Hole) -> None:
-    """Note a hole."""
+def add_hole(connection: Connection, hole: Hole) -> None:
+    """Store a hole."""
     progress.reach(connection, f"{_HOLE}{hole.first}", hole.last)

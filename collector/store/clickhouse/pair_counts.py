@@ -1,4 +1,4 @@
-"""Pairs counted on ClickHouse, which has no use for a subquery a row."""
+"""Pairs counted on ClickHouse, with aggregation instead of correlated subqueries."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ def completed(
 
 
 def broken(connection: AnalyticsConnection, floor: int, before: int, last: int) -> dict[str, int]:
-    """Count the pairs up to `last` that are none without the generations before an id."""
+    """Count the pairs up to id `last` that use a generation in [floor, before)."""
     sides = ", ".join(
         f"{_first(arm, f'id >= {start}')} AS {arm}_{name}"
         for name, start in (("now", floor), ("then", before))

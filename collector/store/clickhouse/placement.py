@@ -1,4 +1,4 @@
-"""The place of a database's spans: itself, or a ClickHouse beside it, and never both."""
+"""Check of where a database's spans are: in itself or in ClickHouse, never in both."""
 
 from sqlalchemy import Connection, select
 
@@ -9,7 +9,7 @@ from collector.store.tables import span
 
 
 def check(connection: Connection, where: str, *, analytics: bool) -> None:
-    """Raise `StoreError` if spans are elsewhere than they are asked for now."""
+    """Raise `StoreError` if existing spans are not where this configuration reads them."""
     if analytics and connection.scalar(select(span.c.id).limit(1)) is not None:
         raise StoreError(
             f"{where}: holds spans itself, which nobody would see beside a ClickHouse; "

@@ -1,4 +1,4 @@
-"""Retention on ClickHouse: partitions are dropped, and rows that lie elsewhere deleted."""
+"""Retention on ClickHouse: drop partitions, and delete rows of unpartitioned tables."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _JUDGEMENTS: Final = ("score", "feedback")
 
 
 def drop_days(connection: AnalyticsConnection, table_name: str, before: int) -> int:
-    """Drop the table's days that end by the id, and return how many that are."""
+    """Drop the table's days that end at or before the id; return how many were dropped."""
     clickhouse = connection.clickhouse
     days = [
         day for day in clickhouse.days(table_name) if arrival.first_id_of_day(day + 1) <= before
@@ -20,8 +20,8 @@ def drop_days(connection: AnalyticsConnection, table_name: str, before: int) -> 
     return len(days)
 
 
-def forget_judged(connection: AnalyticsConnection, before: int) -> None:
-    """Delete the scores and the feedback of the spans before an id."""
+def delete_judgements(connection: AnalyticsConnection, before: int) -> None:
+    """Delete the scores and feedback of the spans before an id."""
     of_span = f"(trace_id, span_id) IN (SELECT trace_id, span_id FROM span_key WHERE id < {before})"  # noqa: S608  # a number
     for table in _JUDGEMENTS:
         if next(connection.rows(f"SELECT count() FROM {table} WHERE {of_span}"))[0]:  # noqa: S608
@@ -29,7 +29,7 @@ def forget_judged(connection: AnalyticsConnection, before: int) -> None:
 
 
 def delete_minutes(connection: AnalyticsConnection, before_unix_s: int) -> int:
-    """Delete the minutes before a time, once hours hold them, and return how many rows."""
+    """Fold minutes into hours, then delete those before a time; return how many were deleted."""
     old = f"start_unix_s < {before_unix_s}"
     count = f"SELECT count() FROM rollup_minute WHERE {old}"  # noqa: S608  # a number
     rows: int = next(connection.rows(count))[0]

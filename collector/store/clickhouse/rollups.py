@@ -1,8 +1,8 @@
-"""Rollups on ClickHouse: what commits add, folded into minutes and hours, and merged on reading.
+"""Rollups on ClickHouse: deltas of commits, folded into minutes and hours, and merged on reading.
 
-A fold writes the states of a range of commits under its last id, and counts once the mark says so:
-hours hold what is up to one mark, minutes what is up to a later one, and what no fold has yet comes
-from the commits. So a reader sees each commit once, whatever is folded meanwhile.
+A fold writes the states of a range of commits with the range's last id (`up_to`) and becomes
+visible when its mark is moved. A reader takes hours up to one mark, minutes between it and a later
+mark, and deltas beyond that. So it sees each commit once, even during a fold.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ from collector.store.rollups.deltas import Delta
 
 _HOUR_S: Final = 3600
 _MINUTES_A_SERIES: Final = 120
-"""Rows of minutes that no hour holds: about 10 minutes of folds, one every 5 s."""
+"""Fold hours above this many unfolded minute rows per series: 10 minutes of folds every 5 s."""
 _KEPT_DAYS: Final = 1
-"""Of commits that are folded: a reader may have begun before the fold."""
+"""Days for which folded deltas are kept: a reader may have begun before the fold."""
 
 
 def add(connection: AnalyticsConnection, id_: int, deltas: Sequence[Delta]) -> None:
-    """Write what a commit adds, under an id of the commit's own."""
+    """Write the deltas of a commit, all with the same id."""
     columns = {
         "id": pa.array([id_] * len(deltas), pa.int64()),
         "series_id": pa.array([delta.series.id for delta in deltas], pa.int64()),
@@ -35,7 +35,7 @@ def add(connection: AnalyticsConnection, id_: int, deltas: Sequence[Delta]) -> N
 
 
 def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merged]:
-    """Yield what the series come to in all the ranges; of too much, one entry above `at_most`."""
+    """Yield the series' states merged over all ranges, at most `at_most` + 1 entries."""
     series, hours, minutes, step_s, at_most, measured = query
     wanted = ", ".join(map(str, series))
     if not wanted:
@@ -49,7 +49,7 @@ def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merg
         for table, condition in _sources(connection.marks, hours, minutes)
     )
     limit = "" if at_most is None else f" LIMIT {at_most + 1}"
-    answer = connection.ask(
+    answer = connection.query(
         f"SELECT series_id, {start} AS step, {aggregates} FROM ({parts}) "  # noqa: S608  # as above
         f"GROUP BY series_id, step{limit}",
         final=False,
@@ -62,9 +62,9 @@ def merged(connection: AnalyticsConnection, query: RollupQuery) -> Iterator[Merg
 def _sources(
     at: marks.Marks, hours: Sequence[Range], minutes: Sequence[Range]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each table that may hold any of it, and the condition: once, for each takes its time.
+    """Yield each table to read, once, with its condition.
 
-    No two of the ranges overlap.
+    The ranges must not overlap.
     """
     if at.folded < at.committed:
         yield "rollup_delta", f"{_unfolded(at)} AND {_any(*hours, *minutes)}"
@@ -93,13 +93,13 @@ def _unfolded(at: marks.Marks) -> str:
 
 
 def pending(connection: AnalyticsConnection) -> int:
-    """Return how many additions of commits wait to be folded."""
+    """Return how many rollup deltas wait to be folded."""
     sql = f"SELECT count() FROM rollup_delta WHERE {_unfolded(connection.marks)}"  # noqa: S608
     return next(connection.rows(sql))[0]  # type: ignore[no-any-return]
 
 
 def fold(connection: AnalyticsConnection) -> int:
-    """Fold all that waits, and return how much that was; the lock must exclude other writers."""
+    """Fold all waiting deltas and return how many; the transaction must exclude other writers."""
     waiting = pending(connection)
     if not waiting:
         return 0
@@ -115,7 +115,7 @@ def fold(connection: AnalyticsConnection) -> int:
 
 
 def fold_hours(connection: AnalyticsConnection) -> None:
-    """Fold all minutes into hours that are not there yet."""
+    """Fold all minutes that are not folded yet into hours."""
     at = connection.marks
     new = f"up_to > {at.hours} AND up_to <= {at.folded}"
     _fold(connection, "rollup_minute", new, "rollup_hour", _HOUR_S, at.folded)
@@ -123,7 +123,7 @@ def fold_hours(connection: AnalyticsConnection) -> None:
     connection.forget_marks()
 
 
-def _fold(  # two tables, and what of the one under what of the other
+def _fold(
     connection: AnalyticsConnection,
     source: str,
     condition: str,
@@ -141,7 +141,7 @@ def _fold(  # two tables, and what of the one under what of the other
 
 
 def _forget_unfinished(connection: AnalyticsConnection, at: marks.Marks) -> None:
-    """Delete what a fold has written that did not come to its end."""
+    """Delete the rows of a fold that failed before moving its mark."""
     for table, mark in (("rollup_minute", at.folded), ("rollup_hour", at.hours)):
         found = connection.rows(f"SELECT count() FROM {table} WHERE up_to > {mark}")  # noqa: S608
         if next(found)[0]:

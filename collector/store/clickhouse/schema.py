@@ -1,7 +1,7 @@
-"""The tables on ClickHouse, as statements.
+"""The tables on ClickHouse, as SQL statements.
 
-They have the columns of `store.tables`. A day of arrival is a partition, by the id, as on
-PostgreSQL; generations lie by (rollout, cohort, arm, time), and once more by the key of pairing.
+They have the columns of `store.tables`. A day of arrival is a partition by id, as on PostgreSQL.
+Generations are ordered by (rollout, cohort, arm, time), and in a projection by the pairing key.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -14,9 +14,9 @@ from collector.store import tables
 from collector.store.days import DAY_BITS
 
 VERSION: Final = 3
-"""Of the tables as they are here; one more with each change, which `upgrades` then carries out."""
+"""Version of this schema; increase it with every change, which `upgrades` then applies."""
 VERSIONS: Final = "schema_version"
-"""The table of the versions that a database has had."""
+"""The table that stores the versions of a database's schema."""
 _DAY: Final = f"intDiv(id, {2**DAY_BITS})"
 _FIXED: Final = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 _FEW_VALUES: Final = {
@@ -34,31 +34,31 @@ _FEW_VALUES: Final = {
     "unscored_reason",
     "key_id",
 }
-"""Text of which a part holds few different values."""
+"""Text columns with few distinct values per part."""
 _CODECS: Final = {
     "id": "CODEC(Delta, ZSTD(1))",
     "start_unix_ns": "CODEC(Delta, ZSTD(1))",
     "end_unix_ns": "CODEC(Delta, ZSTD(1))",
-    # What the collector has compressed already.
+    # Compressed already by the collector.
     "payload": "CODEC(NONE)",
     "attributes": "CODEC(NONE)",
 }
-# Acknowledged means on the disk.
+# An acknowledged insert is on disk.
 _SETTINGS: Final = "allow_nullable_key = 1, fsync_after_insert = 1"
-# A batch, or a page, asks for many traces, each somewhere else.
+# A batch or a page looks up many scattered traces.
 _BY_TRACE: Final = f"{_SETTINGS}, index_granularity = 1024"
 
-# A summary reads a few hundred rows of a kilobyte, some here and some there: of small granules, and
-# with all columns in one file.
+# A summary reads a few hundred scattered rows of a kilobyte each: small granules, and all columns
+# in one file.
 _ROLLED_UP: Final = f"{_SETTINGS}, index_granularity = 256, min_bytes_for_wide_part = {2**30}"
 
 
 class Shape(NamedTuple):
-    """How one table lies on disk."""
+    """The layout of one table."""
 
     name: str
     columns: tuple[str, ...]
-    """Each with its type and its codec."""
+    """Column definitions: name, type and codec."""
     order_by: str
     partition_by: str | None
     engine: str = "MergeTree"
@@ -69,7 +69,7 @@ class Shape(NamedTuple):
 
 
 def statements() -> Iterator[str]:
-    """Yield what creates every table that is not there yet."""
+    """Yield the statements that create missing tables."""
     yield (
         f"CREATE TABLE IF NOT EXISTS {VERSIONS} (version Int64) ENGINE = MergeTree ORDER BY version"
     )
@@ -78,9 +78,9 @@ def statements() -> Iterator[str]:
 
 
 def upgrades(present: Mapping[str, Set[str]]) -> Iterator[str]:
-    """Yield what adds the columns that tables of an earlier version lack.
+    """Yield the statements that add columns missing in tables of an earlier version.
 
-    Rows that are there have the column's default: NULL if it may be, else 0 or the empty text.
+    Existing rows get the column's default: NULL if it is nullable, else 0 or the empty string.
     """
     for shape in shapes():
         for column in shape.columns:
@@ -89,7 +89,7 @@ def upgrades(present: Mapping[str, Set[str]]) -> Iterator[str]:
 
 
 def shapes() -> Sequence[Shape]:
-    """Return every table."""
+    """Return the layout of every table."""
     return (
         _of(tables.resource, "id", None, engine="ReplacingMergeTree"),
         _of(tables.span, "id", _DAY),
@@ -137,7 +137,7 @@ def _feedback() -> Shape:
 _STATE: Final = (
     "first_start_unix_ns SimpleAggregateFunction(min, Int64)",
     "last_end_unix_ns SimpleAggregateFunction(max, Int64)",
-    # By the number of the count or the metric in `store.rollups.state`.
+    # Keys are the numbers of counts or metrics in `store.rollups.state`.
     "counts_high SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
     "counts_low SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
     "n SimpleAggregateFunction(sumMap, Map(UInt8, Int64))",
@@ -145,13 +145,13 @@ _STATE: Final = (
     "squares SimpleAggregateFunction(sumMap, Map(UInt8, Float64))",
     "smallest SimpleAggregateFunction(minMap, Map(UInt8, Float64))",
     "largest SimpleAggregateFunction(maxMap, Map(UInt8, Float64))",
-    # The same bins as on the other databases, by metric and bin.
+    # The same histogram bins as on the other databases; keys combine metric and bin.
     "bins SimpleAggregateFunction(sumMap, Map(UInt32, Int64))",
 )
 
 
 def _rollups() -> Iterator[Shape]:
-    """Yield the rollups: what a commit adds, by its last id, and what folds made of them."""
+    """Yield the rollup tables: the commits' deltas, and the minutes and hours that folds write."""
     key = ("series_id Int64", "start_unix_s Int64 CODEC(Delta, ZSTD(1))")
     yield Shape(
         "rollup_delta",
@@ -163,16 +163,17 @@ def _rollups() -> Iterator[Shape]:
         yield Shape(
             name,
             (*key, "up_to Int64", *_STATE),
-            # With the fold that made it, so that a fold which nobody may see yet merges with none.
+            # Includes the fold's `up_to`, so that rows of an invisible fold are not merged with
+            # visible ones.
             order_by="(series_id, start_unix_s, up_to)",
-            # Not by day: of its generations' starts there may be hundreds in one commit.
+            # Not by day: one commit may contain start times of hundreds of days.
             partition_by=None,
             engine="AggregatingMergeTree",
             settings=_ROLLED_UP,
         )
 
 
-def _of(  # Any: the rest of a shape
+def _of(  # Any: the other fields of a shape
     table: Table, order_by: str, partition_by: str | None, **rest: Any
 ) -> Shape:
     columns = tuple(_column(column) for column in table.columns)

@@ -1,4 +1,4 @@
-"""A ClickHouse server, or chdb's engine in this process: statements, rows in and rows out."""
+"""Connections to a ClickHouse server, or to chdb's engine in this process."""
 
 import logging
 import threading
@@ -25,30 +25,30 @@ _SHOWN: Final = frozenset({"interface", "path", "secure"})
 _CONNECT_TIMEOUT_S: Final = 5
 _ANSWER_TIMEOUT_S: Final = 60
 _SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
-    # As SQL has it: NULL of nothing, NULL where a join finds nothing.
+    # Standard SQL: aggregates of no rows are NULL, and so are columns of unmatched joins.
     "aggregate_functions_null_for_empty": 1,
     "join_use_nulls": 1,
-    # Of rows that replace each other, the last.
+    # Read only the newest of rows that replace each other.
     "final": 1,
     "output_format_arrow_string_as_string": 0,
     "max_query_size": 64 * 1024 * 1024,
-    # Answered once it is stored.
+    # An insert is answered after it is stored.
     "async_insert": 0,
 }
 
 
 class Target(NamedTuple):
-    """Where to connect to."""
+    """A parsed analytics URL."""
 
     where: str
-    """For messages: without the password."""
+    """The URL for messages, without secrets."""
     database: str
     arguments: dict[str, Any]
-    """Of clickhouse-connect's client; Any: as it takes them."""
+    """Arguments of clickhouse-connect's client; Any: each argument's type."""
 
 
 def parse(analytics_url: str) -> Target:
-    """Return what the URL names; raises `StoreError` if it is none of ClickHouse's."""
+    """Parse the URL; raises `StoreError` if it is not a ClickHouse URL."""
     try:
         url = make_url(analytics_url)
     except ArgumentError as exc:
@@ -65,7 +65,7 @@ def parse(analytics_url: str) -> Target:
     database = url.database or "draftgate"
     if not database.replace("_", "").isalnum():
         raise StoreError(f"database {database!r}: wanted letters, digits and _ alone")
-    # Without parameters that may hold a token, or what unlocks a certificate.
+    # Parameters that may contain a token or a certificate's password are not shown.
     shown = {name: value for name, value in url.query.items() if name in _SHOWN}
     where = url.set(query=shown).render_as_string(hide_password=True)
     return Target(where, database, _arguments(url, query))
@@ -81,15 +81,15 @@ def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
         "password": url.password or "",
         "connect_timeout": _CONNECT_TIMEOUT_S,
         "send_receive_timeout": _ANSWER_TIMEOUT_S,
-        "query_retries": 0,  # who sent the batch sends it again, and nothing is there twice
-        "autogenerate_session_id": False,  # one session takes one statement at a time
+        "query_retries": 0,  # the batch's sender retries, which is idempotent
+        "autogenerate_session_id": False,  # a session executes only one statement at a time
         "show_clickhouse_errors": "scrub",  # without the request's URL
         **query,
     }
 
 
 class ClickHouse:
-    """Connections to one database; any thread may use it."""
+    """A thread-safe pool of connections to one database."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -100,14 +100,14 @@ class ClickHouse:
         self.known_resources: set[int] = set()
         """Ids of resources that this process has stored."""
         self.last_tried_id = 0
-        """The last id that this process has written under, or may have."""
+        """The last id that this process has written, or tried to write."""
 
     @classmethod
     def open(cls, analytics_url: str) -> "ClickHouse":
-        """Connect, and create the database or bring it to the newest schema if needed.
+        """Connect; create the database or upgrade its schema if needed.
 
-        Raises `StoreError` for a URL that is none, for a database that a newer version has
-        written, or if the driver is not installed; `StoreUnavailableError` if nobody answers.
+        Raises `StoreError` for an invalid URL, for a database written by a newer version, or if the
+        driver is not installed; `StoreUnavailableError` if the server does not answer.
         """
         opened = cls(parse(analytics_url))
         try:
@@ -119,14 +119,14 @@ class ClickHouse:
 
     @property
     def where(self) -> str:
-        """The URL, without the password."""
+        """The URL without secrets."""
         return self._target.where
 
     def create(self) -> None:
-        """Create what is not there yet, and add the columns that an earlier version lacks."""
+        """Create missing tables, and add columns missing in those of an earlier version."""
         target = self._target
         with faults.translated(self.where):
-            # Kept: what chdb holds in memory ends with the last connection.
+            # Kept open: chdb's in-memory data is lost with the last connection.
             self._first = _connect(target.arguments, None, _SETTINGS)
             self._first.command(f"CREATE DATABASE IF NOT EXISTS {target.database}")
         present = self._columns()
@@ -145,7 +145,7 @@ class ClickHouse:
         self.command(f"INSERT INTO {schema.VERSIONS} VALUES ({schema.VERSION})")  # noqa: S608  # ours
 
     def _columns(self) -> dict[str, set[str]]:
-        """Return the columns of each table."""
+        """Return the column names of each table."""
         found: dict[str, set[str]] = defaultdict(set)
         answer = self.query(
             "SELECT table, name FROM system.columns "  # noqa: S608  # names are ours
@@ -160,24 +160,24 @@ class ClickHouse:
         return found.column(0)[0].as_py() or 0
 
     def query(self, sql: str, settings: Mapping[str, Any] | None = None) -> pa.Table:
-        """Return the answer's columns."""
+        """Return the query's result."""
         with self._client() as client:
-            # Not `query_arrow`, which has settings of its own, at the price that `_clause` tells.
+            # Not `query_arrow`: it passes settings to the driver, which is slow (see `_clause`).
             answer = client.raw_query(sql + _clause(settings), fmt="Arrow")
         return pa.ipc.open_file(answer).read_all()
 
     def command(self, sql: str, settings: Mapping[str, Any] | None = None) -> None:
-        """Carry out a statement that answers nothing; one with settings is a SELECT's INSERT."""
+        """Execute a statement without a result; settings are only valid for INSERT … SELECT."""
         with self._client() as client:
             client.command(sql + _clause(settings))
 
     def insert(self, table_name: str, rows: pa.Table) -> None:
-        """Insert rows; on return they are stored, seen by all, and counted once."""
+        """Insert rows once; on return they are stored and every connection can read them."""
         with self._client() as client:
             client.insert_arrow(table_name, rows)
 
     def alter(self, table_name: str, change: str) -> None:
-        """Change a table's parts, and wait until that is done."""
+        """Run ALTER TABLE and wait until the change is complete."""
         with self._client() as client:
             client.command(
                 f"ALTER TABLE {table_name} {change}",
@@ -186,7 +186,7 @@ class ClickHouse:
             )
 
     def days(self, table_name: str) -> list[int]:
-        """Return the days that the table has a partition of, in order."""
+        """Return the days for which the table has a partition, in order."""
         found = self.query(
             "SELECT DISTINCT toInt64(partition) AS day FROM system.parts WHERE active "  # noqa: S608  # names are ours
             f"AND database = '{self._target.database}' AND table = '{table_name}' ORDER BY day"
@@ -194,8 +194,8 @@ class ClickHouse:
         return found.column(0).to_pylist()  # type: ignore[no-any-return]
 
     def newest_id(self, after: int) -> int | None:
-        """Return the last id beyond one that any row has, counted or not; None if none has."""
-        # Beyond an id no part is read that ends before it: without, every row would be.
+        """Return the highest id above `after` of any row, visible or not; None if none is above."""
+        # The condition lets ClickHouse skip parts; without it every row would be read.
         each = " UNION ALL ".join(
             f"SELECT max(id) AS last FROM {name} WHERE id > {after}"  # noqa: S608  # names are ours
             for name in marks.FIRST_WRITTEN
@@ -204,7 +204,7 @@ class ClickHouse:
         return found
 
     def sizes(self) -> dict[str, tuple[int, int]]:
-        """Return rows and bytes on disk of each table that holds any, of this server alone."""
+        """Return rows and bytes on this server's disk, by table; omit empty tables."""
         found = self.query(
             "SELECT table, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts "  # noqa: S608  # names are ours
             f"WHERE active AND database = '{self._target.database}' GROUP BY table"
@@ -240,10 +240,10 @@ class ClickHouse:
 
 
 def _clause(settings: Mapping[str, Any] | None) -> str:
-    """Return the settings as the end of a statement.
+    """Return the settings as a SETTINGS clause.
 
-    Given to the driver it would, with chdb, look up, set and set back each in statements of their
-    own, which take several times as long as most queries.
+    For chdb, the driver would look up, set and reset each setting in separate statements, which
+    take several times as long as most queries.
     """
     if not settings:
         return ""
@@ -274,7 +274,7 @@ def _driver() -> Any:  # Any: clickhouse-connect's factory
             "DRAFTGATE_ANALYTICS_URL: clickhouse-connect is not installed; "
             "pip install 'draftgate[clickhouse]'"
         ) from exc
-    # They warn of each request that fails, for every sender; the collector says once what does.
+    # These log every failed request; the collector logs an outage once.
     for name in ("clickhouse_connect", "urllib3.connectionpool"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return create_client

@@ -1,4 +1,4 @@
-"""States of rollups to ClickHouse's columns and back: each packed array is a map or more."""
+"""Conversion of rollup states to ClickHouse columns and back: packed arrays become maps."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ MEASURED: Final = (
     "minMap(smallest) AS smallest_, maxMap(largest) AS largest_, sumMap(bins) AS bins_"
 )
 MERGED: Final = f"{ENDS}, {COUNTS}, {MEASURED}"
-"""What merges states, in the order of `COLUMNS`."""
+"""SQL aggregates that merge states, in the order of `COLUMNS`."""
 COLUMNS: Final = (
     "first_start_unix_ns",
     "last_end_unix_ns",
@@ -42,7 +42,7 @@ COLUMNS: Final = (
 
 
 def to_columns(states: Sequence[Packed]) -> dict[str, pa.Array]:
-    """Return the values of `COLUMNS`."""
+    """Return the states as `COLUMNS`."""
     counts, count_ends = _joined([state.counts for state in states], COUNT_RECORD)
     moments, moment_ends = _joined([state.moments for state in states], MOMENT_RECORD)
     bins, bin_ends = _joined([state.bins for state in states], BIN_RECORD)
@@ -70,7 +70,7 @@ def to_columns(states: Sequence[Packed]) -> dict[str, pa.Array]:
 
 
 def from_columns(columns: Sequence[pa.ChunkedArray]) -> Iterator[Packed]:
-    """Yield the states of which these are the `COLUMNS`, or the first four of them."""
+    """Yield the states in these `COLUMNS`, or in only the first four of them (no measurements)."""
     firsts, lasts, high, low = columns[:4]
     counts = _counts(high.to_pylist(), low.to_pylist())
     moments: Sequence[bytes] = [b""] * len(firsts)
@@ -85,7 +85,7 @@ def from_columns(columns: Sequence[pa.ChunkedArray]) -> Iterator[Packed]:
 
 
 def _joined(packed: Sequence[bytes], kind: np.dtype[Any]) -> tuple[Records, list[int]]:
-    """Return all records, and if each state's begin and the last one's end."""
+    """Return all records, and the offsets where each state begins and the last one ends."""
     ends = np.cumsum([0, *(len(one) // kind.itemsize for one in packed)])
     return np.frombuffer(b"".join(packed), kind), ends.tolist()
 
@@ -103,7 +103,7 @@ _Map = list[tuple[int, Any]]  # Any: the map's values
 
 def _counts(high: Sequence[_Map], low: Sequence[_Map]) -> list[bytes]:
     found = []
-    # A sum of 0 has no entry.
+    # sumMap omits sums of 0.
     for highs, lows in zip(map(dict, high), map(dict, low), strict=True):
         records = [(i, highs.get(i, 0), lows.get(i, 0)) for i in sorted({*highs, *lows})]
         found.append(np.array(records, COUNT_RECORD).tobytes())

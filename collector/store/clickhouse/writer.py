@@ -1,7 +1,7 @@
-"""Batches into ClickHouse, with what of them is relational beside it.
+"""Writes of batches into ClickHouse and the relational database beside it.
 
-Under the relational database's lock, which orders writers as it does elsewhere. The mark of what
-counts is moved in that transaction, so that a batch is there whole or not at all.
+The relational database's lock serializes writers. Its transaction also moves the mark that makes
+ClickHouse's rows visible, so that a batch is visible whole or not at all.
 """
 
 import time
@@ -16,7 +16,7 @@ from collector.store.bulk import RelationalBulk
 from collector.store.clickhouse import engine_joins, marks, retention, rollups
 from collector.store.clickhouse.bulk import ClickHouseBulk, in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
-from collector.store.engine_spans import JOINED, Joined
+from collector.store.engine_spans import JOINED, EnrichedGeneration
 from collector.store.generation_rows import Row
 from collector.store.rollups import deltas
 from collector.store.span_rows import SpanRows
@@ -37,7 +37,7 @@ class ClickHouseWriter(Writer):
         self._first = 0
 
     def fold(self, *, at_most: int) -> int:  # noqa: ARG002  # one statement folds all
-        """Fold all pending rollup deltas into minutes and hours, and return how many."""
+        """Fold all pending rollup deltas into minutes and hours; return how many were folded."""
         return rollups.fold(self.connection)
 
     def any_joined(self) -> bool:
@@ -47,41 +47,41 @@ class ClickHouseWriter(Writer):
         return self.connection.scalar(found) is not None
 
     def finish_joins(self) -> int:
-        """Carry out what committed joins say, and return how many those were."""
+        """Update the generations of committed joins; return how many joins were finished."""
         return engine_joins.finish(self.connection)
 
     def delete_content(self, before: int, at_most: int) -> int:  # noqa: ARG002  # a day is quick
-        """Drop the days of texts of spans before an id, and return how many those are."""
+        """Drop the days of texts that end at or before the id; return how many were dropped."""
         return retention.drop_days(self.connection, tables.content.name, before)
 
     def drop_days(self, before: int) -> int:
-        """Drop all days that end by the id, and return how many those are."""
+        """Drop all days that end at or before the id; return how many were dropped."""
         names = [table.name for table in (tables.span_key, *days.BY_DAY)]
         return sum(retention.drop_days(self.connection, name, before) for name in names)
 
     def end_of_piece(self, floor: int, before: int, at_most: int) -> int:  # noqa: ARG002  # one piece
-        """Return `before`: all days are one piece."""
+        """Return `before`: all days are deleted as one chunk."""
         return before
 
-    def forget_spans(self, floor: int, end: int) -> int:  # noqa: ARG002  # none is below the floor
-        """Delete scores and feedback of spans before `end`; the days are dropped after that."""
-        retention.forget_judged(self.connection, end)
+    def forget_spans(self, floor: int, end: int) -> int:  # noqa: ARG002  # none are below the floor
+        """Delete scores and feedback of spans before `end`; the days are dropped afterwards."""
+        retention.delete_judgements(self.connection, end)
         return 0
 
     def delete_minutes(self, before_unix_s: int, at_most: int) -> int:  # noqa: ARG002  # all at once
-        """Delete minutes of rollups before a time, and return how many rows."""
+        """Delete rollup minutes before a time; return how many rows were deleted."""
         return retention.delete_minutes(self.connection, before_unix_s)
 
-    def _join(self, trace_ids: Sequence[bytes]) -> list[Joined]:
+    def _join(self, trace_ids: Sequence[bytes]) -> list[EnrichedGeneration]:
         return engine_joins.join(self.connection, trace_ids)
 
     def _begin(self, spans: Sequence[SpanRows]) -> int:
-        """Take ids above all that were ever tried, and move the mark behind them."""
+        """Assign ids above all that were ever written, and move the mark to the last of them."""
         committed = self.connection.marks.committed
         newest = self._clickhouse.newest_id(committed) or 0
         tried = max(newest, self._clickhouse.last_tried_id)
         if tried > committed:
-            marks.leave_out(self.connection, marks.Hole(committed + 1, tried))
+            marks.add_hole(self.connection, marks.Hole(committed + 1, tried))
         self._first = max(committed + 1, tried + 1, days.first_id_of(time.time()))
         last = span_rows.last_id(spans, self._first)
         self._clickhouse.last_tried_id = last
@@ -101,8 +101,8 @@ class ClickHouseWriter(Writer):
         }
 
     def _without_stored(self, generations: Sequence[Row]) -> Sequence[Row]:
-        """Leave out none of this batch, but of spans that are there already."""
-        if not self._first:  # they are all of such spans
+        """Return the generations without stored ones, which only older spans can have."""
+        if not self._first:  # all of them are of older spans
             self._begin(())
         older = [row["id"] for row in generations if row["id"] < self._first]
         g = tables.generation.c
@@ -139,7 +139,7 @@ class ClickHouseWriter(Writer):
         self._bulk.insert_sparse(tables.score, list(rows.values()))
 
     def _first_revisions(self, trace_ids: Iterable[bytes]) -> dict[tuple[Any, ...], int]:
-        """Return the revision of the first post of what is scored in the traces, by its key."""
+        """Return the revisions of first posts in these traces, by the score's key."""
         columns = ", ".join((*_SCORE_KEY, "first_revision"))
         return {
             (*key[:2], *(name.decode() for name in key[2:])): first

@@ -1,4 +1,4 @@
-"""Many rows into a PostgreSQL table."""
+"""Bulk inserts into a PostgreSQL table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,18 +10,18 @@ from collector.store.relational.packing import kinds_of, pack, pack_sparse, type
 
 
 class PostgresBulk:
-    """COPY, through the driver's own connection."""
+    """Inserts with COPY on the driver's connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._driver: Any = connection.connection.driver_connection  # Any: psycopg's
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert rows that have a value, or None, for each of the columns."""
+        """Insert rows with a value or None for each of the columns."""
         if not self._copy_packed(table.name, table, columns, list(rows)):
             self._copy(table.name, table, columns, rows)
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows of which each names its columns; the others are NULL."""
+        """Insert rows given as column-to-value mappings; missing columns are NULL."""
         made = pack_sparse(table, list(rows))
         if made is not None:
             packed, columns = made
@@ -32,10 +32,10 @@ class PostgresBulk:
             self._copy(table.name, table, some, [tuple(map(row.get, some)) for row in rows])
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
-        """Insert the rows whose primary key is not there yet, and return how many they were."""
+        """Insert the rows whose primary key is not stored yet; return how many were inserted."""
         names = ", ".join(columns)
         with self._driver.cursor() as cursor:
-            # Once a connection: a table made and dropped with each commit bloats the catalogue.
+            # One per connection: creating and dropping a table per commit bloats the catalogue.
             cursor.execute("SET LOCAL client_min_messages = warning")
             cursor.execute(
                 f"CREATE TEMPORARY TABLE IF NOT EXISTS new_{table.name} ON COMMIT DELETE ROWS AS "  # noqa: S608  # names are ours
@@ -50,13 +50,13 @@ class PostgresBulk:
             return int(cursor.rowcount)
 
     def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert the rows whose key, one integer, is not there: dozens, of which few are new."""
+        """Insert the rows whose primary key, one integer, is not stored yet."""
         (key,) = table.primary_key.columns
         at = columns.index(key.name)
         names, marks = ", ".join(columns), ", ".join(["%s"] * len(columns))
         sql = f"INSERT INTO {table.name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  # names are ours
         with self._driver.cursor() as cursor:
-            # One question for all of them: an insert that comes to nothing costs as much as any.
+            # One query for all keys: an insert that conflicts costs as much as one that succeeds.
             cursor.execute(
                 f"SELECT {key.name} FROM {table.name} WHERE {key.name} = ANY(%s::bigint[])",  # noqa: S608  # as above
                 ([row[at] for row in rows],),
@@ -69,9 +69,10 @@ class PostgresBulk:
     def _copy_packed(
         self, name: str, like: Table, columns: Sequence[str], rows: list[Values]
     ) -> bool:
-        """Copy rows as `_copy` does, or say no: where one of them is not as its columns are.
+        """Copy rows as `_copy` does; return False if a value does not fit its column's type.
 
-        The driver's own way takes four times as long, and as long again to make rows of mappings.
+        The driver's own conversion takes four times as long, plus as long again to make tuples of
+        mappings.
         """
         packed = pack(rows, kinds_of(like, tuple(columns)))
         if packed is not None:
@@ -83,9 +84,9 @@ class PostgresBulk:
             copy.write(packed)
 
     def _copy(self, name: str, like: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Copy rows into a table whose columns are of the types that `like` has.
+        """Copy rows into a table with the column types of `like`.
 
-        Binary, for as text every byte of a payload is written and read as two.
+        In binary format, because the text format doubles every byte of a payload.
         """
         with self._driver.cursor() as cursor, cursor.copy(_copy_sql(name, columns)) as copy:
             copy.set_types([type_of(like.c[column]) for column in columns])
@@ -98,7 +99,7 @@ def _copy_sql(name: str, columns: Sequence[str]) -> str:
 
 
 def _storable(rows: Sequence[Values]) -> Sequence[Values]:
-    """Return the rows as PostgreSQL can hold them: its text has no character 0."""
+    """Return the rows with NUL replaced: PostgreSQL text cannot contain it."""
     texts = [value for row in rows for value in row if isinstance(value, str)]
     if "\0" not in "".join(texts):
         return rows

@@ -28,26 +28,26 @@ class PostgresDatabase(RelationalDatabase):
         return PostgresReader(connection)
 
     def bulk(self, connection: Connection) -> PostgresBulk:
-        """Return what takes many rows on the connection."""
+        """Return the bulk inserts of the connection."""
         return PostgresBulk(connection)
 
     def writer(self, connection: StoreConnection) -> PostgresWriter:
         """Return a writer in the connection's transaction."""
         return PostgresWriter(connection)
 
-    def opened(self, *, upgraded: bool) -> None:
-        """Do nothing: the server's settings are its operator's."""
+    def on_open(self, *, upgraded: bool) -> None:
+        """Do nothing: the server's settings belong to its operator."""
 
     def check_in_place(self) -> None:
-        """Do nothing: a database that is gone refuses connections itself."""
+        """Do nothing: a deleted database refuses connections."""
 
     def vacuum(self) -> None:
-        """Give deleted rows' space back to the system, and renew the planner's statistics."""
+        """Return the space of deleted rows to the system and refresh the planner's statistics."""
         with faults.translated(self.where):
             connection = self.engine.raw_connection()
             try:
                 driver: Any = connection.driver_connection  # Any: psycopg's
-                driver.autocommit = True  # PostgreSQL vacuums in no transaction
+                driver.autocommit = True  # PostgreSQL cannot vacuum in a transaction
                 driver.execute("VACUUM ANALYZE")
             finally:
                 connection.invalidate()

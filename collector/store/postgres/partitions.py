@@ -1,4 +1,4 @@
-"""The partitions that hold a day."""
+"""PostgreSQL partitions, one per table and day of arrival."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,21 +10,21 @@ from collector.store.days import BY_DAY, DAY_BITS, day_of, first_id_of_day
 _FOUND: Final = select(
     *(func.to_regclass(bindparam(table.name)).label(table.name) for table in BY_DAY)
 )
-"""For each table by its name, the partition that is named for it, if there is one."""
-# Dropping waits for whoever reads the table, and all who come after wait behind it.
+"""For each table, the partition with the given name, or NULL if it does not exist."""
+# DROP waits for readers of the table, and every later statement on the table waits for the DROP.
 _DROP_WITHIN: Final = "500ms"
 
 
 def ensure(connection: Connection, id_: int) -> None:
-    """Make the partitions of the id's day, unless they are there."""
+    """Create the partitions of the id's day if they do not exist."""
     day = day_of(id_)
     names = {table.name: name_of(table.name, day) for table in BY_DAY}
     found = connection.execute(_FOUND, names).mappings().one()
     for table in BY_DAY:
         name = names[table.name]
         if found[table.name] is None:
-            # Attached, for a table that is created as a partition waits until nobody reads its
-            # parent, and every read and write then waits behind it.
+            # Created alone, then attached: CREATE TABLE … PARTITION OF would wait for all readers
+            # of the parent, and every later read and write would wait for it.
             connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING ALL)")
             connection.exec_driver_sql(
                 f"ALTER TABLE {table.name} ATTACH PARTITION {name} "
@@ -33,7 +33,7 @@ def ensure(connection: Connection, id_: int) -> None:
 
 
 def days(connection: Connection, table_name: str) -> Iterator[int]:
-    """Yield the days that the table has a partition of, in order."""
+    """Yield the days for which the table has a partition, in order."""
     names = connection.scalars(
         text(
             "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
@@ -45,7 +45,7 @@ def days(connection: Connection, table_name: str) -> Iterator[int]:
 
 
 def drop_oldest(connection: Connection, table_name: str, before: int) -> int:
-    """Drop the table's oldest partition that ends by the id, and return how many that are."""
+    """Drop the table's oldest partition if it ends at or before the id; return 1 if dropped."""
     oldest = next(days(connection, table_name), None)
     if oldest is None or first_id_of_day(oldest + 1) > before:
         return 0
@@ -55,5 +55,5 @@ def drop_oldest(connection: Connection, table_name: str, before: int) -> int:
 
 
 def name_of(table_name: str, day: int) -> str:
-    """Return the name of the table's partition of a day."""
+    """Return the name of the table's partition for a day."""
     return f"{table_name}_day_{day:06}"

@@ -1,4 +1,4 @@
-"""Reads of a PostgreSQL database that SQLite answers differently."""
+"""Reads specific to PostgreSQL."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,14 +10,14 @@ from collector.store.relational.reader import RelationalReader
 from collector.store.tables import metadata
 
 _COUNTED_UP_TO: Final = 100_000
-"""Rows of a table beyond which PostgreSQL's own estimate is good enough."""
+"""For tables with more rows, PostgreSQL's estimate is used instead of a count."""
 
 
 class PostgresReader(RelationalReader):
-    """Answers from a PostgreSQL database."""
+    """Reads from a PostgreSQL database."""
 
     def table_sizes(self, names: Iterable[str]) -> dict[str, TableSize]:
-        """Return the sizes of these tables, by name; large ones by PostgreSQL's own estimate."""
+        """Return the sizes of these tables, by name; rows of large ones are estimated."""
         return {name: _size(self._connection, name) for name in names}
 
 

@@ -1,1 +1,1 @@
-"""What SQLite and PostgreSQL have in common: one database with transactions, which holds all."""
+"""Code shared by SQLite and PostgreSQL, where one database with transactions has all tables."""

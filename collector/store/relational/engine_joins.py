@@ -1,4 +1,4 @@
-"""Engines' spans that wait, joined to the generations of their traces."""
+"""Join of waiting engine spans to the generations of their traces."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from collector.store.engine_spans import CLIENT_COLUMNS, Client, Joined, Known, client_of
+from collector.store.engine_spans import (
+    CLIENT_COLUMNS,
+    ClientGeneration,
+    EnrichedGeneration,
+    TraceSpan,
+    client_generation_of,
+)
 from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
 from collector.store.tables import span as s
@@ -15,8 +21,8 @@ from collector.store.tables import span_key as k
 _KEYS_A_QUERY: Final = 500
 
 
-def join(connection: Connection, trace_ids: Sequence[bytes]) -> list[Joined]:
-    """Join engines' spans that wait in these traces to their generations, if those are there."""
+def join(connection: Connection, trace_ids: Sequence[bytes]) -> list[EnrichedGeneration]:
+    """Join waiting engine spans of these traces to their generations, if stored."""
     joined = []
     for at in range(0, len(trace_ids), _KEYS_A_QUERY):
         waiting = connection.execute(
@@ -37,14 +43,14 @@ def _client_of(connection: Connection, trace_id: bytes, parent_span_id: bytes) -
         .outerjoin(g, g.c.id == s.c.id)
         .where(k.c.trace_id == trace_id)
     )
-    return client_of([Known(*row) for row in spans], parent_span_id)
+    return client_generation_of([TraceSpan(*row) for row in spans], parent_span_id)
 
 
-def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> Joined:
+def _add(connection: Connection, generation_id: int, fields: dict[str, Any]) -> EnrichedGeneration:
     columns = [g.c[name] for name in CLIENT_COLUMNS]
     row = connection.execute(select(*columns).where(g.c.id == generation_id)).mappings().one()
-    client = Client.of(row)
+    client = ClientGeneration.of(row)
     added = client.add(fields)
     if added:
         connection.execute(update(g).where(g.c.id == generation_id).values(**added))
-    return Joined(client.generation, added)
+    return EnrichedGeneration(client.generation, added)

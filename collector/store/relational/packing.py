@@ -1,4 +1,4 @@
-"""Rows packed into one value: in the format of PostgreSQL's binary COPY."""
+"""Rows packed into bytes in the format of PostgreSQL's binary COPY."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -27,7 +27,7 @@ except ImportError:  # there was no compiler when this was installed
         kinds: str,  # noqa: ARG001
         /,
     ) -> bytes | None:
-        """Return nothing: the caller knows another way."""
+        """Return None: the caller falls back to the driver."""
         return None
 
     def pack_named(
@@ -36,7 +36,7 @@ except ImportError:  # there was no compiler when this was installed
         kinds: str,  # noqa: ARG001
         /,
     ) -> tuple[bytes, tuple[str, ...]] | None:
-        """Return nothing: the caller knows another way."""
+        """Return None: the caller falls back to the driver."""
         return None
 
 
@@ -60,22 +60,22 @@ PACKED_KINDS: Mapping[str, str] = {
     "text": "t",
     "varchar": "t",
 }
-"""The letters by which `pack` knows PostgreSQL's types."""
+"""The letter that `pack` uses for each PostgreSQL type."""
 
 
 def type_of(column: Column[Any]) -> str:
-    """Return PostgreSQL's name of the column's type."""
+    """Return PostgreSQL's name for the column's type."""
     return _POSTGRES_TYPES[type(column.type)]
 
 
 @lru_cache(maxsize=64)
 def kinds_of(table: Table, columns: tuple[str, ...]) -> str:
-    """Return how `pack` writes each of the columns."""
+    """Return the letters of `PACKED_KINDS` for the columns."""
     return "".join(PACKED_KINDS[type_of(table.c[column])] for column in columns)
 
 
 def pack_sparse(table: Table, rows: list[dict[str, Any]]) -> tuple[bytes, tuple[str, ...]] | None:
-    """Return the rows packed, and the columns that any of them names, in the table's order."""
+    """Return the packed rows and the columns they use, in the table's order; None if impossible."""
     names = _names_of(table)
     return pack_named(rows, names, kinds_of(table, names))
 

@@ -1,4 +1,4 @@
-"""Pairs counted by generations' ids."""
+"""Pairs counted by ranges of generation ids."""
 
 from sqlalchemy import ColumnElement, Connection, Subquery, and_, func, null, or_, select
 
@@ -21,7 +21,7 @@ def completed(connection: Connection, after: int, up_to: int | None, floor: int)
 
 
 def broken(connection: Connection, floor: int, before: int, last: int) -> dict[str, int]:
-    """Count the pairs up to `last` that are none without the generations before an id."""
+    """Count the pairs up to id `last` that use a generation in [floor, before)."""
     keys = _keys(g.c.id >= floor, g.c.id < before, g.c.id <= last)
     counted = [_first(keys, arm, floor, last) for arm in Arm]
     left = [_first(keys, arm, before, last) for arm in Arm]
@@ -35,8 +35,8 @@ def broken(connection: Connection, floor: int, before: int, last: int) -> dict[s
 
 
 def _keys(*arrived: ColumnElement[bool]) -> Subquery:
-    """Return the keys of pairs that the generations of a range of ids have."""
-    # SQLite would take the bare columns for a reason to walk a whole index, and not the few ids.
+    """Return the pair keys of the generations in a range of ids."""
+    # coalesce: given bare columns, SQLite would scan a whole index instead of the range of ids.
     key = [
         func.coalesce(column, null()).label(column.name)
         for column in (g.c.rollout, g.c.prompt_id, g.c.repeat)
@@ -50,7 +50,7 @@ def _keys(*arrived: ColumnElement[bool]) -> Subquery:
 
 
 def _first(keys: Subquery, arm: Arm, floor: int, up_to: int | None) -> ColumnElement[int]:
-    """Return the id of the arm's first generation under a key, of those that are looked at."""
+    """Return the id of the arm's first generation with a key, among ids in [floor, up_to]."""
     first = select(func.min(g.c.id)).where(
         g.c.rollout == keys.c.rollout,
         g.c.prompt_id == keys.c.prompt_id,

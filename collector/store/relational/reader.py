@@ -1,4 +1,4 @@
-"""Reads of one relational database, which holds all."""
+"""Reads of one relational database with all tables."""
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
@@ -19,28 +19,28 @@ _ROWS_A_FETCH: Final = 1000
 
 
 class RelationalReader(Reader):
-    """Answers in SQL that SQLite and PostgreSQL share."""
+    """Reads with SQL shared by SQLite and PostgreSQL."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def completed_pairs(self, after: int, up_to: int | None, floor: int) -> dict[str, int]:
-        """Count, by rollout, the pairs that a generation in (after, up_to] made complete."""
+        """Count, by rollout, the pairs that a generation in (after, up_to] completed."""
         return pair_counts.completed(self._connection, after, up_to, floor)
 
     def broken_pairs(self, floor: int, before: int, last: int) -> dict[str, int]:
-        """Count, by rollout, the pairs up to `last` that need a generation of [floor, before)."""
+        """Count, by rollout, the pairs up to id `last` that use a generation in [floor, before)."""
         return pair_counts.broken(self._connection, floor, before, last)
 
     def rows_of_pairs(
         self, statement: Select[Any], after: PairKey | None, up_to: int | None
     ) -> Generator[Sequence[Row[Any]], None, None]:
-        """Yield the rows of one pair after the other, as they are fetched."""
+        """Yield each pair's rows as they are fetched."""
         if after is not None:
             statement = statement.where(tuple_(g.c.prompt_id, g.c.repeat) > tuple_(*after))
         found = self._connection.execution_options(yield_per=_ROWS_A_FETCH).execute(statement)
         with closing(found):
-            # Not in SQL: it would be a reason to take the rows in the order of ids, and sort them.
+            # Filtered here: with the condition in SQL, the planner would read by id and sort.
             rows = found if up_to is None else (row for row in found if row.id <= up_to)
             for _, group in groupby(rows, key=_KEY):
                 yield list(group)
@@ -57,20 +57,20 @@ class RelationalReader(Reader):
 
     def near(
         self,
-        trace_id: Column[Any],  # noqa: ARG002  # indexes join by themselves
+        trace_id: Column[Any],  # noqa: ARG002  # the join uses indexes
         traces: Select[Any],  # noqa: ARG002
     ) -> list[ColumnElement[bool]]:
-        """Return nothing: indexes narrow a join."""
+        """Return no conditions: indexes make the join selective."""
         return []
 
     def newest_revision(self) -> int:
-        """Return the revision of the last post of a score; 0 if there is none."""
+        """Return the revision of the latest score post; 0 if there is none."""
         return self._connection.scalar(select(func.max(s.c.revision))) or 0
 
     def merged(self, query: RollupQuery) -> Iterable[Merged]:
-        """Return the rollups of the series over all the ranges."""
+        """Return the rollups of the series, merged over all ranges."""
         return rollups.merged(self._connection, query)
 
     def pending_deltas(self) -> int:
-        """Return about how many additions of commits wait to be folded."""
+        """Return approximately how many rollup deltas wait to be folded."""
         return rollups.pending(self._connection)

@@ -1,4 +1,4 @@
-"""Rollups: deltas folded into minutes and hours, a bounded number at a time, and read back."""
+"""Rollups: folding deltas into minutes and hours, a bounded number at a time, and reads."""
 
 import json
 from collections import defaultdict
@@ -31,9 +31,9 @@ _Key = tuple[int, int]
 
 
 def pending(connection: Connection) -> int:
-    """Return about how many deltas wait to be folded: they are folded in the order of their ids.
+    """Return approximately how many deltas wait to be folded, from their lowest and highest id.
 
-    On PostgreSQL commits that failed leave gaps, and it may be too many.
+    On PostgreSQL failed commits leave gaps in the ids, so the number may be too large.
     """
     oldest, newest = (
         connection.scalar(select(end(rollup_delta.c.id))) for end in (func.min, func.max)
@@ -56,7 +56,7 @@ def fold(connection: Connection, *, at_most: int) -> int:
 
 
 def merged(connection: Connection, query: RollupQuery) -> Iterator[Merged]:
-    """Yield the rollups of the series over all the ranges; raises as `Reader.merged`."""
+    """Yield the rollups of the series, merged over all ranges; raises as `Reader.merged`."""
     series, hours, minutes, step_s, at_most, measured = query
     wanted = list(series)
     found: dict[_Key, list[state.Packed]] = defaultdict(list)
@@ -80,7 +80,7 @@ def merged(connection: Connection, query: RollupQuery) -> Iterator[Merged]:
 
 
 def _whole(parts: Sequence[Range]) -> Range:
-    """Return the range that these parts make, of which no two are apart."""
+    """Return the union of adjacent ranges."""
     starts, ends = [part.start_unix_s for part in parts], [part.end_unix_s for part in parts]
     return Range(
         None if None in starts else min(start for start in starts if start is not None),
@@ -97,14 +97,14 @@ def _in_range(statement: Select[Any], table: Table, part: Range) -> Select[Any]:
 
 
 def _packed(row: Row[Any]) -> state.Packed:
-    """Return the state that a row of a rollup table, or of the deltas, holds."""
+    """Return the state in a row of a rollup table or of the deltas."""
     return state.Packed(
         row.first_start_unix_ns, row.last_end_unix_ns, row.counts, row.moments, row.bins
     )
 
 
 def _counted(row: Row[Any]) -> state.Packed:
-    """Return the state of a row of `_NUMBERS`: without what was measured."""
+    """Return the state in a row of `_NUMBERS`: counts without moments and histograms."""
     return state.Packed(row.first_start_unix_ns, row.last_end_unix_ns, row.counts, b"", b"")
 
 
@@ -134,8 +134,7 @@ def _add_some(
 def _is_among(connection: Connection, table: Table, keys: Iterable[_Key]) -> ColumnElement[bool]:
     """Return the condition that a row has one of the keys.
 
-    Of a list of pairs SQLite would make a reason to read the whole table; of a query's result it
-    looks each one up.
+    For a list of pairs SQLite would scan the whole table; for a subquery it looks each pair up.
     """
     key = tuple_(table.c.series_id, table.c.start_unix_s)
     if connection.dialect.name != "sqlite":

@@ -1,4 +1,4 @@
-"""Batches into one relational database, which holds all."""
+"""Writes of batches into one relational database with all tables."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Table, delete, func, select
 from collector.contract import Score
 from collector.store import days, span_rows, tables
 from collector.store.bulk import RelationalBulk
-from collector.store.engine_spans import Joined
+from collector.store.engine_spans import EnrichedGeneration
 from collector.store.generation_rows import Row
 from collector.store.reader import StoreConnection
 from collector.store.relational import engine_joins, rollups
@@ -35,24 +35,24 @@ class RelationalWriter(Writer):
         self._insert_into = insert_into
 
     def fold(self, *, at_most: int) -> int:
-        """Fold pending rollup deltas into minutes and hours, and return how many."""
+        """Fold pending rollup deltas into minutes and hours; return how many were folded."""
         return rollups.fold(self.connection, at_most=at_most)
 
     def any_joined(self) -> bool:
-        """Return false: a join is finished in its own transaction."""
+        """Return False: a join is complete when its transaction commits."""
         return False
 
     def finish_joins(self) -> int:
-        """Return 0, for the same reason."""
+        """Return 0: see `any_joined`."""
         return 0
 
     def end_of_piece(self, floor: int, before: int, at_most: int) -> int:
-        """Return the end of the next ids from `floor` on to delete; `before` if none are left."""
+        """Return the end of the next chunk of ids to delete from `floor`; `before` if none left."""
         last = last_of(self.connection, tables.span.c.id, floor, before, at_most)
         return before if last is None else last + 1
 
     def delete_minutes(self, before_unix_s: int, at_most: int) -> int:
-        """Delete minutes of rollups before a time, a day of a series at a time."""
+        """Delete rollup minutes before a time, one day of one series at a time."""
         m = tables.rollup_minute.c
         done = 0
         for id_ in self.connection.scalars(select(tables.series.c.id)).all():
@@ -67,16 +67,16 @@ class RelationalWriter(Writer):
                 break
         return done
 
-    def _join(self, trace_ids: Sequence[bytes]) -> list[Joined]:
+    def _join(self, trace_ids: Sequence[bytes]) -> list[EnrichedGeneration]:
         return engine_joins.join(self.connection, trace_ids)
 
-    def _begin(self, spans: Sequence[SpanRows]) -> int:  # noqa: ARG002  # it needs not know them
+    def _begin(self, spans: Sequence[SpanRows]) -> int:  # noqa: ARG002  # not needed here
         last: int = self.connection.scalar(select(func.max(tables.span.c.id))) or 0
-        # Above all others, even if the clock goes back.
+        # Above all stored ids, even if the clock was set back.
         return max(last + 1, days.first_id_of(time.time()))
 
     def _without_stored(self, generations: Sequence[Row]) -> Sequence[Row]:
-        return generations  # a transaction that fails stores none
+        return generations  # a failed transaction stores none
 
     def _kept(self, keys: Sequence[Key]) -> set[int]:
         ours = set(keys)
@@ -115,9 +115,9 @@ class RelationalWriter(Writer):
     def _upsert(
         self, table: Table, rows: Sequence[Mapping[str, Any]], *, kept: str | None = None
     ) -> None:
-        """Insert rows in their order, each in the place of the one that has its key.
+        """Insert rows in order, each replacing the row with the same key.
 
-        A column that is `kept` stays what it first was.
+        The column `kept` keeps its first value.
         """
         insert = self._insert_into(table)
         key = [column.name for column in table.primary_key]
@@ -130,7 +130,7 @@ class RelationalWriter(Writer):
 def last_of(
     connection: Connection, id_: Column[int], floor: int, before: int, at_most: int
 ) -> int | None:
-    """Return the last of the next ids in [floor, before); None if there is none."""
+    """Return the last of the first `at_most` ids in [floor, before); None if there are none."""
     piece = select(id_).where(id_ >= floor, id_ < before).order_by(id_).limit(at_most)
     ids = connection.scalars(piece).all()
     return ids[-1] if ids else None

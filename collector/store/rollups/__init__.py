@@ -1,1 +1,1 @@
-"""Rollups: what many generations come to, by rollout, arm, cohort and time."""
+"""Rollups: aggregates of generations by rollout, arm, cohort and time."""

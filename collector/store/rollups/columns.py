@@ -1,4 +1,4 @@
-"""Numbers of many rows as arrays, a column for each name."""
+"""Numbers of many rows as numpy arrays, one array per column."""
 
 import math
 from collections.abc import Mapping
@@ -10,26 +10,26 @@ import numpy.typing as npt
 try:
     from collector.store._rows import fill
 except ImportError:  # there was no compiler when this was installed
-    fill = None  # type: ignore[assignment]  # it is asked for below
+    fill = None  # type: ignore[assignment]  # checked below
 
 Row = dict[str, Any]  # Any: each value has its column's type
 
 
 class Columns(NamedTuple):
-    """Arrays by name, each with a place for every row."""
+    """Arrays by column name, each with one element per row."""
 
     integers: Mapping[str, npt.NDArray[np.int64]]
-    """0 if there is none, or a value of another type."""
+    """0 if the row has no value or one of another type."""
     present: Mapping[str, npt.NDArray[np.bool_]]
-    """Whether a row has a value of any type under the name of an integer."""
+    """For each integer column, whether the row has a value of any type."""
     numbers: Mapping[str, npt.NDArray[np.float64]]
-    """NaN if there is none."""
+    """NaN if the row has no value."""
 
 
 def read(rows: list[Row], integers: tuple[str, ...], numbers: tuple[str, ...]) -> Columns:
-    """Return what the rows have under the names of integers and of numbers.
+    """Return the rows' values of these integer and number columns.
 
-    A value that is absent has no key; flags are integers.
+    A row has no key for an absent value; booleans count as integers.
     """
     values = np.empty((len(rows), len(integers)), np.int64)
     present = np.empty((len(rows), len(integers)), np.bool_)

@@ -1,7 +1,7 @@
-"""Single source of truth for the additions of a generation to its rollups.
+"""Single source of truth for the contribution of a generation to its rollups.
 
-A commit adds one delta for each series and minute that it touches, in the same transaction as the
-rows that it counts. A generation's minute is that of its start.
+A commit writes one delta for each series and minute that it touches, in the same transaction as the
+rows that it counts. A generation belongs to the minute of its start.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from collector.store import digests
-from collector.store.engine_spans import Joined
+from collector.store.engine_spans import EnrichedGeneration
 from collector.store.generation_rows import Row
 from collector.store.rollups import columns, state
 from collector.store.rollups.columns import Columns
@@ -36,10 +36,10 @@ _INTEGERS: Final = (
     "fallback",
     "retries",
 )
-"""Of some it matters only that they are there."""
+"""Columns read as integers; for some only their presence matters."""
 _NUMBERS: Final = tuple(name for name in METRICS if name not in ("e2e_s", "output_tokens"))
 COLUMNS: Final = ("rollout", "arm", "cohort", *_INTEGERS, *_NUMBERS)
-"""What `of_rows` looks at."""
+"""The columns that `of_rows` reads."""
 
 
 class Series(NamedTuple):
@@ -51,7 +51,7 @@ class Series(NamedTuple):
 
     @property
     def id(self) -> int:
-        """The id of its row."""
+        """The id of the series' row."""
         return _id_of(self)
 
 
@@ -61,7 +61,7 @@ def _id_of(series: Series) -> int:
 
 
 class Delta(NamedTuple):
-    """The addition of one commit to one minute of one series."""
+    """The contribution of one commit to one minute of one series."""
 
     series: Series
     start_unix_s: int
@@ -69,7 +69,7 @@ class Delta(NamedTuple):
 
 
 def of_rows(rows: Iterable[Row]) -> list[Delta]:
-    """Return what the generations add; those of no rollout add nothing."""
+    """Return the deltas of new generations; those without a rollout contribute nothing."""
     counted = [row for row in rows if "rollout" in row]
     if not counted:
         return []
@@ -77,8 +77,8 @@ def of_rows(rows: Iterable[Row]) -> list[Delta]:
     return _sum(counted, read, _counts(read), _measured(read))
 
 
-def of_joined(joined: Iterable[Joined]) -> list[Delta]:
-    """Return what generations add that were counted already, and were given further times."""
+def of_joined(joined: Iterable[EnrichedGeneration]) -> list[Delta]:
+    """Return the deltas of fields that engine spans added to generations counted before."""
     given = [
         (generation, added)
         for generation, added in joined
@@ -95,9 +95,9 @@ def of_joined(joined: Iterable[Joined]) -> list[Delta]:
 
 
 def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list[Delta]:
-    """Return what rows add, of which each has its `state.COUNTS` and `state.METRICS`.
+    """Return the deltas of rows, given each row's `state.COUNTS` and `state.METRICS`.
 
-    A metric is NaN if nothing was measured.
+    A metric that was not measured is NaN.
     """
     start, end = read.integers["start_unix_ns"], read.integers["end_unix_ns"]
     numbers: dict[tuple[str, str | None, str | None, int], int] = {}
@@ -123,7 +123,7 @@ def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list
 
 
 def _counts(read: Columns) -> Ints:
-    """Return the generations' rows of `state.COUNTS`."""
+    """Return a row of `state.COUNTS` per generation."""
     value, present = read.integers, read.present
     usable = value["counts_usable"]
     return np.column_stack(
@@ -147,7 +147,7 @@ def _counts(read: Columns) -> Ints:
 
 
 def _measured(read: Columns) -> Matrix:
-    """Return the generations' rows of `state.METRICS`: no time of one that failed."""
+    """Return a row of `state.METRICS` per generation; times of failed generations are NaN."""
     value = read.integers
     failed = read.present["error_type"]
     e2e_s = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS

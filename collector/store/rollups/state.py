@@ -1,8 +1,8 @@
-"""Rollups: counts, moments and a histogram of what many generations took, which add up.
+"""Rollup states: mergeable counts, moments and histograms of many generations.
 
-A state is three packed arrays, each a list of records that name what they are of, so that merging
-many states is one concatenation and one sum by name, and so that an older row lacks nothing when a
-further count or metric is added at the end of a list. Entries of the lists are never moved.
+A state is three packed arrays of records; each record contains the number of its count or metric.
+So merging states is one concatenation and one sum by number, and stored rows stay valid when a
+count or metric is appended to `COUNTS` or `METRICS`. Never reorder those lists.
 
 The histogram has the logarithmic bins of DDSketch (Masson, Rim, Lee: "DDSketch: a fast and
 fully-mergeable quantile sketch with relative-error guarantees", VLDB 2019): bin i holds the values
@@ -45,14 +45,14 @@ METRICS: Final = (
 )
 
 LARGEST: Final = 1e15
-"""Seconds or tokens beyond which a value is no measurement, and would spoil every sum."""
+"""Larger values (seconds or tokens) are ignored: they are no measurements and would spoil sums."""
 RELATIVE_ERROR: Final = 0.01
 _GAMMA: Final = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LOG_GAMMA: Final = math.log(_GAMMA)
 ZERO: Final = -(2**15)
 _EXTREME: Final = 2**15 - 1
 
-# A count may be an int64 of a client's choosing, and their sum must not overflow one.
+# A client may send any int64 as a count; two halves keep their sums from overflowing.
 _LOW_BITS: Final = 32
 _LOW: Final = 2**_LOW_BITS - 1
 COUNT_RECORD = np.dtype([("count", "u1"), ("high", "<i8"), ("low", "<i8")])
@@ -69,7 +69,7 @@ MOMENT_RECORD = np.dtype(
 BIN_RECORD = np.dtype([("metric", "u1"), ("bin", "<i2"), ("n", "<i8")])
 
 _PLACES_A_RECORD: Final = 4
-"""So many places for sums may be made at once, by what is summed; beyond it is sorted."""
+"""Bins are summed in a dense array of at most this many elements per record, else by sorting."""
 
 Matrix = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ class Packed(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of one metric; seconds, or tokens."""
+    """Moments of one metric, in seconds or tokens."""
 
     n: int
     sum: float
@@ -98,20 +98,20 @@ class Moments(NamedTuple):
 
 
 class State(NamedTuple):
-    """What many generations come to."""
+    """The unpacked aggregate of many generations."""
 
     first_start_unix_ns: int
     last_end_unix_ns: int
     counts: dict[str, int]
-    """Every one of `COUNTS`."""
+    """A value for each of `COUNTS`."""
     moments: dict[str, Moments]
-    """Of the metrics that anything was measured of."""
+    """By metric; only metrics with a measurement."""
     bins: dict[str, dict[int, int]]
 
     def quantile(self, metric: str, q: float) -> float | None:
-        """Return the sketch's q-quantile, at most 1 % from the exact one; None if n is 0.
+        """Return the q-quantile with a relative error of at most 1 %; None if n is 0.
 
-        The exact one is the lower sample quantile: the value of rank ⌊q(n − 1)⌋ from 0.
+        The exact quantile is the lower sample quantile: the value of 0-based rank ⌊q(n − 1)⌋.
         """
         bins = self.bins.get(metric)
         if not bins:
@@ -140,8 +140,8 @@ def observe(
 ) -> dict[int, tuple[bytes, bytes, bytes]]:
     """Return the packed counts, moments and bins of each group of observations.
 
-    `counts` has a row of `COUNTS` for each observation, `measured` one of `METRICS`, NaN where
-    nothing was measured. A negative value or one above `LARGEST` is left out.
+    `counts` has a row of `COUNTS` for each observation, `measured` a row of `METRICS` with NaN for
+    missing measurements. Negative values and values above `LARGEST` are ignored.
     """
     group = np.asarray(groups, dtype=np.int64)
     owners, owner_of = np.unique(group, return_inverse=True)
@@ -158,14 +158,14 @@ def observe(
 
 
 def merge(states: Iterable[Packed]) -> Packed:
-    """Return one state of at least one, packed: what all of them come to."""
+    """Return the merged state of at least one state."""
     return merge_each([list(states)])[0]
 
 
 def merge_each(groups: Sequence[Sequence[Packed]]) -> list[Packed]:
-    """Return the merged state of each group of states; no group is empty.
+    """Return the merged state of each group of states; no group may be empty.
 
-    Many groups at once: numpy takes as long to merge one as to merge dozens.
+    Pass many groups at once: numpy takes as long to merge one as to merge dozens.
     """
     counts = _merged_counts(*_records(groups, "counts", COUNT_RECORD), len(groups))
     moments = _merged_moments(*_records(groups, "moments", MOMENT_RECORD))
@@ -183,7 +183,7 @@ def merge_each(groups: Sequence[Sequence[Packed]]) -> list[Packed]:
 
 
 def unpack(packed: Packed) -> State:
-    """Return the state that is packed, whose records name everything once."""
+    """Unpack a merged state, in which each count, metric and bin has one record."""
     counts = dict.fromkeys(COUNTS, 0)
     for row in np.frombuffer(packed.counts, COUNT_RECORD):
         counts[COUNTS[row["count"]]] = (int(row["high"]) << _LOW_BITS) + int(row["low"])
@@ -207,7 +207,7 @@ def _observed_counts(
     owner: Ints, owners: int, counts: Sequence[Sequence[int]] | Ints
 ) -> list[bytes]:
     matrix = np.asarray(counts, dtype=np.int64).reshape(len(owner), len(COUNTS))
-    # Each owner's rows side by side, which are summed five times faster than scattered ones.
+    # Sorted by owner: adjacent rows are summed five times faster than scattered ones.
     matrix = matrix[np.argsort(owner, kind="stable")]
     starts = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=owners))[:-1]))
     high = np.add.reduceat(matrix >> _LOW_BITS, starts)
@@ -219,7 +219,7 @@ def _zeros(owners: int) -> Ints:
 
 
 def _packed_counts(high: Ints, low: Ints) -> list[bytes]:
-    """Return each owner's records; the rows are sums of the two halves of counts."""
+    """Return each owner's records, given the sums of the counts' high and low halves."""
     high, low = high + (low >> _LOW_BITS), low & _LOW
     owner, count = np.nonzero(high | low)
     out = np.empty(len(owner), dtype=COUNT_RECORD)
@@ -229,10 +229,10 @@ def _packed_counts(high: Ints, low: Ints) -> list[bytes]:
 
 
 def _gathered(how: np.ufunc, into: Array, places: Ints | tuple[Ints, Ints], values: Array) -> Array:
-    """Take each value into its place, and return the places.
+    """Apply `how.at`: combine each value into its place of `into`, and return `into`.
 
-    The values are copied first: numpy takes several times as long with a field of packed records,
-    for their numbers are not aligned.
+    The values are copied first: the fields of packed records are unaligned, and numpy takes
+    several times as long with them.
     """
     how.at(into, places, np.ascontiguousarray(values))
     return into
@@ -270,11 +270,11 @@ def _bin_records(within: Ints, n: Ints) -> npt.NDArray[Any]:  # Any: records
 
 
 def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # Any: records
-    """Cut the records, which are sorted by owner, into one piece an owner."""
+    """Split records sorted by owner into the bytes of each owner."""
     if not len(records):
         return {}
     owners, starts = np.unique(owner, return_index=True)
-    # Of the bytes: numpy takes a microsecond to cut a piece of an array, and there are thousands.
+    # Slices of bytes: numpy takes a microsecond to slice an array, and there are thousands.
     packed = records.tobytes()
     ends = [*(starts * records.itemsize).tolist(), len(packed)]
     return {
@@ -287,7 +287,7 @@ def _by_owner(owner: Ints, records: npt.NDArray[Any]) -> dict[int, bytes]:  # An
 def _records(
     groups: Sequence[Sequence[Packed]], part: str, kind: np.dtype[Any]
 ) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return every record of one part of the states, and beside it of which group it is."""
+    """Return the group number of every record of one part of the states, and the records."""
     packed = [[getattr(state, part) for state in states] for states in groups]
     sizes = [sum(map(len, parts)) // kind.itemsize for parts in packed]
     owner = np.repeat(np.arange(len(groups), dtype=np.int64), sizes)
@@ -325,7 +325,7 @@ def _merged_bins(owner: Ints, records: npt.NDArray[Any], owners: int) -> dict[in
         keys, inverse = np.unique(owner * 2**24 + within, return_inverse=True)
         n = _gathered(np.add, np.zeros(len(keys), np.int64), inverse, records["n"])
         return _by_owner(keys // 2**24, _bin_records(keys % 2**24, n))
-    # A place for every bin there may be: faster than to sort, where many fall into the same.
+    # A dense array with an element for every possible bin: faster than sorting if bins repeat.
     every = np.zeros(owners * metrics * width, np.int64)
     _gathered(np.add, every, (owner * metrics + metric) * width + (index - first), records["n"])
     keys = np.flatnonzero(every)

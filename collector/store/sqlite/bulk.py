@@ -1,4 +1,4 @@
-"""Many rows into an SQLite table."""
+"""Bulk inserts into an SQLite table."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,23 +14,23 @@ _UNLESS_THERE: Final = "ON CONFLICT DO NOTHING"
 
 
 class SqliteBulk:
-    """Tuples straight to the driver.
+    """Inserts by passing tuples directly to the driver.
 
-    SQLAlchemy's own executemany builds a mapping for each row, which costs more than the insert.
+    SQLAlchemy's executemany builds a mapping for each row, which costs more than the insert.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def insert(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert rows that have a value, or None, for each of the columns."""
+        """Insert rows with a value or None for each of the columns."""
         self._insert(table, columns, rows)
 
     def insert_sparse(self, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-        """Insert rows of which each names its columns; the others are NULL.
+        """Insert rows given as column-to-value mappings; missing columns are NULL.
 
-        Rows of the same columns go together: Python's driver takes 0.4 µs to bind a None, eight
-        times as long as a number, and most columns of a generation are NULL.
+        Rows are grouped by their columns: Python's driver takes 0.4 µs to bind a None, eight times
+        as long as a number, and most columns of a generation are NULL.
         """
         by_columns: dict[tuple[str, ...], list[Values]] = defaultdict(list)
         for row in rows:
@@ -39,11 +39,11 @@ class SqliteBulk:
             self._insert(table, columns, values)
 
     def insert_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> int:
-        """Insert the rows whose primary key is not there yet, and return how many they were."""
+        """Insert the rows whose primary key is not stored yet; return how many were inserted."""
         return self._insert(table, columns, rows, _UNLESS_THERE)
 
     def insert_few_new(self, table: Table, columns: Sequence[str], rows: Sequence[Values]) -> None:
-        """Insert the rows whose key, one integer, is not there: dozens, of which few are new."""
+        """Insert the rows whose primary key, one integer, is not stored yet."""
         self.insert_new(table, columns, rows)
 
     def _insert(
@@ -56,6 +56,6 @@ class SqliteBulk:
 
 
 def _pieces(rows: Sequence[R]) -> Iterator[list[R]]:
-    """Yield the rows in pieces that stay in the processor's cache while they are stored."""
+    """Yield the rows in chunks that fit the processor's cache while they are inserted."""
     for at in range(0, len(rows), _ROWS_A_STATEMENT):
         yield list(rows[at : at + _ROWS_A_STATEMENT])

@@ -13,7 +13,7 @@ from collector.store.sqlite.writer import SqliteWriter
 
 
 class SqliteDatabase(RelationalDatabase):
-    """An SQLite file, of one collector."""
+    """An SQLite file, used by one collector."""
 
     is_shared = False
     rows_are_made_here = True
@@ -21,22 +21,22 @@ class SqliteDatabase(RelationalDatabase):
     def __init__(self, url: URL, *, busy_timeout_s: float) -> None:
         self.where = str(url.database)
         self.engine = file.create(url, busy_timeout_s=busy_timeout_s)
-        self._identity: tuple[int, int] | None = None  # of an open one
+        self._identity: tuple[int, int] | None = None  # set once it is open
 
     def reader(self, connection: Connection) -> SqliteReader:
         """Return a reader in the connection's transaction."""
         return SqliteReader(connection)
 
     def bulk(self, connection: Connection) -> SqliteBulk:
-        """Return what takes many rows on the connection."""
+        """Return the bulk inserts of the connection."""
         return SqliteBulk(connection)
 
     def writer(self, connection: StoreConnection) -> SqliteWriter:
         """Return a writer in the connection's transaction."""
         return SqliteWriter(connection)
 
-    def opened(self, *, upgraded: bool) -> None:
-        """Let readers and the writer work at once, and note which file it is."""
+    def on_open(self, *, upgraded: bool) -> None:
+        """Switch an upgraded file to write-ahead logging, and remember the file's identity."""
         if upgraded:
             file.use_write_ahead_log(self.engine)
         self._identity = file.identity(self.engine.url)
@@ -44,7 +44,7 @@ class SqliteDatabase(RelationalDatabase):
     def check_in_place(self) -> None:
         """Raise `StoreUnavailableError` if the file was deleted or replaced.
 
-        SQLite would go on writing into a file that was deleted, and call it durable.
+        SQLite itself would continue to write into a deleted file and report success.
         """
         if file.identity(self.engine.url) != self._identity:
             raise StoreUnavailableError(
@@ -52,7 +52,7 @@ class SqliteDatabase(RelationalDatabase):
             )
 
     def vacuum(self) -> None:
-        """Write the file anew without deleted rows, and renew the planner's statistics."""
+        """Rewrite the file without deleted rows, and refresh the planner's statistics."""
         with faults.translated(self.where):
             connection = self.engine.raw_connection()
             try:
@@ -62,5 +62,5 @@ class SqliteDatabase(RelationalDatabase):
                 connection.invalidate()
 
     def size_bytes(self) -> int:
-        """Return the size of the file and of its log of recent writes."""
+        """Return the size of the file and its write-ahead log."""
         return file.size_bytes(self.engine.url)

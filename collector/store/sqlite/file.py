@@ -1,4 +1,4 @@
-"""SQLite files: the checks before one is opened, and the settings of its connections."""
+"""SQLite files: checks before opening, and connection settings."""
 
 import sqlite3
 from pathlib import Path
@@ -17,7 +17,7 @@ _CHECKPOINT_PAGES = 4000  # 32 MiB
 def create(url: URL, *, busy_timeout_s: float) -> Engine:
     """Return an engine on an SQLite file; nothing is opened or written yet.
 
-    Raises `StoreError` if the file is no SQLite database or cannot be one.
+    Raises `StoreError` if the file is no SQLite database and cannot become one.
     """
     check(url)
     _tell_the_driver_what_it_can_bind()
@@ -25,17 +25,17 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
         url,
         pool_size=8,
         max_overflow=40,
-        hide_parameters=True,  # an error's message would hold rows, and so text, in the log
+        hide_parameters=True,  # otherwise error messages would put rows, with text, into the log
     )
 
     def on_connect(connection: sqlite3.Connection, _record: Any) -> None:  # Any: unused
-        # The driver would begin transactions by itself, and too late for the lock that we need.
+        # Otherwise the driver begins transactions itself, too late for the lock that we need.
         connection.isolation_level = None
         for pragma in (
             f"busy_timeout = {int(busy_timeout_s * 1000)}",
             "synchronous = FULL",
-            # A new file gets larger pages than the usual 4 KiB: the rows are wide, and a commit
-            # costs a third less. An old file keeps its own.
+            # New files get larger pages than the default 4 KiB: rows are wide, and commits cost a
+            # third less. Existing files keep their page size.
             "page_size = 8192",
             f"cache_size = -{_CACHE_KIB}",
             f"wal_autocheckpoint = {_CHECKPOINT_PAGES}",
@@ -43,12 +43,12 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     def on_begin(connection: Connection) -> None:
-        # A writer takes the lock at once: a reader that turns writer later cannot wait for it.
+        # A writer takes the lock at once: a read transaction that later writes cannot wait for it.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     def on_error(context: ExceptionContext) -> None:
-        # A connection that was opened while the file was read-only stays so: none may be kept.
+        # A connection opened while the file was read-only stays read-only: discard it.
         if "readonly" in str(context.original_exception):
             context.is_disconnect = True
 
@@ -59,9 +59,9 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
 
 
 def _tell_the_driver_what_it_can_bind() -> None:
-    """Have bytes, flags and nothing bound as they are.
+    """Register identity adapters for bytes, bool and None.
 
-    Python's driver looks in vain for a way to adapt them first, and takes 0.4 µs for each.
+    Without them, Python's driver searches for an adapter in vain, which takes 0.4 µs per value.
     """
     sqlite3.register_adapter(bytes, bytes)
     sqlite3.register_adapter(bool, int)
@@ -69,9 +69,9 @@ def _tell_the_driver_what_it_can_bind() -> None:
 
 
 def use_write_ahead_log(engine: Engine) -> None:
-    """Let readers and the writer work at once; the file remembers it.
+    """Let readers work while a writer writes; the setting is stored in the file.
 
-    Not done on connecting: it changes the file, which may turn out not to be ours.
+    Not done on connecting: it changes the file, which may turn out not to be Draftgate's.
     """
     connection = engine.raw_connection()
     try:
@@ -83,13 +83,13 @@ def use_write_ahead_log(engine: Engine) -> None:
 
 
 def size_bytes(url: URL) -> int:
-    """Return the size of the file and of its log of recent writes."""
+    """Return the size of the file and its write-ahead log."""
     files = (Path(f"{url.database}{suffix}") for suffix in ("", "-wal"))
     return sum(file.stat().st_size for file in files if file.exists())
 
 
 def identity(url: URL) -> tuple[int, int] | None:
-    """Return the identity of the file, whatever its name; None if there is none."""
+    """Return the file's device and inode; None if there is no file."""
     if url.drivername != "sqlite":
         return None
     try:

@@ -1,4 +1,4 @@
-"""Reads of an SQLite file that PostgreSQL answers differently."""
+"""Reads specific to SQLite."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from collector.store.tables import metadata
 
 
 class SqliteReader(RelationalReader):
-    """Answers from an SQLite file."""
+    """Reads from an SQLite file."""
 
     def table_sizes(self, names: Iterable[str]) -> dict[str, TableSize]:
         """Return the sizes of these tables, by name; rows are counted."""

@@ -1,4 +1,4 @@
-"""Batches into an SQLite file."""
+"""Writes of batches into an SQLite file."""
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects import sqlite
@@ -11,25 +11,25 @@ from collector.store.sqlite.bulk import SqliteBulk
 
 
 class SqliteWriter(RelationalWriter):
-    """Writes batches; days are deleted by the range of their ids."""
+    """Writes batches; deletes days by id range."""
 
     def __init__(self, connection: StoreConnection) -> None:
         super().__init__(connection, SqliteBulk(connection), sqlite.insert)
 
     def delete_content(self, before: int, at_most: int) -> int:
-        """Delete texts of spans before an id, and return how many rows those were."""
+        """Delete texts of spans before an id; return how many rows were deleted."""
         id_ = tables.content.c.id
         last = last_of(self.connection, id_, 0, before, at_most)
         if last is None:
             return 0
         return self.connection.execute(delete(tables.content).where(id_ <= last)).rowcount
 
-    def drop_days(self, before: int) -> int:  # noqa: ARG002  # it has none
-        """Return 0: there are no partitions to drop."""
+    def drop_days(self, before: int) -> int:  # noqa: ARG002  # no partitions
+        """Return 0: SQLite has no partitions."""
         return 0
 
-    def forget_spans(self, floor: int, end: int) -> int:  # noqa: ARG002  # none is below the floor
-        """Delete the rows of spans before `end`, and those that tell of them."""
+    def forget_spans(self, floor: int, end: int) -> int:  # noqa: ARG002  # none are below the floor
+        """Delete the spans before `end` and the rows that refer to them."""
         s = tables.span.c
         keys = [
             tuple(row)
