@@ -16,7 +16,7 @@ from engine_adapter.cli.options import (
     open_client,
     usable,
 )
-from engine_adapter.router.drill import BOUND_S, Drilled
+from engine_adapter.router.drill import BOUND_S, DrillResult
 from engine_adapter.router.drill import drill as measure
 
 app = typer.Typer(add_completion=False)
@@ -56,7 +56,7 @@ def drill(  # one argument an option
         raise typer.Exit(UNDECIDED)
 
 
-def _in_words(found: Drilled) -> str:
+def _in_words(found: DrillResult) -> str:
     side = "after" if found.last_candidate_s >= 0 else "before"
     text = (
         f"{found.rollout}: the last candidate request began {abs(found.last_candidate_s):.4f} s "

@@ -55,21 +55,21 @@ def promote(  # noqa: PLR0913  # one argument an option
         raise typer.Exit(UNUSABLE)
     with usable(), open_client(collector, database) as client:
         steps = _steps(rollout, routes)
-        stands = ramp.standing(client, rollout)
+        progress = ramp.progress(client, rollout)
         try:
             if back_to is not None and reason is not None:
-                change = ramp.step_back(rollout, steps, stands, percent=back_to, reason=reason)
+                change = ramp.step_back(rollout, steps, progress, percent=back_to, reason=reason)
             else:
-                change = ramp.next_step(rollout, steps, stands)
-                if stands.verdict is not None:
-                    why_not = registration.why_not(client, stands.verdict, rescore)
+                change = ramp.next_step(rollout, steps, progress)
+                if progress.verdict is not None:
+                    why_not = registration.why_not(client, progress.verdict, rescore)
                     ramp.require_confirmed(change, why_not)
         except PromotionError as exc:
             typer.echo(f"error: {exc}", err=True)
             raise typer.Exit(FAILED) from exc
         if not dry_run:
             client.take_step(rollout, change)
-    before = "not begun" if stands.step is None else f"{stands.step.percent:g} %"
+    before = "not begun" if progress.step is None else f"{progress.step.percent:g} %"
     would = "would stand" if dry_run else "stands"
     typer.echo(f"{rollout}: {would} at {change.percent:g} % (before: {before}): {change.reason}")
 

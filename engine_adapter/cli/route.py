@@ -55,7 +55,7 @@ def route(
         routes = routes.model_copy(update={"policy": policy})
         registration.require_usable(policy)
         settings = opening.settings_of(routes)
-        for line in explanation.of_routes(routes):
+        for line in explanation.describe_routes(routes):
             typer.echo(line)
         if not check:
             logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
@@ -81,7 +81,7 @@ def _serve(routes: Routes, settings: RouterSettings) -> None:
     with opening.follower_of(routes, confirm=confirm, register=register) as follower:
         if not follower.wait_for_answer(_FIRST_ANSWER_S):
             typer.echo(f"the collector does not answer yet: {follower.trouble or 'still waiting'}")
-        for line in explanation.of_known(follower.known, routes):
+        for line in explanation.describe_state(follower.known, routes):
             typer.echo(line)
         control = opening.control_of(routes, follower)
         try:

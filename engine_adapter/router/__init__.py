@@ -1,1 +1,1 @@
-"""The router: a reverse proxy that mirrors, splits and switches off a candidate's traffic."""
+"""The router: a reverse proxy that mirrors, splits or switches off a candidate's traffic."""

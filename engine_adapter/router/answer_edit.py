@@ -1,4 +1,4 @@
-"""Take out of an answer what the router asked for and the client did not; the rest is untouched."""
+"""Remove from an answer what only the router asked for; leave every other byte unchanged."""
 
 import json
 import re
@@ -6,25 +6,25 @@ from typing import Any, Final
 
 from engine_adapter.engines.json_fields import within
 from engine_adapter.router.json_members import without_members
-from engine_adapter.router.request_edit import Asked
+from engine_adapter.router.request_edit import EditedRequest
 
 _END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 class AnswerEdit:
-    """Edits one answer; an event's bytes are held until it is whole, up to a bound."""
+    """Edits one answer; an incomplete event is buffered, up to `max_held_bytes`."""
 
-    def __init__(self, asked: Asked, max_held_bytes: int) -> None:
-        self._asked = asked
+    def __init__(self, request: EditedRequest, max_held_bytes: int) -> None:
+        self._request = request
         self._max_held_bytes = max_held_bytes
         self._held = b""
-        member = asked.member
-        self._marks = ([b'"usage"'] if asked.usage else []) + (
+        member = request.member
+        self._marks = ([b'"usage"'] if request.usage else []) + (
             [f'"{member}"'.encode()] if member is not None else []
         )
 
     def feed(self, data: bytes) -> bytes:
-        """Return what is to be sent on of a stream's bytes, now that these have arrived."""
+        """Take bytes of a stream; return the edited bytes that can be sent now."""
         if not self._marks:
             return data
         if not self._held and data.endswith(b"\n\n") and not self._marked(data):
@@ -41,13 +41,13 @@ class AnswerEdit:
         return b"".join(sent)
 
     def rest(self) -> bytes:
-        """Return what is held of an event that never ended."""
+        """Return the buffered bytes of an event that never ended."""
         held, self._held = self._held, b""
         return held
 
     def whole(self, body: bytes) -> bytes:
-        """Return what is to be sent on of an answer that is no stream."""
-        if self._asked.member is None or not self._marked(body):
+        """Return an edited answer that is not a stream."""
+        if self._request.member is None or not self._marked(body):
             return body
         try:
             return self._without_member(body.decode(), json.loads(body)).encode()
@@ -61,45 +61,45 @@ class AnswerEdit:
         return False
 
     def _first_mark(self, data: bytes) -> int:
-        """Return the place of the first mark; the bytes' end if there is none."""
+        """Return the offset of the first mark, or the length if there is none."""
         places = [place for mark in self._marks if (place := data.find(mark)) >= 0]
         return min(places, default=len(data))
 
     def _event(self, block: bytes, end: bytes) -> bytes:
-        """Return an event without what was not asked for; nothing, if that was all of it."""
+        """Return the edited event; empty if it held only what the router asked for."""
         whole = block + end
         if not self._marked(block) or not block.startswith(b"data:"):
             return whole
         try:
             text = block[5:].decode()
             document = json.loads(text)
-            if self._asked.usage and isinstance(document, dict):
+            if self._request.usage and isinstance(document, dict):
                 if document.get("choices") == [] and isinstance(document.get("usage"), dict):
                     return b""
-                if document.get("usage", 0) is None:  # what asking adds to every other event
+                if document.get("usage", 0) is None:  # asking adds a null to every other event
                     text = without_members(text, "usage".__eq__)
             edited = self._without_member(text, document)
         except (ValueError, RecursionError):
-            return whole  # not the router's to judge
+            return whole  # invalid JSON is passed on unchanged
         return b"data:" + edited.encode() + end
 
     def _without_member(self, text: str, document: Any) -> str:  # Any: the engine's JSON
-        member = self._asked.member
+        member = self._request.member
         if member is None or not isinstance(document, dict) or member not in document:
             return text
         if member == "timings" and not _goes_on(document):
-            return text  # llama.cpp says them at the end in any case
+            return text  # llama.cpp always has them on the last event
         return without_members(text, member.__eq__)
 
 
 def _behind_last_event(data: bytes, before: int) -> int:
-    """Return where the last event that ends before a place in the bytes ends."""
+    """Return the end of the last event that ends before the offset `before`."""
     if b"\r" not in data:
         return data.rfind(b"\n\n", 0, before) + 2 if b"\n\n" in data[:before] else 0
     return max((end.end() for end in _END.finditer(data, 0, before)), default=0)
 
 
 def _goes_on(document: Any) -> bool:  # Any: the engine's JSON
-    """Say whether the event is one of an answer that has not ended."""
+    """Return whether the event has a choice without a finish reason."""
     choice = within(document, "choices", 0)
     return choice is not None and within(choice, "finish_reason") is None

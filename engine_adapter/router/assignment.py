@@ -1,8 +1,8 @@
-"""Who gets the candidate: a bucket for each session or user, the same at every share.
+"""Assign sessions and users to the candidate by a hash bucket that is the same at every share.
 
-The bucket is the first 64 bits of BLAKE2b over rollout and key, as a fraction of 1. It gets the
-candidate where it lies below the share: whoever is in at 5 % is in at 25 %, and another rollout's
-buckets are independent.
+The bucket is a 64-bit BLAKE2b of rollout and key, its first 53 bits as a fraction of 1. A session
+gets the candidate if its bucket is below the share: a session in at 5 % is also in at 25 %.
+Buckets of different rollouts are independent.
 """
 
 import hashlib
@@ -18,41 +18,41 @@ _BUCKETS: Final = 1 << 64
 
 
 class Sticky(Section):
-    """What keeps a conversation on one arm."""
+    """The keys that keep a conversation on one arm."""
 
     headers: tuple[Annotated[str, Field(min_length=1)], ...] = ("x-session-id", "x-user-id")
-    """The first of them that a request carries names its session."""
+    """The first of these that a request carries is its session key."""
     body_user: bool = True
-    """Else `safety_identifier` or `user` of its body."""
+    """Without such a header, use `safety_identifier` or `user` of the body."""
 
 
 def bucket(rollout: str, key: str) -> float:
-    """Return where the key lies in [0, 1)."""
-    # surrogatepass: JSON can hold halves of characters, which UTF-8 cannot.
+    """Return the key's bucket in [0, 1)."""
+    # surrogatepass: JSON can hold lone surrogates, which UTF-8 cannot encode.
     text = f"{rollout}\0{key}".encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=8).digest()
-    # 53 bits: all 64 could be rounded up to 1.0.
+    # 53 bits: a 64-bit fraction could round up to 1.0.
     return (int.from_bytes(digest, "big") >> 11) / (_BUCKETS >> 11)
 
 
 class Assignment:
-    """Says which requests fall into a share of the traffic."""
+    """Decides which requests fall into a share of the traffic."""
 
     def __init__(self, rollout: str, sticky: Sticky, draw: Callable[[], float]) -> None:
-        """`draw` gives numbers in [0, 1), for requests that name no session."""
+        """`draw` returns random numbers in [0, 1), for requests without a session key."""
         self._rollout = rollout
         self._headers = tuple(name.lower() for name in sticky.headers)
         self._body_user = sticky.body_user
         self._draw = draw
 
     def in_share(self, facts: RequestFacts, percent: float) -> bool:
-        """Say whether the request's session lies in the share; without one it is drawn."""
+        """Return whether the request's session is in the share; without a session, draw."""
         key = self._key(facts.headers, facts.user)
         at = self._draw() if key is None else bucket(self._rollout, key)
         return at * 100 < percent
 
     def drawn(self, percent: float) -> bool:
-        """Say whether one request is drawn, whosever it is."""
+        """Draw one request at random, whatever its session."""
         return self._draw() * 100 < percent
 
     def _key(self, headers: Mapping[str, str], user: str | None) -> str | None:

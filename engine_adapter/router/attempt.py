@@ -1,4 +1,4 @@
-"""One request to one arm: sent, observed while its answer passes to the client, and recorded."""
+"""One request to one arm: send it, observe the answer while passing it on, and record it."""
 
 import asyncio
 import time
@@ -12,10 +12,10 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.engine_arm import EngineArm
-from engine_adapter.router.generation_spans import Circumstances
+from engine_adapter.router.generation_spans import AttemptContext
 from engine_adapter.router.http1 import headers
 from engine_adapter.router.observer import AnswerObserver
-from engine_adapter.router.request_edit import ask
+from engine_adapter.router.request_edit import edit_request
 from engine_adapter.router.transport import EngineRequest, Response
 from engine_adapter.transport import failures
 
@@ -25,61 +25,64 @@ CLIENT_LEFT: Final = GenerationError("client_disconnected", "the client went awa
 
 
 class Client(Protocol):
-    """Whom an attempt answers: `begin`, then `write`, then `end`, or `whole`; else `cut`."""
+    """The receiver of an answer: `begin`, `write`, `end`; or `whole`; or `cut` on failure."""
 
     def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
-        """Set the head; until something is written, another may take its place."""
+        """Set the head; it may be set again until something is written."""
 
     def write(self, data: bytes) -> None:
         """Send a piece of the body."""
 
     def takes_more(self) -> bool:
-        """Return whether the client is there and little waits for it."""
+        """Return whether the client is connected and its write buffer is not full."""
 
     async def drained(self) -> None:
-        """Wait until little waits; raises `ConnectionResetError` if the client has gone."""
+        """Wait for room in the write buffer.
+
+        Raises `ConnectionResetError` if the client has disconnected.
+        """
 
     def end(self, data: bytes = b"") -> None:
         """Send the last piece."""
 
     def whole(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        """Send a whole answer."""
+        """Send a complete answer."""
 
     def cut(self) -> None:
-        """Break the answer off, so that it is not taken for whole."""
+        """Break the answer off, so that the client sees it truncated."""
 
 
 class Attempt:
-    """A generation asked of one arm; it receives the arm's stream.
+    """A generation request to one arm; it receives the arm's stream.
 
-    The arm answers from the first piece of its stream on, or from a whole answer on: what goes
-    wrong before that may be answered by the other arm.
+    Once the first piece of a stream, or a complete answer, has arrived, this arm is the one that
+    answers. If it fails before that, the other arm may answer.
     """
 
     def __init__(
         self,
         arm: EngineArm,
         request: EngineRequest,
-        around: Circumstances,
+        context: AttemptContext,
         *,
         concurrency: int,
         observed_bytes: int,
         record: Record,
         deferred: DeferredWork,
     ) -> None:
-        """Ask for what `around` says; nothing is sent yet."""
+        """Prepare the request; nothing is sent yet."""
         self.arm = arm
-        self.around = around
+        self.context = context
         self.seen = Observed(
-            concurrency=concurrency, due_s=None, started_s=around.since_s or time.perf_counter()
+            concurrency=concurrency, due_s=None, started_s=context.since_s or time.perf_counter()
         )
         settings = arm.settings
         body = b"".join(request.body)
-        self._asked = ask(body, around.document, settings.engine, model=settings.model)
+        self._edited = edit_request(body, context.document, settings.engine, model=settings.model)
         named = [header for header in request.headers if header[0].lower() != b"traceparent"]
-        named.append((b"traceparent", around.place.traceparent.encode()))
+        named.append((b"traceparent", context.place.traceparent.encode()))
         self._request = EngineRequest(
-            method=request.method, target=request.target, headers=named, body=(self._asked.body,)
+            method=request.method, target=request.target, headers=named, body=(self._edited.body,)
         )
         self._observed_bytes = observed_bytes
         self._record = record
@@ -87,37 +90,37 @@ class Attempt:
         self._client: Client
         self._response: Response | None = None
         self._answers = False
-        """Whether this arm is the one that answers."""
+        """Whether this arm is committed to answering."""
         self._finished = False
 
-    # Made once they are needed: the request is on its way by then.
+    # Created on first use, after the request was sent.
 
     @cached_property
     def _edit(self) -> AnswerEdit:
-        """What is taken out of the answer."""
-        return AnswerEdit(self._asked, self._observed_bytes)
+        """Removes from the answer what only the router asked for."""
+        return AnswerEdit(self._edited, self._observed_bytes)
 
     @cached_property
     def observer(self) -> AnswerObserver:
-        """What reads the answer."""
+        """Parses the answer for telemetry."""
         reader = self.arm.reader(self.arm.settings.setup)
         return AnswerObserver(reader, self.seen, self._observed_bytes)
 
     @property
     def retries(self) -> int:
-        """How often the request had to be sent again, to this arm or the other."""
+        """The number of times that the request was sent again, to this arm or the other."""
         sent_again = self._response.retries if self._response is not None else 0
-        return sent_again + (self.around.since_s is not None)
+        return sent_again + (self.context.since_s is not None)
 
     @property
     def failure(self) -> GenerationError | None:
-        """What is wrong with the answer as far as it was read."""
+        """The failure of the answer as parsed so far; `None` if there is none."""
         return self.seen.error
 
     async def answer(self, client: Client, *, cancelled: GenerationError = CLIENT_LEFT) -> bool:
-        """Answer a client; return whether this arm did. If not, nothing was sent to the client.
+        """Answer the client; return `False` if this arm failed before anything was sent.
 
-        An answer that breaks off later is cut. Telemetry's work follows after the answer's end.
+        An answer that breaks off later is cut. Telemetry work is deferred until after the answer.
         """
         self._client = client
         try:
@@ -131,19 +134,19 @@ class Attempt:
                 return False
         except GenerationError as exc:
             return self._broken_off(exc)
-        except (ConnectionError, asyncio.CancelledError):  # cutting it ends the engine's work
+        except (ConnectionError, asyncio.CancelledError):  # closing stops the engine's work
             self.finish(cancelled)
             raise
-        self._let_go()
+        self._release()
         self._deferred.add(lambda: self.finish(self._truncated()))
         return True
 
     def finish(self, error: GenerationError | None = None) -> None:
-        """Let go of the connection and record what was seen; only the first call counts."""
+        """Release the connection and record the attempt; later calls do nothing."""
         if self._finished:
             return
         self._finished = True
-        self._let_go()
+        self._release()
         self.observer.catch_up()
         seen = self.seen
         if error is not None and seen.error is None:
@@ -152,10 +155,10 @@ class Attempt:
             seen.ended_s = seen.chunk_times_s[-1]
         self._record(self)
 
-    # What a stream's response calls
+    # Called by the response of a stream
 
     def receive(self, data: bytes, at_s: float) -> bool:
-        """Send a piece on, then observe it; return whether more may come now."""
+        """Pass a piece on, then observe it; return whether the client can take more."""
         if self._answers:
             self._client.write(self._edit.feed(data))
             self.observer.feed(data, at_s)
@@ -169,7 +172,7 @@ class Attempt:
         await self._client.drained()
 
     def receive_last(self, data: bytes) -> None:
-        """Send the last piece on, with the answer's end."""
+        """Pass on the last piece and end the answer."""
         at_s = time.perf_counter()
         is_first = not self._answers
         if is_first:
@@ -181,21 +184,21 @@ class Attempt:
     def _begin_with(self, data: bytes, at_s: float) -> None:
         """Observe a stream's first bytes; raises `GenerationError` if the other arm may answer.
 
-        A candidate's are read before they are sent on: they may tell of a failure.
+        The candidate's first bytes are parsed before they are passed on: they may report an error.
         """
         if not data:
             raise GenerationError("stream_truncated", "the stream ended before it began")
         self.observer.feed(data, at_s)
-        if self.around.arm is Arm.CANDIDATE:
+        if self.context.arm is Arm.CANDIDATE:
             self.observer.catch_up()
             if self.seen.error is not None:
                 raise self.seen.error
         self._succeed()
 
     async def _document(self, response: Response) -> bool:
-        """Pass on an answer that is no stream; return `False` if the other arm is to answer.
+        """Pass on an answer that is not a stream; return `False` if the other arm is to answer.
 
-        It is observed whole, unless it is too large.
+        It is parsed unless it is larger than `observed_bytes`.
         """
         pieces, size = [], 0
         while size <= self._observed_bytes and (data := await response.read()):
@@ -203,9 +206,9 @@ class Attempt:
             size += len(data)
         body, is_whole = b"".join(pieces), size <= self._observed_bytes
         self.seen.ended_s = time.perf_counter()
-        self._judge(response, body, is_whole=is_whole)
+        self._observe_document(response, body, is_whole=is_whole)
         self._succeed()
-        if self.around.arm is Arm.CANDIDATE and self.failure is not None:
+        if self.context.arm is Arm.CANDIDATE and self.failure is not None:
             return False
         status, named, client = response.status, headers.of_answer(response.headers), self._client
         if is_whole:
@@ -220,8 +223,8 @@ class Attempt:
         self.seen.ended_s = time.perf_counter()
         return True
 
-    def _judge(self, response: Response, body: bytes, *, is_whole: bool) -> None:
-        """Observe an answer that is no stream."""
+    def _observe_document(self, response: Response, body: bytes, *, is_whole: bool) -> None:
+        """Observe an answer that is not a stream."""
         if not 200 <= response.status < 300:
             self.seen.error = failures.of_status(
                 response.status, body, "the engine", response.headers.get("retry-after")
@@ -240,7 +243,7 @@ class Attempt:
             self.arm.breaker.succeeded()
 
     def _broken_off(self, exc: GenerationError) -> bool:
-        """End an answer that its engine broke off; return whether the client got some of it."""
+        """Handle an answer that the engine broke off; return whether the client got part of it."""
         if self._answers:
             self.finish(exc)
             self._client.write(self._edit.rest())
@@ -249,13 +252,13 @@ class Attempt:
         if self.seen.error is None:
             self.seen.error = exc
             self.arm.breaker.failed()
-        else:  # an engine that says what is wrong is there
+        else:  # an engine that reports an error is reachable
             self.arm.breaker.succeeded()
         self.finish()
         return False
 
     def _truncated(self) -> GenerationError | None:
-        """Return the failure of a stream that its engine closed before the answer was whole."""
+        """Return the failure of a stream that ended early or is empty; `None` if it is fine."""
         observer, response = self.observer, self._response
         if response is None or not response.is_stream or observer.unread:
             return None
@@ -263,8 +266,8 @@ class Attempt:
             return GenerationError("stream_truncated", "the stream ended before the answer did")
         return observer.emptiness
 
-    def _let_go(self) -> None:
-        """Let go of the connection; safe to call twice."""
+    def _release(self) -> None:
+        """Release the connection; safe to call twice."""
         if self._response is not None:
             self._response.close()
         if not self.seen.ended_s:

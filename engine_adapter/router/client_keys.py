@@ -1,6 +1,6 @@
-"""Whether a client's key lets it in; only digests of keys are held.
+"""Check a client's API key; only digests of keys are held.
 
-A fast hash is enough, as with the collector's keys: they are long random text that nobody guesses.
+A fast hash is enough, as with the collector's keys: they are long random text, too long to guess.
 """
 
 import hashlib
@@ -13,13 +13,13 @@ _CARRIERS = ("x-api-key", "api-key")
 
 
 class ClientKeys:
-    """The keys that are known; without any, everyone is let in."""
+    """The accepted keys; if there are none, every client is admitted."""
 
     def __init__(self, keys: Sequence[ClientKey]) -> None:
         self._names = {key.sha256.lower(): key.name for key in keys}
 
     def admit(self, headers: Mapping[str, str]) -> str | None:
-        """Return whose key the request carries, `None` if none is needed.
+        """Return the name of the request's key; `None` if no key is required.
 
         Raises `RefusedRequestError` (401).
         """

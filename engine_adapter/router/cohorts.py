@@ -1,4 +1,4 @@
-"""Which cohort a request belongs to: what it says itself, else a rule, else its shape."""
+"""Find a request's cohort: from its header, else by a rule, else by its shape."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 
 
 class CohortRule(Conditions):
-    """The cohort of the requests that match."""
+    """Conditions, and the cohort of requests that match them."""
 
     cohort: Name
 
@@ -25,18 +25,18 @@ class CohortSection(Section):
     """The `cohorts` of a routes file."""
 
     header: Annotated[str, Field(min_length=1)] = HEADER
-    """Clients that know their cohort say it there."""
+    """The request header in which clients may name the cohort."""
     known: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
-    """The names that a header may give; absent: any."""
+    """The names that the header may give; if absent, any."""
     rules: tuple[CohortRule, ...] = ()
     classifier: Literal["shape", "none"] = "shape"
-    """`shape`: tool_call, json, rag or code, by what the request looks like."""
+    """`shape`: tool_call, json, rag or code, by the request's tools, format and text."""
     default: Name = "chat"
-    """Where nothing else says."""
+    """The cohort if nothing else decides."""
 
 
 class Cohorts:
-    """Names a request's cohort."""
+    """Finds a request's cohort."""
 
     def __init__(self, section: CohortSection) -> None:
         self._header = section.header.lower()
@@ -46,7 +46,7 @@ class Cohorts:
         self._default = section.default
 
     def of(self, moment: Moment) -> str:
-        """Return the cohort: of the header, else of the first rule that matches, else by shape."""
+        """Return the cohort: the header's, else the first matching rule's, else by shape."""
         said = moment.facts.headers.get(self._header)
         if said is not None and self._may_say(said):
             return said
@@ -56,7 +56,7 @@ class Cohorts:
         return (shape(moment.facts) if self._by_shape else None) or self._default
 
     def explained(self) -> list[str]:
-        """Return in words how a cohort is found, one line a step."""
+        """Describe in words how a cohort is found, one line per step."""
         names = "any name" if self._known is None else ", ".join(sorted(self._known))
         lines = [f"header {self._header} ({names})"]
         lines += [f"{rule.words()} → {rule.cohort}" for rule in self._rules]
@@ -71,9 +71,9 @@ class Cohorts:
 
 
 def shape(facts: RequestFacts) -> str | None:
-    """Return the cohort that a request looks like; `None` if nothing tells.
+    """Return the cohort by the request's shape; `None` if none fits.
 
-    Tools come first: what an agent sends holds passages and code as well.
+    Tools are tested first: an agent's requests hold passages and code as well.
     """
     if facts.tools:
         return "tool_call"

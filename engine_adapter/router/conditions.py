@@ -1,4 +1,4 @@
-"""What a rule asks of a request: each condition tests it, and says in words what it tests."""
+"""The conditions of a rule: each one tests a request and describes its test in words."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def _listed(given: object) -> object:
 
 
 Texts = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_listed)]
-"""One text, or a list of them."""
+"""One string, or a list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class Moment:
     facts: RequestFacts
     cohort: str | None
     now: datetime
-    """With its zone."""
+    """With a time zone."""
 
 
 class Condition(NamedTuple):
-    """One thing that a rule asks."""
+    """One test of a request."""
 
     words: str
     holds: Callable[[Moment], bool]
 
 
 class Bounds(Section):
-    """Where a number must lie; one that a request does not give lies nowhere."""
+    """Bounds of a number; a request that does not give the number does not match."""
 
     at_least: Number | None = None
     at_most: Number | None = None
@@ -59,7 +59,7 @@ class Bounds(Section):
         return self
 
     def hold(self, number: float | None) -> bool:
-        """Say whether the number lies within."""
+        """Return whether the number is within the bounds."""
         return (
             number is not None
             and (self.at_least is None or number >= self.at_least)
@@ -78,15 +78,15 @@ class Bounds(Section):
 
 
 class TimeOfDay(Section):
-    """Hours of a day, on some days, where the clock stands as it does in a zone."""
+    """A daily window of local time, on some days of the week."""
 
     start: Annotated[str, Field(alias="from")]
-    """Such as 22:00, included."""
+    """Such as 22:00, inclusive."""
     to: str
-    """Such as 06:00, left out; before `from`, the window goes over midnight."""
+    """Such as 06:00, exclusive; if earlier than `from`, the window spans midnight."""
     zone: str = "UTC"
     days: Annotated[tuple[Day, ...], Field(min_length=1)] = _DAYS
-    """On which the window begins."""
+    """Days on which the window begins."""
 
     @field_validator("start", "to", mode="before")
     @classmethod
@@ -122,36 +122,36 @@ class TimeOfDay(Section):
 
 
 class Conditions(Section):
-    """What is asked of a request; all that is given must hold."""
+    """Conditions on a request, all of which must hold."""
 
     path: Texts | None = None
     model: Texts | None = None
-    """Names, with `*` for any text."""
+    """Model names; `*` stands for any text."""
     max_tokens: Bounds | None = None
     input_characters: Bounds | None = None
     temperature: Bounds | None = None
     concurrency: Bounds | None = None
-    """Requests that the router has in flight, this one included."""
+    """Requests in flight at the router, including this one."""
     stream: bool | None = None
     tools: bool | None = None
     json_mode: bool | None = None
     code: bool | None = None
     passages: bool | None = None
     header: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    """Values by name, with `*` for any text."""
+    """Patterns by header name; `*` stands for any text."""
     time: TimeOfDay | None = None
     _made: tuple[Condition, ...] = PrivateAttr(default=())
 
     def model_post_init(self, context: object, /) -> None:  # noqa: ARG002  # pydantic's signature
-        """Make the tests once: a request must not pay for them."""
+        """Build the tests once, not for each request."""
         self._made = tuple(self._make())
 
     def conditions(self) -> tuple[Condition, ...]:
-        """Return what is asked, in a fixed order."""
+        """Return the conditions in a fixed order."""
         return self._made
 
     def hold(self, moment: Moment) -> bool:
-        """Say whether every condition holds; without any, they do."""
+        """Return whether every condition holds; true if there are none."""
         return all(condition.holds(moment) for condition in self._made)
 
     def words(self) -> str:
@@ -189,7 +189,7 @@ def _one_of(name: str, given: Texts | None, of: Callable[[Moment], str | None]) 
 
 
 def cohort_condition(given: Texts | None) -> Condition | None:
-    """Return the test of a request's cohort, which rules ask and cohorts cannot."""
+    """Return the test of a request's cohort, which eligibility rules have and cohort rules lack."""
     return _one_of("cohort", given, lambda m: m.cohort)
 
 

@@ -1,4 +1,4 @@
-"""The router's decisions: switch, path, rules and mode, in this order, from what is known now."""
+"""Decide where a request goes: by mode, switch, path and rules, then by mode and share."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -10,19 +10,19 @@ from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.conditions import Moment
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
-from engine_adapter.router.known_state import Known
+from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.rules import Rules
 
 
-class Informant(Protocol):
-    """Whoever keeps up with the collector."""
+class StateSource(Protocol):
+    """Provides the newest switch and ramp, such as `SwitchFollower`."""
 
-    known: Known
+    known: KnownState
     trouble: str | None
 
 
 class RolloutControl:
-    """A `Control` for one rollout; every method returns at once, from memory."""
+    """A `Control` for one rollout; no method waits."""
 
     def __init__(  # noqa: PLR0913  # one argument a subject of the routes file
         self,
@@ -33,26 +33,26 @@ class RolloutControl:
         rules: Rules,
         cohorts: Cohorts,
         assignment: Assignment,
-        informant: Informant,
+        source: StateSource,
         now: Callable[[], datetime],
     ) -> None:
-        """`share_percent` is None if the ramp says it."""
+        """`share_percent` is `None` if the ramp determines the share."""
         self._rollout = rollout
         self._mode = mode
         self._share_percent = share_percent
         self._rules = rules
         self._cohorts = cohorts
         self._assignment = assignment
-        self._informant = informant
+        self._source = source
         self._now = now
 
     def decide(self, facts: RequestFacts) -> Decision:
         """Return where a request goes."""
         now = self._now()
         cohort = self._cohorts.of(Moment(facts, None, now))
-        kept = self._kept_back(facts)
-        if kept is not None:
-            return self._baseline(cohort, kept)
+        blocked = self._why_blocked(facts)
+        if blocked is not None:
+            return self._baseline(cohort, blocked)
         match = self._rules.first_match(Moment(facts, cohort, now))
         if match.to is Arm.BASELINE:
             return self._baseline(cohort, match.reason)
@@ -68,12 +68,12 @@ class RolloutControl:
         return self._baseline(cohort, f"not in {share}")
 
     def candidate_allowed(self) -> bool:
-        """Return whether the rollout's switch lets the candidate answer, now."""
-        return self._mode is not Mode.BASELINE and self._informant.known.on
+        """Return whether the mode and the rollout's switch now allow the candidate."""
+        return self._mode is not Mode.BASELINE and self._source.known.on
 
     def state(self) -> Mapping[str, object]:
         """Return mode, share, switch and ramp, as JSON values."""
-        known, trouble = self._informant.known, self._informant.trouble
+        known, trouble = self._source.known, self._source.trouble
         return {
             "rollout": self._rollout,
             "mode": self._mode.value,
@@ -85,11 +85,11 @@ class RolloutControl:
             "collector_trouble": trouble,
         }
 
-    def _kept_back(self, facts: RequestFacts) -> str | None:
-        """Return why the candidate is not asked, whatever the rules say."""
+    def _why_blocked(self, facts: RequestFacts) -> str | None:
+        """Return why the candidate cannot get the request, whatever the rules are."""
         if self._mode is Mode.BASELINE:
             return "mode baseline"
-        known = self._informant.known
+        known = self._source.known
         if known.switch is None:
             return "switch: never set" if known.told_unix_ns else "switch: not known"
         if not known.on:
@@ -101,7 +101,7 @@ class RolloutControl:
     def _share(self) -> float:
         if self._share_percent is not None:
             return self._share_percent
-        step = self._informant.known.ramp
+        step = self._source.known.ramp
         return 0.0 if step is None else step.percent
 
     def _candidate(self, cohort: str, reason: str) -> Decision:

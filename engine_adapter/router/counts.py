@@ -1,7 +1,4 @@
-"""What the router counts while it runs, and how it says so to Prometheus.
-
-Plain numbers, added to where things happen.
-"""
+"""The router's counters, and their exposition for Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,35 +8,35 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 
 class Counts:
-    """Everything that is counted, from the start of the process."""
+    """All counters, from the start of the process."""
 
     def __init__(self) -> None:
         self.responses: Counter[str] = Counter()
-        """Users' requests that were answered, by status."""
+        """Answered users' requests, by status."""
         self.refusals: Counter[str] = Counter()
-        """Users' requests that were not passed on, by code."""
+        """Refused users' requests, by error code."""
         self.failures: Counter[tuple[str, str]] = Counter()
-        """Attempts that failed, mirrored ones included, by arm and error type."""
+        """Failed attempts, including mirrored ones, by arm and error type."""
         self.fallbacks: Counter[str] = Counter()
-        """Requests that the baseline answered in the candidate's place, by what had happened."""
+        """Requests that the baseline answered because the candidate failed, by error type."""
         self.retries: Counter[str] = Counter()
         """Requests that were sent again, by arm."""
         self.mirrors: Counter[str] = Counter()
-        """Mirrored requests, by what became of them."""
+        """Mirrored requests, by outcome."""
         self.spans: Counter[str] = Counter()
-        """Spans, by what became of them."""
+        """Spans, by outcome."""
         self.unread = 0
-        """Answers, or events of them, that were too large to be read for telemetry."""
+        """Answers that were too large, whole or in one event, to be parsed for telemetry."""
         self.unread_requests = 0
-        """Requests that were too large to be read, and therefore the baseline's."""
+        """Requests that went to the baseline because they could not be parsed."""
 
 
 class Gauges(dict[str, float]):
-    """What is so now, by a metric's name."""
+    """Current values, by metric name."""
 
 
 def exposition(counts: Counts, gauges: Gauges) -> bytes:
-    """Return all of it in Prometheus' text format."""
+    """Return all counters and gauges in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(_Families(counts, gauges))
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""What is known of a request before it is sent on, and which arm is to answer it."""
+"""The facts of a request that rules test, and the decision which arm answers it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,21 +9,21 @@ from collector.contract import Arm
 
 
 class Mode(StrEnum):
-    """How a rollout's traffic is shared between its arms."""
+    """How traffic is divided between a rollout's arms."""
 
     BASELINE = "baseline"
     """All of it goes to the baseline."""
     MIRROR = "mirror"
-    """The baseline answers; a part is also sent to the candidate, off the user's path."""
+    """The baseline answers; a share is also sent to the candidate, off the user's path."""
     SPLIT = "split"
-    """The candidate answers a part."""
+    """The candidate answers a share."""
     CANDIDATE = "candidate"
-    """The candidate answers all that is eligible."""
+    """The candidate answers all eligible requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFacts:
-    """What rules may ask of one request; each field that it does not say is `None`."""
+    """The facts of one request that rules test; a field that the request omits is `None`."""
 
     path: str
     """Below the upstream's base, such as `/chat/completions`."""
@@ -31,7 +31,7 @@ class RequestFacts:
     stream: bool = False
     max_tokens: int | None = None
     input_characters: int | None = None
-    """Of all text parts together: the router has no tokenizer."""
+    """Total of all text parts; characters, as the router has no tokenizer."""
     temperature: float | None = None
     tools: bool = False
     json_mode: bool = False
@@ -40,11 +40,11 @@ class RequestFacts:
     passages: bool = False
     """Whether its last messages hold passages to answer from."""
     user: str | None = None
-    """Whom the body says that it is asked for."""
+    """The end user named in the body."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
     concurrency: int = 0
-    """Requests that the router has in flight, this one left out."""
+    """Requests in flight at the router, excluding this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +55,20 @@ class Decision:
     arm: Arm
     """The arm whose answer the user gets."""
     mirrored: bool = False
-    """Whether the candidate is asked too, its answer recorded and never returned."""
+    """Whether the request is also sent to the candidate, whose answer is recorded, not returned."""
     cohort: str | None = None
     reason: str
-    """In words, such as `rule 2: max_tokens below 32` or `split: 5 % of sessions`."""
+    """Such as `rule 2: max_tokens below 32` or `split: 5 %`."""
 
 
 class Control(Protocol):
-    """Decides about requests at once, from state that is kept up to date in the background."""
+    """Decides where requests go, without waiting, from state updated in the background."""
 
     def decide(self, facts: RequestFacts) -> Decision:
         """Return where a request goes; never waits, never raises."""
 
     def candidate_allowed(self) -> bool:
-        """Return whether the rollout's switch lets the candidate answer, now."""
+        """Return whether the mode and the rollout's switch now allow the candidate."""
 
     def state(self) -> Mapping[str, object]:
-        """Return what `/router/state` says of it: JSON values, no secrets."""
+        """Return the `control` part of `/router/state`: JSON values, no secrets."""

@@ -1,8 +1,8 @@
-"""Work that no user waits for, once the user has the whole answer.
+"""Telemetry work postponed until after the user has the whole answer.
 
-A client may ask its next question at once, and on the same connection that waits until the last
-request is done with: what only the telemetry needs is done some milliseconds behind, in pieces
-between which the loop looks after the streams.
+The next request on the same connection starts only when the last one is finished, so work that
+only telemetry needs runs a few milliseconds later, in small pieces between which the event loop
+serves the streams.
 """
 
 import asyncio
@@ -10,26 +10,26 @@ from collections import deque
 from collections.abc import Callable
 
 _BEHIND_S = 0.005
-"""The client's next request is on its way by then."""
+"""Delay, so that the client's next request is sent to the engine first."""
 _BACKLOG = 32
-"""With as much to do, it is done by twos, and so on."""
+"""One more item is done per step for every 32 that wait."""
 
 
 class DeferredWork:
-    """The work that is still to be done, in order."""
+    """A queue of postponed work, done in order."""
 
     def __init__(self) -> None:
         self._due: deque[Callable[[], None]] = deque()
         self._next: asyncio.Handle | None = None
 
     def add(self, work: Callable[[], None]) -> None:
-        """Do it soon."""
+        """Queue the work."""
         self._due.append(work)
         if self._next is None:
             self._next = asyncio.get_running_loop().call_later(_BEHIND_S, self._some)
 
     def close(self) -> None:
-        """Do at once what is left."""
+        """Do the remaining work at once."""
         if self._next is not None:
             self._next.cancel()
             self._next = None
@@ -41,6 +41,6 @@ class DeferredWork:
         try:
             for _ in range(number):
                 self._due.popleft()()
-        finally:  # work may have added some
+        finally:  # the work may have queued more
             loop = asyncio.get_running_loop()
             self._next = loop.call_soon(self._some) if self._due else None

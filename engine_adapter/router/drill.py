@@ -1,7 +1,7 @@
-"""A drill of the switch: off under live traffic, and how long the candidate was asked after that.
+"""Drill the switch: set it off under live traffic and measure when the candidate's traffic stops.
 
-Evidence is the router's own: when it last began a request to the candidate, by its clock. The clock
-of the router is compared with ours at each question; the error of that is half the question's time.
+The evidence is the time, by the router's clock, at which it last began a request to the candidate.
+Each poll compares the router's clock with ours; the error is half of the poll's round trip.
 """
 
 import time
@@ -22,43 +22,44 @@ _ANSWER_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drilled:
-    """What was measured."""
+class DrillResult:
+    """The measurements of one drill."""
 
     rollout: str
     watched_s: float
-    """How long the router was watched after the flip."""
+    """How long the router was watched after the switch was set off."""
     candidate_before: int
-    """Requests that began at the candidate while traffic was waited for."""
+    """Requests to the candidate that began while waiting for traffic."""
     candidate_after: int
-    """Requests that began at the candidate after the last look before the flip."""
+    """Requests to the candidate that began after the last poll before the switch was set off."""
     baseline_after: int
+    """Requests to the baseline that began after the router was first seen to obey."""
     last_candidate_s: float
-    """When the candidate's last request began, from the flip on; negative: before it."""
+    """When the candidate's last request began, relative to the switch-off; negative: before it."""
     clock_error_s: float
-    """How wrong that may be, for two clocks were read."""
+    """Bound on the error of `last_candidate_s`, which compares two clocks."""
     learnt_s: float | None
-    """When the router was first seen to obey; None: it never was."""
+    """When a poll first saw the router obey; `None` if none did."""
     restored: bool
-    """Whether the switch was set on again; not where somebody else set it meanwhile."""
+    """Whether the switch was set on again; false if somebody else set it meanwhile."""
 
     @property
     def decides(self) -> bool:
-        """Say whether traffic went on, without which nothing is shown."""
+        """Whether baseline traffic continued; without it the drill shows nothing."""
         return self.baseline_after > 0
 
     @property
     def holds(self) -> bool:
-        """Say whether the router obeyed, and no candidate request began later than a second."""
+        """Whether the router obeyed and the last candidate request began within `BOUND_S`."""
         return self.learnt_s is not None and self.last_candidate_s + self.clock_error_s <= BOUND_S
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The router at one moment."""
+class _Poll:
+    """The router's state at one poll."""
 
     at_unix_ns: float
-    """By our clock."""
+    """Middle of the poll, by our clock."""
     error_ns: float
     ahead_ns: float
     """How far the router's clock is ahead of ours."""
@@ -80,28 +81,29 @@ def drill(
     key: str | None = None,
     traffic_s: float = 10.0,
     watch_s: float = 5.0,
-) -> Drilled:
-    """Set the rollout's switch off, watch the router, and set it on again.
+) -> DrillResult:
+    """Set the rollout's switch off, watch the router, and set the switch on again.
 
-    Raises `DrillError` if there is nothing to drill, and `ClientError`.
+    Raises `DrillError` if the drill cannot run (switch off, no traffic, no router), and
+    `ClientError`.
     """
     headers = {"Authorization": f"Bearer {key}"} if key else None
     with httpx.Client(base_url=router_url, headers=headers, timeout=_ANSWER_S) as http:
 
-        def look() -> _Look:
-            return _look(http)
+        def poll() -> _Poll:
+            return _poll(http)
 
-        _require_on(client, rollout, router_url, look())
-        first, before = _wait_for_traffic(look, traffic_s, router_url)
-        looks, flipped_unix_ns = [before], time.time_ns()
+        _require_on(client, rollout, router_url, poll())
+        first, before = _wait_for_traffic(poll, traffic_s, router_url)
+        polls, flipped_unix_ns = [before], time.time_ns()
         reason = f"drill: {router_url} is watched for {watch_s:g} s"
         event = client.set_switch(rollout, Switch.OFF, reason=reason)
         with _setting_on_again(client, event) as restored:
-            looks += _watch(look, watch_s)
-    learnt = next((seen for seen in looks if not seen.allowed), None)
-    last = looks[-1]
-    best = min(looks, key=lambda seen: seen.error_ns)
-    return Drilled(
+            polls += _watch(poll, watch_s)
+    learnt = next((seen for seen in polls if not seen.allowed), None)
+    last = polls[-1]
+    best = min(polls, key=lambda seen: seen.error_ns)
+    return DrillResult(
         rollout=rollout,
         watched_s=watch_s,
         candidate_before=before.arm("candidate", "begun") - first.arm("candidate", "begun"),
@@ -117,7 +119,7 @@ def drill(
     )
 
 
-def _require_on(client: Client, rollout: str, router_url: str, now: _Look) -> None:
+def _require_on(client: Client, rollout: str, router_url: str, now: _Poll) -> None:
     control = now.state["control"]
     if control["rollout"] != rollout:
         raise DrillError(f"{router_url}: routes {control['rollout']!r}, not {rollout!r}")
@@ -137,14 +139,14 @@ def _require_on(client: Client, rollout: str, router_url: str, now: _Look) -> No
 
 
 def _wait_for_traffic(
-    look: Callable[[], _Look], most_s: float, router_url: str
-) -> tuple[_Look, _Look]:
-    """Return the first look, and one after which the candidate was asked."""
-    first = look()
+    poll: Callable[[], _Poll], most_s: float, router_url: str
+) -> tuple[_Poll, _Poll]:
+    """Return the first poll, and the first one that saw a new request to the candidate."""
+    first = poll()
     until_s = time.monotonic() + most_s
     while time.monotonic() < until_s:
         time.sleep(_EVERY_S)
-        now = look()
+        now = poll()
         if now.arm("candidate", "begun") > first.arm("candidate", "begun"):
             return first, now
     share = first.state["control"]["share_percent"]
@@ -155,18 +157,18 @@ def _wait_for_traffic(
     )
 
 
-def _watch(look: Callable[[], _Look], watch_s: float) -> list[_Look]:
+def _watch(poll: Callable[[], _Poll], watch_s: float) -> list[_Poll]:
     until_s = time.monotonic() + watch_s
-    looks = []
+    polls = []
     while time.monotonic() < until_s:
-        looks.append(look())
+        polls.append(poll())
         time.sleep(_EVERY_S)
-    return [*looks, look()]
+    return [*polls, poll()]
 
 
 @contextmanager
 def _setting_on_again(client: Client, drilled: SwitchState) -> Iterator[list[bool]]:
-    """Set the switch on when the block ends, however it does, unless somebody else set it."""
+    """Set the switch on when the block ends or fails, unless somebody else has set it."""
     restored = [False]
     try:
         yield restored
@@ -177,7 +179,7 @@ def _setting_on_again(client: Client, drilled: SwitchState) -> Iterator[list[boo
             restored[0] = True
 
 
-def _look(http: httpx.Client) -> _Look:
+def _poll(http: httpx.Client) -> _Poll:
     asked_ns = time.time_ns()
     try:
         answer = http.get("/router/state")
@@ -186,10 +188,10 @@ def _look(http: httpx.Client) -> _Look:
         state = answer.json()
         middle_ns = (asked_ns + answered_ns) / 2
         ahead_ns = state["now_unix_ns"] - middle_ns
-        look = _Look(middle_ns, (answered_ns - asked_ns) / 2, ahead_ns, state)
-        look.arm("candidate", "begun")
-        look.arm("baseline", "last_begun_unix_ns")
-        _ = look.allowed
+        poll = _Poll(middle_ns, (answered_ns - asked_ns) / 2, ahead_ns, state)
+        poll.arm("candidate", "begun")
+        poll.arm("baseline", "last_begun_unix_ns")
+        _ = poll.allowed
     except httpx.HTTPStatusError as exc:
         raise DrillError(
             f"{exc.request.url}: {exc.response.status_code}; a router with client keys wants one "
@@ -205,4 +207,4 @@ def _look(http: httpx.Client) -> _Look:
             f"{http.base_url}router/state: is not what `draftgate route` answers ({exc!r}); "
             "give the router's address without a path, such as http://localhost:8080"
         ) from exc
-    return look
+    return poll

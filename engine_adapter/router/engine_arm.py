@@ -1,4 +1,4 @@
-"""One arm's engine, as the requests to it share it."""
+"""One arm's engine, shared by all requests to it."""
 
 from engine_adapter.engines import reader_of
 from engine_adapter.router.breaker import CircuitBreaker
@@ -7,12 +7,12 @@ from engine_adapter.router.settings import Breaker, Upstream
 
 
 class EngineArm:
-    """How the engine is reached, whether it is left alone, and what reads its answers."""
+    """An arm's settings, transport, circuit breaker and answer reader."""
 
     def __init__(self, settings: Upstream, breaker: Breaker) -> None:
-        """Nothing is connected yet."""
+        """Open no connection yet."""
         self.settings = settings
         self.transport = EngineTransport(settings.url, settings.api_key, settings.timeouts)
         self.breaker = CircuitBreaker(breaker)
         self.reader = reader_of(settings.engine)
-        """Loaded here, and not while the first user waits."""
+        """Imported at start, not while the first user waits."""

@@ -1,17 +1,17 @@
-"""A routes file in words: what `draftgate route` prints before it serves."""
+"""Describe a routes file in words, as `draftgate route` prints it at start."""
 
 from collections.abc import Iterator
 
 from engine_adapter.router.assignment import Sticky
 from engine_adapter.router.cohorts import Cohorts
 from engine_adapter.router.decision import Mode
-from engine_adapter.router.known_state import Known
+from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.routes_file import Routes, UpstreamSection
 from engine_adapter.router.rules import Rules
 
 
-def of_routes(routes: Routes) -> Iterator[str]:
-    """Yield the lines that say what goes where."""
+def describe_routes(routes: Routes) -> Iterator[str]:
+    """Yield lines that describe the upstreams, the mode, the rules and the collector."""
     yield f"rollout {routes.rollout}"
     yield f"baseline:  {_upstream(routes.upstreams.baseline)}"
     yield f"candidate: {_upstream(routes.upstreams.candidate)}"
@@ -27,8 +27,8 @@ def of_routes(routes: Routes) -> Iterator[str]:
     yield f"clients: {names or 'whoever reaches the port; `client_keys` would ask for a key'}"
 
 
-def of_known(known: Known, routes: Routes) -> Iterator[str]:
-    """Yield the lines that say what the collector told."""
+def describe_state(known: KnownState, routes: Routes) -> Iterator[str]:
+    """Yield lines that describe the switch and the ramp."""
     event = known.switch
     if event is not None:
         yield f"switch: {event.state}, set by {event.who}: {event.reason}"

@@ -1,7 +1,7 @@
-"""Spans on their way to the collector: a bounded queue, emptied in the background.
+"""A bounded queue of spans, exported to the collector in the background.
 
-A collector that is slow or away costs a user's request nothing: spans wait up to a bound, then the
-newest is dropped and counted. What was refused for good is dropped and counted, too.
+A slow or unreachable collector never delays a user's request: if the queue is full, the newest
+span is dropped and counted. Spans that the collector refuses for good are counted as refused.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _PASSING: Final = frozenset(
 
 
 class ExportQueue:
-    """Takes encoded spans at once; `run` sends them, `close` sends what is left."""
+    """Takes encoded spans without waiting; `run` exports them, `close` exports the rest."""
 
     def __init__(self, collector_url: str, access: CollectorAccess, bound: int, counts: Counts):
         self._url = f"{collector_url.rstrip('/')}/v1/traces"
@@ -47,11 +47,11 @@ class ExportQueue:
         self._session: aiohttp.ClientSession | None = None
 
     def __len__(self) -> int:
-        """Return how many spans wait."""
+        """Return the number of queued spans."""
         return len(self._waiting)
 
     def offer(self, span: bytes) -> None:
-        """Take a span, or drop and count it; never waits."""
+        """Queue a span; if the queue is full, drop and count it. Never waits."""
         if len(self._waiting) >= self._bound:
             self._counts.spans["dropped"] += 1
             return
@@ -59,7 +59,7 @@ class ExportQueue:
         self._some.set()
 
     async def run(self) -> None:
-        """Send what comes until cancelled."""
+        """Export spans until cancelled; back off while the collector fails."""
         wait_s = _GATHER_S
         while True:
             await self._some.wait()
@@ -72,7 +72,7 @@ class ExportQueue:
                 self._some.clear()
 
     async def close(self) -> None:
-        """Send what is left, within some seconds; the rest is dropped and counted."""
+        """Export the remaining spans within `_LAST_CHANCE_S`; drop and count the rest."""
         try:
             async with asyncio.timeout(_LAST_CHANCE_S):
                 while self._waiting and await self._send_batch():
@@ -85,20 +85,23 @@ class ExportQueue:
             await self._session.close()
 
     async def _send_batch(self) -> bool:
-        """Send the oldest; they leave the queue only once their fate is known."""
+        """Export the oldest spans; remove them once they are exported or refused.
+
+        Return `False` if the export must be retried.
+        """
         batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
         if not batch:
             return True
-        fate = await self._post(b"".join(batch), len(batch))
-        if fate is None:
+        outcome = await self._post(b"".join(batch), len(batch))
+        if outcome is None:
             return False
         for _ in batch:
             self._waiting.popleft()
-        self._counts.spans.update({name: number for name, number in fate.items() if number})
+        self._counts.spans.update({name: number for name, number in outcome.items() if number})
         return True
 
     async def _post(self, body: bytes, number: int) -> dict[str, int] | None:
-        """Return what became of the spans; `None` if they are to be sent again."""
+        """Return the number of spans by outcome; `None` if the export must be retried."""
         try:
             async with self._open().post(self._url, data=body, headers=self._headers) as answer:
                 said = await answer.read()

@@ -1,7 +1,6 @@
-"""What rules ask of a request, read from its path, headers and JSON body.
+"""Read the facts that rules test from a request's path, headers and JSON body.
 
-A router passes on what it does not understand: a body of any shape gives facts, and whatever it
-does not say in the way that the OpenAI API says it is `None`.
+A body of any shape gives facts; a field that is missing or not as in the OpenAI API is `None`.
 """
 
 import json
@@ -22,17 +21,17 @@ _JSON_KEYS: Final = (
     "grammar",
 )
 _OBJECT: Final = (dict, Mapping)
-"""What decoded JSON has comes first: to ask an abstract class takes ten times as long."""
+"""`dict` first: testing against the abstract class takes ten times as long."""
 _LOOKED_AT: Final = 16_000
-"""Characters, the last ones: enough to tell code or passages, whatever the prompt's length."""
+"""Characters at the end of the prompt that are searched for code or passages."""
 
-# No `\s*` at a line's start: it would run over line ends, and a page of them takes its square.
+# No `\s*` at a line's start: it would match line ends, and take quadratic time on blank lines.
 _CODE: Final = re.compile(
     r"```|^[ \t]{0,16}(?:def \w|class \w|import \w|from [\w.]+ import |#include |func \w|fn \w|"
     r"function \w|public \w|private \w|const \w|SELECT |package \w)",
     re.MULTILINE,
 )
-# Both begin with a letter of their own, which is found far sooner than a line's start.
+# Both begin with a literal character, which is found much faster than a line's start.
 _PASSAGE_TAG: Final = re.compile(
     r"<(?:context|documents?|passages?|sources?|search_results?)\b", re.IGNORECASE
 )
@@ -44,7 +43,7 @@ _PASSAGE_TITLE: Final = re.compile(
 
 
 def facts_of(path: str, body: object, headers: Mapping[str, str], concurrency: int) -> RequestFacts:
-    """Return what is known of a request; `body` is its bytes, or the JSON document they hold."""
+    """Return a request's facts; `body` is its bytes or the decoded JSON document."""
     document = _document(body)
     texts = list(_texts(document))
     seen = _last(texts)
@@ -76,7 +75,7 @@ def _document(body: object) -> Mapping[str, Any]:  # Any: foreign JSON
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every text of the request, in order; images and token ids are none."""
+    """Yield every text of the request in order, without images and token ids."""
     for key in _TEXTS:
         given = document.get(key)
         if given is None:
@@ -99,7 +98,7 @@ def _texts_of_message(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _last(texts: list[str]) -> str:
-    """Return the end of the texts, at most `_LOOKED_AT` characters of it."""
+    """Return the last `_LOOKED_AT` characters of the texts."""
     kept: list[str] = []
     left = _LOOKED_AT
     for text in reversed(texts):

@@ -1,4 +1,4 @@
-"""One attempt of one arm as the contract's record of a generation, and as OTLP."""
+"""Convert one attempt of one arm to the contract's `Generation` and to OTLP."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # protobuf offers the type to checkers alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """What is known of an attempt besides its answer."""
+class AttemptContext:
+    """The request, decision and trace position of an attempt."""
 
     path: str
     document: Mapping[str, Any]  # Any: the client's JSON
@@ -36,39 +36,40 @@ class Circumstances:
     arm: Arm
     place: TraceContext
     pair_id: str | None = None
-    """What the two arms' generations of one mirrored request have in common."""
+    """Shared by the two arms' generations of one mirrored request."""
     linked: TraceContext | None = None
-    """The generation that the user got, where this one is its mirror."""
+    """For a mirrored generation, the one that the user got."""
     fallback: bool = False
-    """Whether the baseline answers in the candidate's place."""
+    """Whether the baseline answers because the candidate failed."""
     since_s: float | None = None
-    """When the candidate was asked in vain, by `time.perf_counter`: the user waits since then."""
+    """When the failed request to the candidate began (`time.perf_counter`); the user's wait counts
+    from then."""
 
 
-def routed(
-    around: Circumstances, upstream: Upstream, provider: str, seen: Observed, retries: int
+def generation_of_attempt(
+    context: AttemptContext, upstream: Upstream, provider: str, seen: Observed, retries: int
 ) -> Generation:
-    """Return the record of an attempt; what nobody said or measured stays absent."""
-    decision, place = around.decision, around.place
+    """Return the record of an attempt; values that are unknown stay absent."""
+    decision, place = context.decision, context.place
     said = generation_of(
         seen,
-        around.document,
+        context.document,
         trace_id=place.trace_id,
         span_id=place.span_id,
         provider=provider,
-        path=around.path,
+        path=context.path,
     )
     return replace(
         said,
         rollout=decision.rollout,
-        arm=around.arm,
+        arm=context.arm,
         cohort=decision.cohort,
-        route=around.arm.value,
-        prompt_id=around.pair_id,
-        repeat=0 if around.pair_id is not None else None,
+        route=context.arm.value,
+        prompt_id=context.pair_id,
+        repeat=0 if context.pair_id is not None else None,
         retries=retries,
-        fallback=around.fallback,
-        mirrored=around.linked is not None,
+        fallback=context.fallback,
+        mirrored=context.linked is not None,
         fingerprint=upstream.fingerprint,
         launch=upstream.launch,
     )
@@ -79,7 +80,7 @@ def export_request(
 ) -> bytes:
     """Return the generation as an OTLP export of one span.
 
-    Exports that are written one behind the other are one export: protobuf joins their lists.
+    Concatenated exports form one export: protobuf joins their repeated fields.
     """
     span = encode(generation)
     export = ExportTraceServiceRequest()
@@ -108,7 +109,7 @@ def export_request(
 def _fill(
     attributes: "RepeatedCompositeFieldContainer[KeyValue]", named: Mapping[str, AttributeValue]
 ) -> None:
-    """Add the attributes in place: messages that are built apart and copied take twice as long."""
+    """Add the attributes in place: building messages apart and copying them takes twice as long."""
     for name, value in named.items():
         _set(attributes.add(key=name).value, value)
 
@@ -131,5 +132,5 @@ def _set(wire: AnyValue, value: AttributeValue) -> None:
 
 
 def _encodable(value: str) -> str:
-    """Return a text without halves of characters, which JSON can hold and UTF-8 cannot."""
+    """Replace lone surrogates, which JSON can hold and UTF-8 cannot encode."""
     return value if value.isascii() else value.encode("utf-8", "replace").decode()

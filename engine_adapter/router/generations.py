@@ -1,4 +1,4 @@
-"""One generation that a client asked for: by which arm it is answered, mirrored, and recorded."""
+"""Answer a client's generation by the chosen arm, mirror it, and record its attempts."""
 
 import logging
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.generation_spans import (
-    Circumstances,
+    AttemptContext,
     export_request,
-    routed,
+    generation_of_attempt,
 )
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.mirror import Mirrors
@@ -32,7 +32,7 @@ _BREAKER_OPEN: Final = "breaker_open"
 
 
 class Generations:
-    """Answers the requests that a rollout is about."""
+    """Answers generation requests, which are subject to the rollout."""
 
     def __init__(
         self,
@@ -51,53 +51,60 @@ class Generations:
         self.mirrors = Mirrors(settings.limits.mirrors, counts)
 
     async def close(self) -> None:
-        """Cut the mirrored requests, and record what is still to be recorded."""
+        """Cancel the mirrored requests and record the attempts that are not recorded yet."""
         await self.mirrors.close()
         self._deferred.close()
 
     async def answer(
-        self, client: ClientAnswer, request: EngineRequest, around: Circumstances, concurrency: int
+        self,
+        client: ClientAnswer,
+        request: EngineRequest,
+        context: AttemptContext,
+        concurrency: int,
     ) -> None:
-        """Let the arm answer that was decided on, or else the baseline.
+        """Let the chosen arm answer; fall back to the baseline if the candidate fails.
 
-        Raises `RefusedRequestError` if the baseline is left alone for a while.
+        Raises `RefusedRequestError` if the baseline's circuit breaker is open.
         """
         make = partial(self._attempt, concurrency, request)
-        if around.decision.mirrored and around.decision.arm is Arm.BASELINE:
-            around = self._mirrored(make, around)
-        if around.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
+        if context.decision.mirrored and context.decision.arm is Arm.BASELINE:
+            context = self._mirrored(make, context)
+        if context.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
             candidate = None
             if self._arms[Arm.CANDIDATE].breaker.allows():
-                candidate = make(replace(around, arm=Arm.CANDIDATE))
+                candidate = make(replace(context, arm=Arm.CANDIDATE))
                 if await candidate.answer(client):
                     return
-            around = self._fallen_back(around, candidate)
+            context = self._fallen_back(context, candidate)
         self._require_baseline()
-        baseline = make(around)
+        baseline = make(context)
         if not await baseline.answer(client):
             client.whole(*upstream_failure(baseline.failure or CLIENT_LEFT))
 
-    def _fallen_back(self, around: Circumstances, tried: Attempt | None) -> Circumstances:
+    def _fallen_back(self, context: AttemptContext, tried: Attempt | None) -> AttemptContext:
         failure = tried.failure if tried is not None else None
         self._counts.fallbacks[failure.error_type if failure else _BREAKER_OPEN] += 1
         return replace(
-            around,
+            context,
             fallback=True,
-            place=around.place.beside(),
+            place=context.place.beside(),
             since_s=tried.seen.started_s if tried is not None else None,
         )
 
-    def _mirrored(self, make: "partial[Attempt]", around: Circumstances) -> Circumstances:
-        """Send the request to the candidate, too; return what makes the two a pair."""
+    def _mirrored(self, make: "partial[Attempt]", context: AttemptContext) -> AttemptContext:
+        """Mirror the request to the candidate; return the context with the pair's id.
+
+        Return the context unchanged if the request cannot be mirrored now.
+        """
         if not self._control.candidate_allowed() or not self.mirrors.has_room():
-            return around
+            return context
         if not self._arms[Arm.CANDIDATE].breaker.allows():
             self._counts.mirrors[_BREAKER_OPEN] += 1
-            return around
-        around = replace(around, pair_id=f"{around.place.trace_id}-{around.place.span_id}")
-        mirror = replace(around, arm=Arm.CANDIDATE, place=TraceContext.own(), linked=around.place)
+            return context
+        context = replace(context, pair_id=f"{context.place.trace_id}-{context.place.span_id}")
+        mirror = replace(context, arm=Arm.CANDIDATE, place=TraceContext.own(), linked=context.place)
         self.mirrors.start(partial(make, mirror))
-        return around
+        return context
 
     def _require_baseline(self) -> None:
         if not self._arms[Arm.BASELINE].breaker.allows():
@@ -108,11 +115,13 @@ class Generations:
                 retry_after_s=self._settings.breaker.open_s,
             )
 
-    def _attempt(self, concurrency: int, request: EngineRequest, around: Circumstances) -> Attempt:
+    def _attempt(
+        self, concurrency: int, request: EngineRequest, context: AttemptContext
+    ) -> Attempt:
         return Attempt(
-            self._arms[around.arm],
+            self._arms[context.arm],
             request,
-            around,
+            context,
             concurrency=concurrency,
             observed_bytes=self._settings.limits.observed_bytes,
             record=self._record,
@@ -120,9 +129,9 @@ class Generations:
         )
 
     def _record(self, attempt: Attempt) -> None:
-        """Count an attempt that has ended, and queue its span."""
-        around, counts = attempt.around, self._counts
-        arm = around.arm.value
+        """Count an attempt that has ended and queue its span."""
+        context, counts = attempt.context, self._counts
+        arm = context.arm.value
         if attempt.failure is not None:
             counts.failures[arm, attempt.failure.error_type] += 1
         if attempt.retries:
@@ -132,16 +141,18 @@ class Generations:
             return
         try:
             span = self._span(attempt)
-        except Exception as exc:  # no answer depends on its span
+        except Exception as exc:  # a failed span must not fail the answer
             counts.spans["failed"] += 1
             _LOGGER.error("a span could not be made and is lost: %r", exc)  # noqa: TRY400
         else:
             self._queue.offer(span)
 
     def _span(self, attempt: Attempt) -> bytes:
-        around, reader, seen = attempt.around, attempt.observer.reader, attempt.seen
+        context, reader, seen = attempt.context, attempt.observer.reader, attempt.seen
         seen.answer = reader.answer()
-        generation = routed(around, attempt.arm.settings, reader.provider, seen, attempt.retries)
+        generation = generation_of_attempt(
+            context, attempt.arm.settings, reader.provider, seen, attempt.retries
+        )
         if self._settings.record_content:
-            generation = replace(generation, content=content_of(around.document, seen.answer))
-        return export_request(generation, around.place, around.linked)
+            generation = replace(generation, content=content_of(context.document, seen.answer))
+        return export_request(generation, context.place, context.linked)

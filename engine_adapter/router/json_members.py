@@ -1,6 +1,6 @@
-"""Change single members of a JSON object's text and leave every other byte as it is.
+"""Change single members of a JSON object's text and leave every other byte unchanged.
 
-To decode and encode again would change numbers, escapes, spaces and the order of duplicates.
+Decoding and encoding again would change numbers, escapes, spaces and duplicate members.
 """
 
 import json
@@ -13,18 +13,18 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class Member(NamedTuple):
-    """One member of an object, by its place in the text."""
+    """One member of an object, as offsets into the text."""
 
     name: str
     start: int
-    """Of the name's quote."""
+    """Offset of the name's opening quote."""
     value_start: int
     end: int
-    """Behind the value."""
+    """Offset just after the value."""
 
 
 def members(text: str) -> list[Member]:
-    """Return the members of the object that the text is; raises `ValueError` if it is none."""
+    """Return the object's members; raises `ValueError` if the text is not an object."""
     at = _past(text, 0)
     if text[at : at + 1] != "{":
         raise ValueError("no object")
@@ -43,7 +43,7 @@ def members(text: str) -> list[Member]:
 
 
 def with_members(text: str, values: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return the object with these members, in place where it has them, else at its end."""
+    """Return the object with these members: existing ones replaced in place, others appended."""
     present = members(text)
     names = {member.name for member in present}
     for member in reversed(present):
@@ -55,14 +55,14 @@ def with_members(text: str, values: Mapping[str, Any]) -> str:  # Any: JSON
 
 
 def with_new_members(text: str, values: Mapping[str, Any], *, empty: bool) -> str:  # Any: JSON
-    """Return an object, which may be empty, with members at its end that it has none of."""
+    """Append members that the object does not have yet; `empty`: it has no members."""
     added = ",".join(f"{_encode(name)}:{_encode(value)}" for name, value in values.items())
     end = text.rindex("}")
     return f"{text[:end]}{'' if empty else ','}{added}{text[end:]}"
 
 
 def without_members(text: str, unwanted: Callable[[str], bool]) -> str:
-    """Return the object without the members of such names, each with its comma."""
+    """Remove the members whose names are unwanted, each with its comma."""
     while True:
         present = members(text)
         place = next((n for n, member in enumerate(present) if unwanted(member.name)), None)

@@ -1,4 +1,4 @@
-"""What a router knows of its rollout from the collector, kept on disk for when it is away."""
+"""The rollout's switch and ramp as last read from the collector, kept on disk for outages."""
 
 import json
 import logging
@@ -14,30 +14,33 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """The newest state that the collector told."""
+class KnownState:
+    """The newest state read from the collector."""
 
     rollout: str
     switch: SwitchState | None = None
-    """None: nobody ever set it, or it was never learnt. Nobody takes that for `on`."""
+    """`None` if it was never set or never read; that counts as off."""
     ramp: RampStep | None = None
-    """None: nobody has begun it, or it was never learnt."""
+    """`None` if it has not begun or was never read."""
     told_unix_ns: int | None = None
-    """When the collector last answered; None: it never did."""
+    """When the state was last read; `None` if never."""
 
     @property
     def on(self) -> bool:
-        """Say whether the candidate may be asked."""
+        """Whether the switch lets the candidate answer."""
         return self.switch is not None and self.switch.state is Switch.ON
 
 
-def read(path: Path, rollout: str) -> Known:
-    """Return what the file keeps of the rollout; nothing, with a warning, where it is unusable."""
-    unknown = Known(rollout=rollout)
+def read(path: Path, rollout: str) -> KnownState:
+    """Return the rollout's state from the file; an empty one, with a warning, if unusable.
+
+    A missing file gives an empty state without a warning.
+    """
+    unknown = KnownState(rollout=rollout)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         version = document.pop("version")
-        known = from_document(Known, document)
+        known = from_document(KnownState, document)
     except FileNotFoundError:
         return unknown
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as exc:
@@ -52,8 +55,8 @@ def read(path: Path, rollout: str) -> Known:
     return known
 
 
-def write(path: Path, known: Known) -> None:
-    """Replace the file, whole or not at all; warn where that cannot be."""
+def write(path: Path, known: KnownState) -> None:
+    """Replace the file atomically; log a warning if that fails."""
     text = json.dumps({"version": _VERSION, **to_document(known)}, ensure_ascii=False)
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:

@@ -1,7 +1,7 @@
-"""Requests that are sent to the candidate too, off the user's path: answers are read, not returned.
+"""Mirrored requests: also sent to the candidate, whose answers are recorded but never returned.
 
-They are model calls and nothing else: tools are described to the model and never run, and routes
-that keep something or act on something are not mirrored.
+Only model calls are mirrored: tools are described to the model and never run, and routes with
+side effects are not mirrored.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.counts import Counts
 
 _BEHIND_S = 0.01
-"""The user's own request is on its way by then."""
+"""Delay of a mirrored request, so that the user's own request is sent first."""
 _STOPPED = GenerationError("router_stopped", "the router was stopped before the answer was whole")
 
 
 class Mirrors:
-    """The mirrored requests in flight, of which there is a bound."""
+    """The mirrored requests in flight, at most `bound`."""
 
     def __init__(self, bound: int, counts: Counts) -> None:
         self._bound = bound
@@ -25,24 +25,24 @@ class Mirrors:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        """Return how many are in flight."""
+        """Return the number in flight."""
         return len(self._tasks)
 
     def has_room(self) -> bool:
-        """Say whether one more may be sent; counts it as dropped if not."""
+        """Return whether one more may be sent; if not, count it as dropped."""
         if len(self._tasks) < self._bound:
             return True
         self._counts.mirrors["dropped"] += 1
         return False
 
     def start(self, make: Callable[[], Attempt]) -> None:
-        """Send one in a task of its own, a moment behind the user's request."""
+        """Send a mirrored request in a new task, shortly after the user's request."""
         task = asyncio.create_task(self._answer(make))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Cut what is in flight."""
+        """Cancel the mirrored requests in flight."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -52,15 +52,15 @@ class Mirrors:
         await asyncio.sleep(_BEHIND_S)
         attempt = make()
         try:
-            await attempt.answer(_Nobody(), cancelled=_STOPPED)
+            await attempt.answer(_DiscardingClient(), cancelled=_STOPPED)
         finally:
             attempt.finish()
             failed = attempt.failure is not None
             self._counts.mirrors["failed" if failed else "answered"] += 1
 
 
-class _Nobody:
-    """The client of an answer that nobody waits for."""
+class _DiscardingClient:
+    """A `Client` that discards the answer."""
 
     def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
         pass

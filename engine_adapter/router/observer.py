@@ -1,4 +1,4 @@
-"""Read an answer beside its bytes' way to the client: when its chunks came, and what it says."""
+"""Observe an answer while it passes to the client: chunk times and content."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,21 @@ from engine_adapter.transport import EventDecoder, failures
 
 _BEHIND_PIECES = 16
 _BEHIND_BYTES = 1 << 16
-"""How far reading may stay behind: a few pieces at once take a fraction of the time that they take
-one by one, between other streams'."""
+"""Parsing may lag by this much: several pieces at once take a fraction of the time that they take
+one by one between pieces of other streams."""
 
 
 class AnswerObserver:
-    """Observes one answer; what it cannot read passes all the same, and is then unknown.
+    """Observes one answer; a part that it cannot parse still passes and stays unknown.
 
-    A stream is read some pieces behind; `catch_up` before what it said is asked for.
+    Parsing lags by some pieces; call `catch_up` before reading the results.
     """
 
     def __init__(self, reader: AnswerReader, seen: Observed, max_bytes: int) -> None:
         self.reader = reader
         self.seen = seen
         self.unread = False
-        """Whether the answer was too large to be read."""
+        """Whether the answer was too large to parse."""
         self._decoder = EventDecoder(max_bytes)
         self._done = False
         self._ordinary = OrdinaryChunks()
@@ -35,25 +35,25 @@ class AnswerObserver:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer said that it is whole."""
+        """Whether the answer has its `[DONE]` or a finish reason."""
         self.catch_up()
         return self._done or self.reader.answer().finish_reason is not None
 
     @property
     def emptiness(self) -> GenerationError | None:
-        """The failure of an answer that says nothing; `None` if it says anything."""
+        """The failure of an empty answer; `None` if it is not empty."""
         answer = self.reader.answer()
         return of_empty_answer(answer, "the engine") if answer.is_empty else None
 
     def feed(self, data: bytes, at_s: float) -> None:
-        """Take a stream's bytes."""
+        """Buffer a stream's bytes; parse them if enough are buffered."""
         self._behind.append((data, at_s))
         self._behind_bytes += len(data)
         if len(self._behind) >= _BEHIND_PIECES or self._behind_bytes >= _BEHIND_BYTES:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Read what was taken so far."""
+        """Parse the buffered bytes."""
         behind, self._behind, self._behind_bytes = self._behind, [], 0
         if len(behind) > 1 and self._take_all_ordinary(behind):
             return
@@ -61,9 +61,10 @@ class AnswerObserver:
             self._read(data, at_s)
 
     def _take_all_ordinary(self, behind: Sequence[tuple[bytes, float]]) -> bool:
-        """Take pieces at once that are whole ordinary chunks together; say whether they are.
+        """Parse the pieces together if they are nothing but whole ordinary chunks.
 
-        A chunk came with the piece that holds its end, which no piece may cut in two.
+        Return whether they are. A chunk arrived with the piece that holds its end mark; no end
+        mark may be split between pieces.
         """
         if self.unread or self.seen.error is not None or self._decoder.is_within_event:
             return False
@@ -100,17 +101,17 @@ class AnswerObserver:
             self._event(event.data, at_s)
 
     def whole(self, body: bytes, at_s: float) -> None:
-        """Take an answer that is no stream."""
+        """Parse an answer that is not a stream."""
         try:
             self._take(_object(body), at_s)
         except GenerationError as exc:
             self.seen.error = exc
         if self.seen.error is None:
             self.seen.error = self.emptiness
-        self.seen.forget_chunks()  # it came in one piece: its end says nothing of its start
+        self.seen.forget_chunks()  # one piece: the time of its end is not that of a first token
 
     def _take_ordinary(self, data: bytes, at: int, at_s: float) -> int:
-        """Take the ordinary chunks that begin at a place; return where they end."""
+        """Parse the ordinary chunks that start at `at`; return where they end."""
         if self._decoder.is_within_event:
             return at
         found, at = self._ordinary.leading_words(data, at)

@@ -1,4 +1,4 @@
-"""From a routes file to what a router runs on: its settings, and who decides."""
+"""Build the router's settings, switch follower and control from a routes file."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router.assignment import Assignment
 from engine_adapter.router.cohorts import Cohorts
-from engine_adapter.router.control import Informant, RolloutControl
+from engine_adapter.router.control import RolloutControl, StateSource
 from engine_adapter.router.routes_file import Routes, UpstreamSection
 from engine_adapter.router.rules import Rules
 from engine_adapter.router.settings import (
@@ -27,7 +27,7 @@ from engine_adapter.transport import Timeouts
 
 
 def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> RouterSettings:
-    """Return how the router is deployed; raises `RoutesFileError` for a key that is not set."""
+    """Return the router's settings; raises `RoutesFileError` if an API key's variable is unset."""
     return RouterSettings(
         baseline=_upstream("baseline", routes.upstreams.baseline, environment),
         candidate=_upstream("candidate", routes.upstreams.candidate, environment),
@@ -48,7 +48,7 @@ def follower_of(
     confirm: Callable[[StoredVerdict], str | None],
     register: Callable[[Client], object],
 ) -> SwitchFollower:
-    """Return what follows the rollout's switch; it starts when it is entered."""
+    """Return the follower of the rollout's switch; entering its context starts it."""
     return SwitchFollower(
         routes.rollout,
         lambda timeout_s: Client.from_environment(routes.collector.url, timeout_s=timeout_s),
@@ -59,8 +59,8 @@ def follower_of(
     )
 
 
-def control_of(routes: Routes, informant: Informant) -> RolloutControl:
-    """Return who decides about requests."""
+def control_of(routes: Routes, source: StateSource) -> RolloutControl:
+    """Return the control that decides where requests go."""
     return RolloutControl(
         rollout=routes.rollout,
         mode=routes.mode,
@@ -68,7 +68,7 @@ def control_of(routes: Routes, informant: Informant) -> RolloutControl:
         rules=Rules(routes.rules, routes.default),
         cohorts=Cohorts(routes.cohorts),
         assignment=Assignment(routes.rollout, routes.sticky, random.SystemRandom().random),
-        informant=informant,
+        source=source,
         now=lambda: datetime.now(UTC),
     )
 

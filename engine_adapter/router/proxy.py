@@ -1,4 +1,4 @@
-"""What happens to one request: who sends it, what it is, and who is to answer it."""
+"""Handle one request: authenticate the client, parse the body, choose the arm that answers."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from engine_adapter.router.decision import Control
 from engine_adapter.router.engine_arm import EngineArm
 from engine_adapter.router.export_queue import ExportQueue
 from engine_adapter.router.facts import facts_of
-from engine_adapter.router.generation_spans import Circumstances
+from engine_adapter.router.generation_spans import AttemptContext
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
 from engine_adapter.router.http1.headers import RequestHeaders, of_answer
-from engine_adapter.router.replies import of_text, refusal, upstream_failure
+from engine_adapter.router.replies import ok_reply, refusal, upstream_failure
 from engine_adapter.router.request_edit import document_of, is_quickly_parsed
 from engine_adapter.router.settings import RouterSettings
 from engine_adapter.router.trace_context import TraceContext
@@ -29,13 +29,13 @@ from engine_adapter.router.transport import EngineRequest
 BASE: Final = "/v1"
 _PATH: Final = re.compile(r"/v1(?:/[A-Za-z0-9._~:@!$&'()*+,;=%-]+)+")
 _UNCLEAR: Final = re.compile(r"/\.{1,2}(?:/|$)|%2e|%2f|%5c|%00", re.IGNORECASE)
-"""Paths that two servers could read differently."""
+"""Paths that two servers could interpret differently."""
 _OWN_PATHS: Final = frozenset(("/metrics", "/router/state"))
 _METRICS_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
 
 
 class Proxy:
-    """Answers requests; holds what they share."""
+    """Answers requests; holds the state that they share."""
 
     def __init__(
         self, settings: RouterSettings, control: Control, queue: ExportQueue | None, counts: Counts
@@ -54,13 +54,13 @@ class Proxy:
         self._in_flight = 0
 
     async def close(self) -> None:
-        """Cut the mirrored requests and close the connections."""
+        """Cancel the mirrored requests and close the connections to the engines."""
         await self._generations.close()
         for arm in self._arms.values():
             await arm.transport.close()
 
     def admit(self, request: ClientRequest) -> None:
-        """Let a request in, before its body is read; raises `RefusedRequestError`."""
+        """Admit a request before its body is read; raises `RefusedRequestError`."""
         if request.path != "/healthz":
             self._keys.admit(request.headers)
             if request.path not in _OWN_PATHS:
@@ -68,7 +68,7 @@ class Proxy:
         self._in_flight += 1
 
     def finish(self, answer: ClientAnswer | None) -> None:
-        """Take note that a request that was let in is done with."""
+        """Note that an admitted request is over."""
         self._in_flight -= 1
         if answer is not None and answer.status is not None and not answer.is_refusal:
             self._counts.responses[str(answer.status)] += 1
@@ -82,11 +82,11 @@ class Proxy:
     async def answer(self, request: ClientRequest, answer: ClientAnswer) -> None:
         """Answer a request that was admitted."""
         if request.path == "/healthz":
-            answer.whole(*of_text(b"ok", "text/plain; charset=utf-8"))
+            answer.whole(*ok_reply(b"ok", "text/plain; charset=utf-8"))
         elif request.path == "/metrics":
-            answer.whole(*of_text(exposition(self._counts, self._gauges()), _METRICS_TYPE))
+            answer.whole(*ok_reply(exposition(self._counts, self._gauges()), _METRICS_TYPE))
         elif request.path == "/router/state":
-            answer.whole(*of_text(json.dumps(self._state()).encode(), "application/json"))
+            answer.whole(*ok_reply(json.dumps(self._state()).encode(), "application/json"))
         else:
             await self._passed(request, answer)
 
@@ -116,7 +116,7 @@ class Proxy:
         if document is None:
             await self._pass_through(outgoing, answer)
             return
-        around = Circumstances(
+        context = AttemptContext(
             path=path,
             document=document,
             decision=self._control.decide(
@@ -126,12 +126,12 @@ class Proxy:
             place=TraceContext.continued(request.headers),
         )
         try:
-            await self._generations.answer(answer, outgoing, around, self._in_flight)
+            await self._generations.answer(answer, outgoing, context, self._in_flight)
         except RefusedRequestError as refused:
             self.refuse(refused, answer)
 
     def _document(self, request: ClientRequest) -> Mapping[str, Any] | None:  # Any: their JSON
-        """Return a request's JSON object; `None` if it has none, or none that is read."""
+        """Return the request's JSON object; `None` if it is not one or is too large to parse."""
         if request.body_bytes <= self._settings.limits.read_bytes:
             body = request.body()
             if is_quickly_parsed(body):
@@ -140,9 +140,9 @@ class Proxy:
         return None
 
     async def _pass_through(self, request: EngineRequest, client: ClientAnswer) -> None:
-        """Let the baseline answer a request that no rollout is about; nobody observes it.
+        """Let the baseline answer a request that is outside the rollout; record no span.
 
-        If the engine breaks off, so does the answer.
+        If the engine breaks off, the response is cut too.
         """
         try:
             response = await self._arms[Arm.BASELINE].transport.handle_request(request)
@@ -166,7 +166,7 @@ class Proxy:
             response.close()
 
     def _state(self) -> Mapping[str, object]:
-        """Return what is so now; `draftgate drill` reads when the candidate was last asked."""
+        """Return the body of `/router/state`; `draftgate drill` reads `last_begun_unix_ns`."""
         return {
             "now_unix_ns": time.time_ns(),
             "control": self._control.state(),

@@ -1,6 +1,6 @@
-"""Ramps: the share grows by steps, and each needs a passing verdict that is newer than the last.
+"""Ramps: the share grows in steps, each of which needs a passing verdict newer than the last step.
 
-The collector keeps the steps and holds to that rule; what is said here is what to ask it for.
+The collector stores the steps and enforces that rule; this module chooses the step to request.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class RampSection(Section):
 
     steps: Annotated[tuple[Percent, ...], Field(min_length=1)] = STEPS
     automatic: bool = False
-    """The router begins the ramp, and goes on whenever the gate passes; its key needs `admin`."""
+    """Let the router begin the ramp and go on at each passing verdict; its key needs `admin`."""
 
     @field_validator("steps")
     @classmethod
@@ -34,28 +34,28 @@ class RampSection(Section):
         return steps
 
 
-class Standing(NamedTuple):
-    """Where a ramp stands."""
+class RampProgress(NamedTuple):
+    """A ramp's last step and the verdict for the next one."""
 
     step: RampStep | None
-    """None: nobody has begun it."""
+    """`None` if the ramp has not begun."""
     verdict: StoredVerdict | None
-    """The newest under the registered policy that was posted after the step."""
+    """The newest one under the registered policy that was posted after the step."""
 
 
-def standing(client: Client, rollout: str) -> Standing:
-    """Ask the collector where a ramp stands; raises `ClientError`."""
+def progress(client: Client, rollout: str) -> RampProgress:
+    """Fetch a ramp's progress from the collector; raises `ClientError`."""
     step = next(iter(client.ramp(rollout)), None)
     if step is None:
-        return Standing(None, None)
+        return RampProgress(None, None)
     verdict = _registered_verdict(client, rollout)
     newer = verdict is not None and verdict.posted_unix_ns > step.time_unix_ns
-    return Standing(step, verdict if newer else None)
+    return RampProgress(step, verdict if newer else None)
 
 
-def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampChange:
-    """Return the step to take; raises `PromotionError` if none can be taken now."""
-    last, verdict = stands
+def next_step(rollout: str, steps: Sequence[float], now: RampProgress) -> RampChange:
+    """Return the next step up; raises `PromotionError` if none can be taken now."""
+    last, verdict = now
     if last is None:
         return RampChange(percent=steps[0], reason=f"begin at {steps[0]:g} %")
     larger = [percent for percent in steps if percent > last.percent]
@@ -80,7 +80,7 @@ def next_step(rollout: str, steps: Sequence[float], stands: Standing) -> RampCha
 
 
 def require_confirmed(change: RampChange, why_not: str | None) -> None:
-    """Raise `NotConfirmedError` if the verdict that a step rests on cannot be relied on."""
+    """Raise `NotConfirmedError` if the verdict behind a step cannot be relied on."""
     if why_not is not None:
         raise NotConfirmedError(
             f"to {change.percent:g} %: the verdict {change.verdict} cannot be relied on: {why_not}"
@@ -88,10 +88,10 @@ def require_confirmed(change: RampChange, why_not: str | None) -> None:
 
 
 def step_back(
-    rollout: str, steps: Sequence[float], stands: Standing, *, percent: float, reason: str
+    rollout: str, steps: Sequence[float], now: RampProgress, *, percent: float, reason: str
 ) -> RampChange:
-    """Return the step down to a share; raises `PromotionError` if it is none."""
-    last = stands.step
+    """Return the step down to `percent`; raises `PromotionError` if that is not a step down."""
+    last = now.step
     if last is None:
         raise PromotionError(f"{rollout}: nobody has begun its ramp; leave out --back-to")
     if percent >= last.percent:
@@ -110,7 +110,7 @@ def _registered_verdict(client: Client, rollout: str) -> StoredVerdict | None:
     try:
         posted = client.verdicts(rollout, limit=_LOOKED_AT)
     except ClientError as exc:
-        if exc.status == HTTPStatus.NOT_FOUND:  # nothing is stored of the rollout yet
+        if exc.status == HTTPStatus.NOT_FOUND:  # the collector has no data of the rollout yet
             return None
         raise
     heeded = (one for one in posted if one.moves_ramp)

@@ -1,4 +1,4 @@
-"""What the router answers itself, in the shape that the OpenAI API and its SDKs know."""
+"""The router's own responses, in the error format of the OpenAI API."""
 
 import json
 import math
@@ -18,20 +18,20 @@ _TIMEOUTS: Final = frozenset(("connect_timeout", "first_byte_timeout", "total_ti
 
 
 class Reply(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
 
-def of_text(text: bytes, content_type: str) -> Reply:
-    """Return an answer that all is well."""
+def ok_reply(text: bytes, content_type: str) -> Reply:
+    """Return a 200 response."""
     return Reply(200, (("Content-Type", content_type),), text)
 
 
 def refusal(refused: RefusedRequestError) -> Reply:
-    """Return the answer to a request that is not passed on."""
+    """Return the response to a refused request."""
     headers = {}
     if refused.retry_after_s is not None:
         headers["Retry-After"] = str(math.ceil(refused.retry_after_s))
@@ -41,7 +41,7 @@ def refusal(refused: RefusedRequestError) -> Reply:
 
 
 def upstream_failure(failure: GenerationError) -> Reply:
-    """Return the answer where no engine gave one; it says nothing of where the engine stands."""
+    """Return the response if no engine gave one; it does not reveal the engine's address."""
     status = 504 if failure.error_type in _TIMEOUTS else 502
     words = failure.error_type.replace("_", " ")
     return _error(status, failure.error_type, f"no answer from the model's server: {words}", {})

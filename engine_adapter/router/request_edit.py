@@ -1,9 +1,9 @@
-"""What an engine is asked besides what the client asked, so that its answer says how it went.
+"""Add fields to a request so that the engine reports usage and speculation counts.
 
-What is asked for here is taken out of the answer again (`answer_edit`), so that the client gets
-what it would have got from the engine itself. vLLM is asked for its usage alone: its counts stand
-on the usage's event by a flag of the server. llama.cpp is not asked for usage: its `timings` have
-the tokens, stand on its last event anyway, and would move from there to the usage's event.
+`answer_edit` removes the extra members from the answer, so that the client gets exactly the
+engine's answer to its own request. vLLM is only asked for usage: a server flag puts its
+speculation counts on the usage event. llama.cpp is not asked for usage: its `timings` hold the
+token counts and are on its last event anyway; asking would move them to the usage event.
 """
 
 import json
@@ -17,10 +17,10 @@ from engine_adapter.routes import HttpEngineName
 
 
 class _Field(NamedTuple):
-    """A field of the request and the member of the answer that it brings about."""
+    """A request field and the member that it adds to the answer."""
 
     name: str
-    brings: str
+    adds: str
     streamed_only: bool
 
 
@@ -30,32 +30,30 @@ _FIELDS: Final[Mapping[str, _Field]] = {
 }
 _WITHOUT_USAGE: Final = frozenset(("llamacpp",))
 _STRUCTURE_BYTES: Final = 1 << 16
-"""Outside of strings."""
+"""Limit on the bytes outside of strings."""
 _MOST_STRINGS: Final = 10_000
 _USAGE: Final = b',"stream_options":{"include_usage":true}'
-"""What most requests are added, as it stands behind their other members."""
+"""The addition to most requests, appended after their last member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A request's body as it is sent, and what its answer has that the client did not ask for."""
+class EditedRequest:
+    """A request body as sent, and the additions to remove from its answer."""
 
     body: bytes
     usage: bool = False
-    """Whether the event that holds the usage alone is one of them."""
+    """Whether to remove the usage event, and the `usage` of every other event."""
     member: str | None = None
-    """A member of the answer, or of its events."""
-
-    @property
-    def edits(self) -> bool:
-        """Whether anything is to be taken out."""
-        return self.usage or self.member is not None
+    """The member to remove from the answer or from each of its events."""
 
 
-def ask(
+def edit_request(
     body: bytes, document: Mapping[str, Any], engine: HttpEngineName, *, model: str | None = None
-) -> Asked:  # Any: the client's JSON
-    """Return the body to send: the client's own bytes, but for what is added and the model."""
+) -> EditedRequest:  # Any: the client's JSON
+    """Return the client's body with the engine's extra fields and the model's name set.
+
+    All other bytes stay as the client wrote them.
+    """
     stream = document.get("stream") is True
     added: dict[str, Any] = {} if model is None else {"model": model}
     options = document.get("stream_options")
@@ -77,19 +75,19 @@ def ask(
         body = body[:end] + _USAGE + body[end:]
     elif added:
         body = _with(body.decode(), document, added).encode()
-    return Asked(body=body, usage=usage, member=field.brings if field is not None else None)
+    return EditedRequest(body=body, usage=usage, member=None if field is None else field.adds)
 
 
 def _with(text: str, document: Mapping[str, Any], added: Mapping[str, Any]) -> str:  # Any: JSON
     if any(name in document for name in added):
         return with_members(text, added)
-    return with_new_members(text, added, empty=not document)  # without a second look at it all
+    return with_new_members(text, added, empty=not document)  # saves parsing the text again
 
 
 def is_quickly_parsed(body: bytes) -> bool:
-    """Return whether a body's JSON has few values for its size, as text and images have.
+    """Return whether a body's JSON has few values for its size, as text and images do.
 
-    A megabyte of `[1,1,1…` is parsed in a tenth of a second, and takes thirty megabytes.
+    Parsing a megabyte of `[1,1,1…` takes a tenth of a second and thirty megabytes of memory.
     """
     if len(body) <= _STRUCTURE_BYTES:
         return True
@@ -100,9 +98,9 @@ def is_quickly_parsed(body: bytes) -> bool:
 
 
 def document_of(body: bytes) -> Mapping[str, Any] | None:  # Any: the client's JSON
-    """Return the JSON object that a body is; `None` if it is none that can be read safely."""
+    """Return the body's JSON object; `None` if it is not one or nests too deeply."""
     try:
-        document = json.loads(body.decode())  # bytes would be taken as UTF-16, too
+        document = json.loads(body.decode())  # given bytes, `loads` would also accept UTF-16
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, Mapping) else None

@@ -1,4 +1,4 @@
-"""The routes file: what a router listens for, whom it asks, and who gets which arm, as YAML."""
+"""The routes file (YAML): the router's address, its upstreams, and which arm gets a request."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ Count = Annotated[int, Field(gt=0)]
 
 
 class SpeculationSection(Section):
-    """How an upstream speculates, which few engines say in their answers."""
+    """How an upstream speculates; few engines report it in their answers."""
 
     method: str | None = None
     draft_model: str | None = None
@@ -39,13 +39,13 @@ class UpstreamSection(Section):
     """The base of its OpenAI-compatible API, such as http://localhost:8000/v1."""
     engine: HttpEngineName = "openai"
     model: Annotated[str, Field(min_length=1)] | None = None
-    """The name that it knows the model by, where clients ask for another."""
+    """The model's name at this engine, if it differs from the one that clients send."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    """The environment variable that holds the key; the key itself never stands in the file."""
+    """The environment variable that holds the key; the file never holds the key itself."""
     speculation: SpeculationSection | None = None
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
     launch: LaunchName | None = None
-    """Which start of its server this is."""
+    """Name of this launch of the server."""
     connect_timeout_s: Seconds = 10.0
     first_byte_timeout_s: Seconds = 120.0
     idle_timeout_s: Seconds = 60.0
@@ -59,25 +59,25 @@ class Upstreams(Section):
     candidate: UpstreamSection
 
     def launched(self, launch: str) -> "Upstreams":
-        """Return both arms with a name for the launch of their servers."""
+        """Return both arms with `launch` as the name of their servers' launch."""
         arms = {"baseline": self.baseline, "candidate": self.candidate}
         named = {arm: one.model_copy(update={"launch": launch}) for arm, one in arms.items()}
         return self.model_copy(update=named)
 
 
 class Listen(Section):
-    """Where the router listens."""
+    """The address that the router listens on."""
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
 
 
 class CollectorSection(Section):
-    """Where switch and ramp come from, and where the spans go."""
+    """The collector that provides switch and ramp and receives the spans."""
 
     url: Url = "http://localhost:4318"
     record_content: bool = False
-    """Whether spans carry what was asked and answered, which evaluators need."""
+    """Whether spans carry prompts and answers, which evaluators need."""
 
 
 class ClientKeySection(Section):
@@ -85,18 +85,18 @@ class ClientKeySection(Section):
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Of the key's text, in lower-case hexadecimal digits."""
+    """SHA-256 of the key's text, in lower-case hexadecimal digits."""
 
 
 class BreakerSection(Section):
-    """When an upstream that fails is left alone for a while."""
+    """When to stop sending to a failing upstream, and for how long."""
 
     failures: Count = 5
     open_s: Seconds = 10.0
 
 
 class LimitSection(Section):
-    """What the router refuses, or drops and counts, rather than grow."""
+    """Bounds on the router's resources; work beyond them is refused, or dropped and counted."""
 
     body_bytes: Count = 64 << 20
     read_bytes: Count = 2 << 20
@@ -109,23 +109,23 @@ class LimitSection(Section):
 
 
 class Routes(Section):
-    """All that a router is told."""
+    """The whole routes file."""
 
     version: Literal[1] = 1
     rollout: RolloutName
     policy: Annotated[str, Field(min_length=1)] | None = None
-    """Registered before the first request: a file, or a shipped policy's name."""
+    """Policy to register before the first request: a file, or a shipped policy's name."""
     upstreams: Upstreams
     mode: Mode = Mode.BASELINE
     share: Percent | None = None
     """Percent of the eligible requests that are mirrored, or that the candidate answers."""
     ramp: RampSection | None = None
-    """The share by steps, which the collector keeps."""
+    """The share in steps, which the collector stores."""
     sticky: Sticky = Sticky()
     cohorts: CohortSection = CohortSection()
     rules: tuple[Rule, ...] = ()
     default: Arm = Arm.CANDIDATE
-    """Where the requests go that match no rule."""
+    """The arm of requests that match no rule."""
     listen: Listen = Listen()
     collector: CollectorSection = CollectorSection()
     client_keys: tuple[ClientKeySection, ...] = ()
@@ -133,7 +133,7 @@ class Routes(Section):
     breaker: BreakerSection = BreakerSection()
     limits: LimitSection = LimitSection()
     state_file: Annotated[str, Field(min_length=1)] | None = None
-    """Keeps the last known switch and ramp; absent: beside the routes file, with `.state`."""
+    """Holds the last known switch and ramp; default: the routes file's name plus `.state`."""
 
     @model_validator(mode="after")
     def _says_one_share(self) -> "Routes":
@@ -150,7 +150,7 @@ class Routes(Section):
 
 
 class AdvisedRules(Section):
-    """A file of rules, such as `draftgate advise --routes` writes."""
+    """A file of rules, as written by `draftgate advise --routes`."""
 
     version: Literal[1] = 1
     rollout: RolloutName | None = None
@@ -176,7 +176,7 @@ def read(path: Path) -> Routes:
 
 
 def _with_included(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the document with the rules of a file in place of its name."""
+    """Replace the document's file name under `rules` by that file's rules."""
     given = _yaml(path, "`rules:`")
     try:
         included = AdvisedRules.model_validate(given)

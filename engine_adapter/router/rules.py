@@ -1,4 +1,4 @@
-"""Rules of eligibility: the first that matches says whether a request may go to the candidate."""
+"""Eligibility rules: the first match decides whether a request may go to the candidate."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,23 +8,23 @@ from engine_adapter.router.conditions import Conditions, Moment, Texts, cohort_c
 
 
 class Rule(Conditions):
-    """Where the requests go that match."""
+    """One rule: conditions, and the arm for requests that match them."""
 
     to: Arm
-    """`candidate`: they may go there, by the mode and its share."""
+    """`candidate`: matching requests may go there, subject to the mode and its share."""
     cohort: Texts | None = None
     reason: str | None = None
-    """Why, such as `draftgate advise` says it."""
+    """Why, such as the reason that `draftgate advise` writes."""
 
     def model_post_init(self, context: object, /) -> None:
-        """Ask the cohort first, which costs least."""
+        """Test the cohort first, the cheapest condition."""
         super().model_post_init(context)
         cohort = cohort_condition(self.cohort)
         self._made = (*(() if cohort is None else (cohort,)), *self._made)
 
 
 class Match(NamedTuple):
-    """What the rules say of a request."""
+    """The result of the rules for one request."""
 
     to: Arm
     reason: str
@@ -32,7 +32,7 @@ class Match(NamedTuple):
 
 
 class Rules:
-    """Rules in order, and where the requests go that match none."""
+    """An ordered list of rules with a default for requests that match none."""
 
     def __init__(self, rules: Sequence[Rule], default: Arm) -> None:
         self._rules = [
@@ -42,11 +42,11 @@ class Rules:
         self._default = Match(default, "no rule matches")
 
     def first_match(self, moment: Moment) -> Match:
-        """Return what the first rule that matches says, else the default."""
+        """Return the result of the first matching rule, else the default."""
         return next((match for rule, match in self._rules if rule.hold(moment)), self._default)
 
     def explained(self) -> list[str]:
-        """Return one line a rule, in words."""
+        """Return the rules in words, one line each."""
         lines = [
             f"{match.reason} → {match.to}" + (f" ({rule.reason})" if rule.reason else "")
             for rule, match in self._rules

@@ -1,8 +1,4 @@
-"""The router's process: from settings and a control to a server that answers until it is stopped.
-
-`serve` is the one entry. Each request's body is read whole, its facts are taken by `facts_of`, and
-the control decides.
-"""
+"""Run the router's server from its settings and a control; `serve` is the entry point."""
 
 import asyncio
 import gc
@@ -20,16 +16,13 @@ from engine_adapter.router.proxy import Proxy
 from engine_adapter.router.settings import RouterSettings
 
 _COLLECT_AFTER = 20_000, 20, 100
-"""New objects, and collections of the younger generation, before each generation's collection.
-
-Little of what a request leaves behind is in cycles.
-"""
+"""Thresholds of the garbage collector (`gc.set_threshold`); requests leave few cycles behind."""
 
 
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a router's coroutine to its end, on uvloop if it is installed (not on Windows).
 
-    It takes a sixth less processor time a chunk than asyncio's own loop.
+    uvloop takes a sixth less CPU time per chunk than asyncio's own loop.
     """
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main)
@@ -49,9 +42,9 @@ async def serve(
     *,
     ready: Callable[[str], None] = lambda _url: None,
 ) -> None:
-    """Answer requests until cancelled; `ready` is told the address once it is listening.
+    """Answer requests until cancelled; call `ready` with the URL once the router listens.
 
-    On cancellation no new request is taken, and streams in flight get some time to finish.
+    On cancellation, no new request is taken and streams in flight get some time to finish.
     """
     async with running(settings, control) as url:
         gc.set_threshold(*_COLLECT_AFTER)
@@ -62,7 +55,7 @@ async def serve(
 
 @asynccontextmanager
 async def running(settings: RouterSettings, control: Control) -> AsyncIterator[str]:
-    """Listen while the block runs, and give the address."""
+    """Listen while the block runs; yield the URL."""
     counts = Counts()
     async with _exporting(settings, counts) as queue:
         proxy = Proxy(settings, control, queue, counts)
@@ -84,7 +77,7 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
 
 @asynccontextmanager
 async def _exporting(settings: RouterSettings, counts: Counts) -> AsyncIterator[ExportQueue | None]:
-    """Send spans in the background while the block runs, and what is left after it."""
+    """Export spans in the background while the block runs, and the remaining ones after it."""
     if settings.collector_url is None:
         yield None
         return

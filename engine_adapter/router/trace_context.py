@@ -1,4 +1,4 @@
-"""W3C trace context: the client's trace goes on through the router to the engine."""
+"""W3C trace context: continue the client's trace through the router to the engine."""
 
 import random
 import re
@@ -12,7 +12,7 @@ _SAMPLED: Final = "01"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceContext:
-    """Where a generation's span stands."""
+    """The position of a generation's span in a trace."""
 
     trace_id: str
     span_id: str
@@ -21,7 +21,7 @@ class TraceContext:
 
     @classmethod
     def continued(cls, headers: Mapping[str, str]) -> Self:
-        """Return a new span's place in the client's trace, or in one of its own."""
+        """Return a new span in the client's trace, or in a new one without a valid header."""
         found = _HEADER.fullmatch(headers.get("traceparent", ""))
         if found is None or not int(found[1], 16) or not int(found[2], 16):
             return cls.own()
@@ -29,11 +29,11 @@ class TraceContext:
 
     @classmethod
     def own(cls) -> Self:
-        """Return the place of a new trace's first span."""
+        """Return the root span of a new trace."""
         return cls(trace_id=_id(128), span_id=_id(64))
 
     def beside(self) -> "TraceContext":
-        """Return the place of another span with the same parent."""
+        """Return a sibling span: a new id with the same parent."""
         return TraceContext(
             trace_id=self.trace_id,
             span_id=_id(64),
@@ -43,9 +43,9 @@ class TraceContext:
 
     @property
     def traceparent(self) -> str:
-        """What the engine is sent, so that its spans are this one's children."""
+        """The header sent to the engine, whose spans become children of this one."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
 def _id(bits: int) -> str:
-    return f"{random.getrandbits(bits) or 1:0{bits // 4}x}"  # a name, no secret
+    return f"{random.getrandbits(bits) or 1:0{bits // 4}x}"  # not a secret

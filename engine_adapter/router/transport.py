@@ -1,11 +1,11 @@
-"""The seam between routing and HTTP: a request goes in, and an engine's response comes back."""
+"""The interface between routing and HTTP: send a request, get the engine's response."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 Header = tuple[bytes, bytes]
-"""A header's name and value, as they stand on the wire."""
+"""A header's name and value as bytes on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +14,7 @@ class EngineRequest:
 
     method: str
     target: str
-    """Path below the base, and query, as the client wrote them."""
+    """Path below the base URL, and query, as the client wrote them."""
     headers: Sequence[Header]
     """Without `Host`, `Content-Length` and the engine's key."""
     body: Sequence[bytes]
@@ -25,20 +25,20 @@ class Receiver(Protocol):
     """Receives the body of a response, each piece in the call that reads it from the socket."""
 
     def receive(self, data: bytes, at_s: float) -> bool:
-        """Take a piece that came at a time of `time.perf_counter`; return whether more may come.
+        """Handle a piece that arrived at `at_s` (`time.perf_counter`).
 
-        A `GenerationError` that it raises ends the response.
+        Return whether the receiver can take more. Raising `GenerationError` ends the response.
         """
 
     async def drained(self) -> None:
-        """Wait until more may come."""
+        """Wait until the receiver can take more."""
 
     def receive_last(self, data: bytes) -> None:
-        """Take the bytes that came with the end; there may be none."""
+        """Handle the bytes that arrived with the end, possibly none."""
 
 
 class Response(Protocol):
-    """A response whose head has come. `close` it, whatever happens."""
+    """A response whose head has arrived. Always `close` it."""
 
     @property
     def status(self) -> int:
@@ -46,7 +46,7 @@ class Response(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Its headers, by their names in any case."""
+        """Its headers; names are case-insensitive."""
 
     @property
     def is_stream(self) -> bool:
@@ -54,23 +54,26 @@ class Response(Protocol):
 
     @property
     def retries(self) -> int:
-        """How often the request had to be sent again."""
+        """The number of times that the request was sent again."""
 
     async def read(self) -> bytes:
         """Return the next piece of the body, empty at the end; raises `GenerationError`."""
 
     async def stream_to(self, receiver: Receiver) -> None:
-        """Hand over the body until its end; raises `GenerationError` behind what came before it."""
+        """Hand over the whole body.
+
+        Raises `GenerationError` after handing over all that arrived before the failure.
+        """
 
     def close(self) -> None:
-        """Let go of the connection; one whose response was not read to its end is cut."""
+        """Release the connection; close it if the response was not read to its end."""
 
 
 class Transport(Protocol):
     """Sends requests to one engine."""
 
     async def handle_request(self, request: EngineRequest) -> Response:
-        """Return the response once its head has come; raises `GenerationError`.
+        """Return the response once its head has arrived; raises `GenerationError`.
 
-        The request is sent before the first wait if a connection is open.
+        If a connection is open, the request is sent before the first wait.
         """

@@ -1,4 +1,4 @@
-"""One answer to a client: its head, which goes with the first bytes of its body, and its frames."""
+"""Write one response to a client: the head is sent together with the first bytes of the body."""
 
 import time
 from collections.abc import Iterable
@@ -13,39 +13,42 @@ _LAST: Final = b"0\r\n\r\n"
 
 
 class Client(Protocol):
-    """The connection that an answer is written to."""
+    """The client connection that a response is written to."""
 
     def write(self, data: bytes) -> None:
-        """Send; what the socket does not take waits, and where the client has gone, it is lost."""
+        """Send or buffer the data; drop it if the client has disconnected."""
 
     def takes_more(self) -> bool:
-        """Say whether the client is there and little waits for it."""
+        """Return whether the client is connected and its write buffer is not full."""
 
     async def drained(self) -> None:
-        """Wait until little waits; raises `ConnectionResetError` if the client has gone."""
+        """Wait for room in the write buffer.
+
+        Raises `ConnectionResetError` if the client has disconnected.
+        """
 
     def cut(self) -> None:
         """Close the connection."""
 
 
 class ClientAnswer:
-    """Writes one answer; `begin`, then `write`, then `end`."""
+    """Writes one response: `begin`, then `write`, then `end`."""
 
     def __init__(
         self, client: Client, *, is_http_1_1: bool, bodyless: bool, keeps_alive: bool
     ) -> None:
-        """`bodyless`: to HEAD, whose answer says what a body's length would be."""
+        """`bodyless`: the request was a HEAD, so the head is sent and the body is not."""
         self._client = client
         self._is_http_1_1 = is_http_1_1
         self._to_head = self._bodyless = bodyless
         self.keeps_alive = keeps_alive
-        """Whether another answer may follow it; an old client needs a length for that."""
+        """Whether the connection stays open; an HTTP/1.0 client needs a Content-Length for that."""
         self.status: int | None = None
-        """Once it has begun."""
+        """Set by `begin`."""
         self.is_unsent = True
-        """Whether nothing of it was written."""
+        """Whether no byte of the response was written yet."""
         self.is_refusal = False
-        """Whether it says only why there is no other."""
+        """Whether the router refused the request instead of passing it on."""
         self.has_ended = False
         self._head = b""
         self._chunked = False
@@ -55,10 +58,10 @@ class ClientAnswer:
     def begin(
         self, status: int, headers: Iterable[tuple[str, str]], length: int | None = None
     ) -> None:
-        """Set the head, with the body's length where that is known; it goes with the first bytes.
+        """Set the head; `length` is the body's, if known.
 
-        Until then another may take its place. Raises `ValueError` for a header that holds a line
-        end.
+        The head is sent with the first bytes of the body; until then `begin` may be called again.
+        Raises `ValueError` for a header that contains a line end.
         """
         self.status = status
         self._bodyless = self._to_head or status in _WITHOUT_BODY
@@ -83,12 +86,12 @@ class ClientAnswer:
         self._head = f"{head}\r\n\r\n".encode("utf-8", "surrogateescape")
 
     def write(self, data: bytes) -> None:
-        """Send a piece of the body, if it is one."""
+        """Send a piece of the body; nothing is sent for empty data."""
         if data and not self._bodyless:
             self._send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def end(self, data: bytes = b"") -> None:
-        """Send the last piece, and what says that it was."""
+        """Send the last piece and, if chunked, the terminating chunk."""
         self.has_ended = True
         if self._bodyless:
             self._send(b"")
@@ -98,12 +101,12 @@ class ClientAnswer:
         self._send(data)
 
     def whole(self, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         self.begin(status, headers, len(body))
         self.end(body)
 
     def cut(self) -> None:
-        """Close the connection without ending the answer, so that it is seen to be cut."""
+        """Close the connection before the response ends, so that the client sees it truncated."""
         self._client.cut()
 
     def _send(self, data: bytes) -> None:

@@ -1,7 +1,7 @@
-"""One client's connection: requests are read from it whole, and answered in turn.
+"""One client connection: read whole requests from it and answer them in order.
 
-What of an answer needs no waiting is done in the call that reads the request's last byte: a task's
-start would come behind whatever else the loop has to do.
+A request is handled up to its first wait in the same call that reads its last byte: a new task
+would start only after everything else that the event loop has to run.
 """
 
 import asyncio
@@ -24,50 +24,50 @@ from engine_adapter.router.transport import Header
 from listening.open_connections import OpenConnections
 
 _HEAD_BYTES: Final = 1 << 16
-"""Of a head, or of frames and trailers in a row: what is no body."""
+"""Limit on a request's head, and on chunk framing and trailers received without any body data."""
 _MOST_HEADERS: Final = 100
 _SLICE_BYTES: Final = 1 << 13
-"""As much is parsed at once: in chunks of two bytes, that takes a millisecond or two."""
+"""Parsed at once: in chunks of two bytes, that takes a millisecond or two."""
 _READ_S: Final = 0.002
-"""For longer than this, no connection is read from before others are looked after."""
+"""One connection is parsed no longer than this before the event loop serves others."""
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding")
-"""Headers that two servers could take different ones of."""
+"""Headers that must not be repeated: two servers could each pick a different value."""
 _ORIGIN: Final = re.compile(r"^https?://[^/?#]*", re.IGNORECASE)
-"""What a target begins with where a client takes this server for its proxy."""
+"""Start of an absolute request target, which a client sends if it uses this server as a proxy."""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGER_S: Final = 10.0
-"""How long a request that was refused may go on, so that its client comes to read why."""
+"""How long the client of a refused request may keep sending, so that it can read the refusal."""
 
 
-class _Asked(NamedTuple):
-    """What is to be answered."""
+class _QueuedRequest(NamedTuple):
+    """A request that waits for its response."""
 
     request: ClientRequest
     refused: RefusedRequestError | None
-    """Why it is not let in."""
+    """Why it is refused; `None` if it was admitted."""
 
 
 class RequestHandler(Protocol):
-    """Answers requests; none of it waits but `answer`."""
+    """Answers requests; only `answer` may wait."""
 
     def admit(self, request: ClientRequest) -> None:
         """Admit a request by its head; raises `RefusedRequestError`."""
 
     def refuse(self, refused: RefusedRequestError, answer: ClientAnswer) -> None:
-        """Answer a request that is not admitted, or that cannot be read."""
+        """Answer a request that was not admitted or cannot be parsed."""
 
     def answer(self, request: ClientRequest, answer: ClientAnswer) -> Coroutine[Any, Any, None]:
-        """Answer a whole request; it runs in a task from its first wait on."""
+        """Answer a whole request; from its first wait on, it runs in a task."""
 
     def finish(self, answer: ClientAnswer | None) -> None:
         """Note that an admitted request is over; `None` if it never arrived whole."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """Reads requests, and has them answered one by one.
+    """Reads requests and has them answered one by one.
 
-    `httptools` finds its callbacks, `on_…`, by their names, and takes what they raise for bytes
-    that cannot be read.
+    `httptools` finds its callbacks, `on_…`, by name, and turns an exception that one raises into
+    a parser error.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ClientConnection(asyncio.Protocol):
         deferred: DeferredWork,
         logger: logging.Logger,
     ) -> None:
-        """Be among the `connections` until `closed`; what takes long to read is `deferred`."""
+        """Join `connections` until `closed`; parsing that takes long continues in `deferred`."""
         self._handler = handler
         self._most_bytes = body_bytes
         self._connections = connections
@@ -87,71 +87,71 @@ class ClientConnection(asyncio.Protocol):
         self.address = ""
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        """Done once the client has gone and nothing is done for it any more."""
+        """Done once the client has disconnected and its last request is finished."""
         self._transport: asyncio.Transport | None = None
         self._parser = HttpRequestParser(self)
         self._target = b""
         self._headers: list[Header] = []
         self._reading: ClientRequest | None = None
-        """Whose head is there."""
+        """The request whose head was parsed and whose body is still arriving."""
         self._refused: RefusedRequestError | None = None
-        """Why it is not let in."""
+        """Why that request is refused."""
         self._in_message = False
         self._head_bytes = 0
-        self._silent_bytes = 0
-        """Of the head, or since the last piece of a body."""
+        self._bodyless_bytes = 0
+        """Bytes of the head, or received since the last piece of body."""
         self._unparsed = b""
-        """Has come, and is to be parsed."""
-        self._whole: deque[_Asked] = deque()
-        """To be answered, one behind the other."""
-        self._is_deaf = False
-        """Whether what still comes is thrown away."""
+        """Received and not parsed yet."""
+        self._queue: deque[_QueuedRequest] = deque()
+        """Whole requests that wait for their turn."""
+        self._discards_input = False
+        """Whether bytes that still arrive are thrown away."""
         self._answer: ClientAnswer | None = None
-        """On its way."""
+        """The response in progress."""
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._drain: asyncio.Future[None] | None = None
         self._is_full = False
         self._stopping = False
-        self._was_asked = False
+        self._saw_request = False
         self.since_s = 0.0
-        """When it last fell idle, or a request last began to come, by the loop's clock."""
+        """When it last became idle or a request last began to arrive, by the loop's clock."""
 
-    # What the listener does
+    # Called by the listener
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is on its way, in or out."""
-        return self._answer is None and not self._in_message and not self._whole
+        """Whether no request is arriving, queued or being answered."""
+        return self._answer is None and not self._in_message and not self._queue
 
     @property
     def is_silent(self) -> bool:
-        """Whether no request ever began to come."""
-        return not self._was_asked
+        """Whether no request ever began to arrive."""
+        return not self._saw_request
 
     @property
     def waits_for_peer(self) -> bool:
-        """Whether nothing happens before the client sends more."""
-        return self.is_open and self._answer is None and not self._whole
+        """Whether nothing can happen until the client sends more."""
+        return self.is_open and self._answer is None and not self._queue
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it is closed but for what its client has not taken."""
+        """Whether it is closing and only flushes what the client has not read yet."""
         return self._transport is not None and self._transport.is_closing()
 
     @property
     def waits_for_request(self) -> bool:
-        """Whether a request has begun to come, while none is being answered."""
+        """Whether a request is arriving and none is being answered."""
         return self._in_message and self._answer is None
 
     def refuse_unfinished(self, why: RefusedRequestError) -> None:
-        """Answer the request that is not whole yet, and close the connection behind it."""
-        if self._in_message and not self._is_deaf:
+        """Refuse the request that is still arriving, then close the connection."""
+        if self._in_message and not self._discards_input:
             self._refuse_rest(why)
             self._next()
 
     def stop(self, why: RefusedRequestError) -> None:
-        """Take no more requests: close now, or behind the answer that is on its way."""
+        """Take no more requests: close now, or after the response in progress."""
         self._stopping = True
         self.refuse_unfinished(why)
         if self.is_idle:
@@ -160,28 +160,31 @@ class ClientConnection(asyncio.Protocol):
             self._answer.keeps_alive = False
 
     def abort(self) -> None:
-        """Close at once, and end what is on its way."""
+        """Close at once and cancel the request in progress."""
         if self._transport is not None:
             self._transport.abort()
 
-    # What an answer does
+    # Called by the answer
 
     @property
     def is_open(self) -> bool:
-        """Whether anything can be written."""
+        """Whether data can be written."""
         return self._transport is not None and not self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        """Send; what the socket does not take waits."""
+        """Send or buffer the data; drop it if the client has disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def takes_more(self) -> bool:
-        """Say whether the client is there and little waits for it."""
+        """Return whether the client is connected and its write buffer is not full."""
         return self._transport is not None and not (self._is_full or self._transport.is_closing())
 
     async def drained(self) -> None:
-        """Wait until little waits; raises `ConnectionResetError` if the client has gone."""
+        """Wait for room in the write buffer.
+
+        Raises `ConnectionResetError` if the client has disconnected.
+        """
         if self._transport is None:
             raise ConnectionResetError("the client went away")
         if not self._is_full:
@@ -191,15 +194,15 @@ class ClientConnection(asyncio.Protocol):
         await self._drain
 
     def cut(self) -> None:
-        """Close the connection, once what was written is sent."""
-        self._is_deaf = True
+        """Close the connection after flushing the write buffer."""
+        self._discards_input = True
         if self._transport is not None:
             self._transport.close()
 
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Register the connection and turn on TCP keepalive."""
         self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -209,30 +212,30 @@ class ClientConnection(asyncio.Protocol):
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's
-        """End what is on its way: nobody waits for it."""
+        """Cancel the request in progress and drop the queued ones."""
         self._transport = None
         self._end_waiting()
-        self._turn_away()
-        for asked in self._whole:
-            if asked.refused is None:
+        self._stop_reading()
+        for queued in self._queue:
+            if queued.refused is None:
                 self._handler.finish(None)
-        self._whole.clear()
-        if self._task is not None:  # behind its first step: what was begun before it is its to end
+        self._queue.clear()
+        if self._task is not None:  # after its first step, so that the coroutine's cleanup runs
             self._loop.call_soon(self._task.cancel)
         else:
             self._close()
 
     def pause_writing(self) -> None:
-        """Take note that much waits to be sent."""
+        """Note that the write buffer is full."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Take note that little does."""
+        """Note that the write buffer has room again."""
         self._is_full = False
         self._end_waiting()
 
     def data_received(self, data: bytes) -> None:
-        """Read requests, and begin to answer the first."""
+        """Parse requests and begin to answer the first."""
         if self._unparsed:
             self._unparsed += data
         else:
@@ -240,7 +243,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _read(self, data: bytes) -> None:
         until_s, at = time.perf_counter() + _READ_S, 0
-        while at < len(data) and not self._is_deaf:
+        while at < len(data) and not self._discards_input:
             if at and time.perf_counter() > until_s:
                 self._unparsed = data[at:]
                 self._deferred.add(self._read_unparsed)
@@ -256,13 +259,13 @@ class ClientConnection(asyncio.Protocol):
         self._read(data)
 
     def _read_slice(self, data: bytes, at: int) -> int:
-        """Parse some of what came from a place on; return where that ends."""
-        end = at + min(_SLICE_BYTES, _HEAD_BYTES - self._silent_bytes)
+        """Parse a slice of the data that starts at `at`; return where it ends."""
+        end = at + min(_SLICE_BYTES, _HEAD_BYTES - self._bodyless_bytes)
         if end == at:
             self._refuse_rest(_HEAD_TOO_LARGE if self._reading is None else _FRAMES_TOO_LARGE)
             return end
         piece = data[at:end]
-        self._silent_bytes += len(piece)
+        self._bodyless_bytes += len(piece)
         try:
             self._feed(piece)
         except HttpParserError:
@@ -272,8 +275,8 @@ class ClientConnection(asyncio.Protocol):
         return end
 
     def _pause_or_resume(self) -> None:
-        """Read no more while requests, or what is to be parsed, are waiting."""
-        is_behind = bool(self._unparsed) or (self._answer is not None and bool(self._whole))
+        """Pause reading while requests or unparsed bytes are queued."""
+        is_behind = bool(self._unparsed) or (self._answer is not None and bool(self._queue))
         if is_behind == self._paused or not self.is_open or self._transport is None:
             return
         self._paused = is_behind
@@ -286,27 +289,27 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a request."""
-        self._in_message = not self._is_deaf
-        self._was_asked = True
+        self._in_message = not self._discards_input
+        self._saw_request = True
         self._target = b""
         self._headers = []
         self._head_bytes = 0
         self._is_waited_for_anew()
 
     def on_url(self, part: bytes) -> None:
-        """Take the target, or a part of it."""
+        """Take the request target, or a part of it."""
         self._target += part
         self._head_bytes += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head; a trailer's is left."""
+        """Take a header; trailers are ignored."""
         if self._reading is None:
             self._headers.append((name, value.rstrip(b" \t")))
             self._head_bytes += len(name) + len(value) + len(b": \r\n")
 
     def on_headers_complete(self) -> None:
-        """Let the request in, or not."""
-        if self._is_deaf:
+        """Admit or refuse the request."""
+        if self._discards_input:
             return
         version = self._parser.get_http_version()
         target = self._target.decode("utf-8", "surrogateescape")
@@ -317,13 +320,13 @@ class ClientConnection(asyncio.Protocol):
             keeps_alive=self._parser.should_keep_alive(),
             raw_headers=self._headers,
         )
-        self._silent_bytes = 0
+        self._bodyless_bytes = 0
         self._head_bytes += len(request.method) + len("  HTTP/1.1\r\n\r\n")
         if self._head_bytes > _HEAD_BYTES or len(self._headers) > _MOST_HEADERS:
             self._refused = _HEAD_TOO_LARGE
         else:
             upgrade = self._parser.should_upgrade()
-            self._refused = _unclear(request, version, offers_upgrade=upgrade)
+            self._refused = _ambiguity(request, version, offers_upgrade=upgrade)
         if self._refused is not None:
             request.keeps_alive = False
             return
@@ -334,11 +337,11 @@ class ClientConnection(asyncio.Protocol):
             return
         expected = request.headers.get("expect")
         if expected is not None and expected.lower() == "100-continue":
-            self._let_continue(request)
+            self._send_continue(request)
 
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
-        self._silent_bytes = 0
+        self._bodyless_bytes = 0
         request = self._reading
         if self._refused is not None or request is None:
             return
@@ -353,48 +356,48 @@ class ClientConnection(asyncio.Protocol):
             )
 
     def on_message_complete(self) -> None:
-        """Queue the request, or why it is not let in."""
+        """Queue the request, or its refusal."""
         self._in_message = False
-        self._silent_bytes = 0
+        self._bodyless_bytes = 0
         request, self._reading = self._reading, None
         if request is not None:
-            self._whole.append(_Asked(request, self._refused))
+            self._queue.append(_QueuedRequest(request, self._refused))
             self._refused = None
-            self._is_deaf = not request.keeps_alive
+            self._discards_input = not request.keeps_alive
 
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:  # which need not be taken up
+        except HttpParserUpgrade as upgrade:  # a server may ignore the offer
             self._parser = HttpRequestParser(self)
             if rest := data[upgrade.args[0] :]:
                 self._feed(rest)
 
-    def _let_continue(self, request: ClientRequest) -> None:
-        if request.is_http_1_1 and self._answer is None and not self._whole:
+    def _send_continue(self, request: ClientRequest) -> None:
+        if request.is_http_1_1 and self._answer is None and not self._queue:
             self.write(_CONTINUE)
 
-    def _turn_away(self) -> None:
-        """Read no more, and forget the request that is not whole."""
-        self._is_deaf = True
+    def _stop_reading(self) -> None:
+        """Stop reading and drop the request that is still arriving."""
+        self._discards_input = True
         if self._reading is not None and self._refused is None:
             self._handler.finish(None)
         self._reading = None
 
     def _refuse_rest(self, why: RefusedRequestError) -> None:
-        """Answer the requests that are whole, then say why there will be no more, and close."""
-        if not self._is_deaf:
+        """Answer the whole requests, then refuse the one that is still arriving, and close."""
+        if not self._discards_input:
             request = self._reading or _NOTHING
-            self._turn_away()
+            self._stop_reading()
             request.keeps_alive = False
-            self._whole.append(_Asked(request, why))
+            self._queue.append(_QueuedRequest(request, why))
 
     # Answers
 
     def _next(self) -> None:
-        """Begin to answer the next request, and go on while answers come at once."""
-        while self._whole and self._answer is None and self.is_open:
-            request, refused = self._whole.popleft()
+        """Begin to answer the next request; repeat while responses complete without waiting."""
+        while self._queue and self._answer is None and self.is_open:
+            request, refused = self._queue.popleft()
             answer = ClientAnswer(
                 self,
                 is_http_1_1=request.is_http_1_1,
@@ -410,7 +413,7 @@ class ClientConnection(asyncio.Protocol):
         self._pause_or_resume()
 
     def _begin(self, request: ClientRequest, answer: ClientAnswer) -> None:
-        """Answer a request as far as that needs no waiting, and the rest in a task."""
+        """Run the handler up to its first wait, and the rest in a task."""
         answering = self._handler.answer(request, answer)
         try:
             waits_for = answering.send(None)
@@ -435,7 +438,7 @@ class ClientConnection(asyncio.Protocol):
         self._next()
 
     def _fault(self, answer: ClientAnswer) -> None:
-        """Log a failure of the router's own, and say that there was one, or break off."""
+        """Log an error of the router itself; answer 500, or cut a response that has begun."""
         self._logger.exception("a request could not be answered")
         if answer.is_unsent:
             self._handler.refuse(_FAULT, answer)
@@ -443,7 +446,7 @@ class ClientConnection(asyncio.Protocol):
             self.cut()
 
     def _finish(self, answer: ClientAnswer) -> None:
-        """Let go of an answer, whole or not."""
+        """Release a response, whether complete or not."""
         self._answer = None
         self._handler.finish(answer)
         self._is_waited_for_anew()
@@ -452,11 +455,12 @@ class ClientConnection(asyncio.Protocol):
             self._close()
 
     def _close_behind(self, answer: ClientAnswer) -> None:
-        """Close the connection behind an answer that is not whole, or is the last one."""
+        """Close the connection after a response that is incomplete or the last one."""
         if answer.has_ended and answer.keeps_alive:
             return
         if answer.has_ended and self._in_message and self.is_open and self._transport is not None:
-            # Closed on a client that still sends, the connection would be reset before it is read.
+            # Closing now, while the client still sends, would reset the connection before the
+            # client reads the response.
             self._transport.write_eof()
             self._loop.call_later(_LINGER_S, self.cut)
         else:
@@ -482,7 +486,7 @@ class ClientConnection(asyncio.Protocol):
 
 @types.coroutine
 def _resumed(coroutine: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Go on with a coroutine in a task, from what it waits for."""
+    """Continue a coroutine in a task from the future that it waits for."""
     yield waits_for
     yield from coroutine
 
@@ -490,7 +494,7 @@ def _resumed(coroutine: Coroutine[Any, Any, None], waits_for: Any) -> Generator[
 _NOTHING: Final = ClientRequest(
     method="", target="", is_http_1_1=True, keeps_alive=False, raw_headers=()
 )
-"""What is refused where no head could be read."""
+"""Stands for the request if its head could not be parsed."""
 _HEAD_TOO_LARGE: Final = RefusedRequestError(
     431,
     "head_too_large",
@@ -502,10 +506,10 @@ _FRAMES_TOO_LARGE: Final = RefusedRequestError(
 _FAULT: Final = RefusedRequestError(500, "internal_error", "the router failed")
 
 
-def _unclear(
+def _ambiguity(
     request: ClientRequest, version: str, *, offers_upgrade: bool
 ) -> RefusedRequestError | None:
-    """Return why two servers could read a request differently; `None` if they could not."""
+    """Return a refusal if two servers could read the request differently, else `None`."""
     headers = request.headers
     coding = headers.get("transfer-encoding")
     has_body = coding is not None or "content-length" in headers

@@ -1,4 +1,4 @@
-"""One request of a client, as it was read from its connection."""
+"""A client's request as read from its connection."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,7 +10,7 @@ _JOINED_BYTES: Final = 1 << 16
 
 
 class ClientRequest:
-    """A request: its head, and behind that its body, piece by piece."""
+    """A request: its head, then its body piece by piece."""
 
     def __init__(
         self,
@@ -21,13 +21,13 @@ class ClientRequest:
         keeps_alive: bool,
         raw_headers: Sequence[Header],
     ) -> None:
-        """Take a head; `target` is path and query, as the client wrote them."""
+        """`target`: path and query, as the client wrote them."""
         self.method = method
         self.target = target
         self.path, _, self.query = target.partition("?")
         self.is_http_1_1 = is_http_1_1
         self.keeps_alive = keeps_alive
-        """Whether the client may send another behind it."""
+        """Whether the client may send another request on this connection."""
         self.raw_headers = raw_headers
         self.headers: dict[str, str] = {}
         """The first value of each header, by its name in lower case."""
@@ -40,7 +40,7 @@ class ClientRequest:
         self._small = bytearray()
 
     def add(self, data: bytes) -> None:
-        """Take a piece of the body; small ones are joined, for each alone takes 35 bytes more."""
+        """Add a piece of the body; small pieces are joined, as each object costs 35 bytes more."""
         self.body_bytes += len(data)
         if self._pieces and len(data) < _SMALL_BYTES:
             self._small += data
@@ -51,17 +51,17 @@ class ClientRequest:
             self._pieces.append(data)
 
     def drop_body(self) -> None:
-        """Hold nothing of the body."""
+        """Free the body."""
         self._pieces.clear()
         self._small.clear()
 
     def pieces(self) -> Sequence[bytes]:
-        """Return what has come of the body."""
+        """Return the pieces of the body received so far."""
         self._join_small()
         return self._pieces
 
     def body(self) -> bytes:
-        """Return what has come of the body, as one piece from now on."""
+        """Return the body received so far, joined into one piece."""
         self._join_small()
         self._pieces = [b"".join(self._pieces)]
         return self._pieces[0]

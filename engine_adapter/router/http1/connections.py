@@ -1,6 +1,6 @@
-"""The connections to one engine: made, kept for the next request, and closed when they are old.
+"""The connection pool of one engine: open connections, reuse them, close old ones.
 
-Where requests come so fast that several needed a new connection just now, some are made ahead.
+If several requests needed a new connection within the last 0.1 s, some are opened in advance.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.router.http1.engine_connection import EngineConnection
 
 _KEEP_S: Final = 2.0
-"""Shorter than any engine's, so that few requests meet a connection that is just being closed."""
+"""Shorter than any engine's keep-alive, so that few requests hit a connection being closed."""
 _NEXT_ADDRESS_S: Final = 0.25
-"""How long one of a name's addresses is waited for alone."""
+"""How long to wait for one address before also trying the next (happy eyeballs)."""
 _JUST_NOW_S: Final = 0.1
 _MOST_AHEAD: Final = 8
 _BEHIND_S: Final = 0.002
-"""The request because of which a connection is made ahead is on its way by then."""
+"""Delay before opening a connection in advance: the request that caused it is sent by then."""
 _RESOLVED_S: Final = 10.0
-"""How long a name's addresses are taken for true."""
+"""How long resolved addresses are cached."""
 
 _Address = tuple[
     int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -34,26 +34,26 @@ _Address = tuple[
 
 
 class Connections:
-    """Connections to one place, from one event loop."""
+    """A pool of connections to one URL, used from one event loop."""
 
     def __init__(self, url: URL, connect_s: float) -> None:
-        """Nothing is connected yet."""
+        """Open no connection yet."""
         self._url = url
         self._connect_s = connect_s
         self._tls: ssl.SSLContext | None = None
         self._idle: list[tuple[EngineConnection, float]] = []
-        """With when they became idle, the latest last."""
+        """Each with the time it became idle, the latest last."""
         self._ahead: list[tuple[EngineConnection, float]] = []
-        """With when they were made, the latest last; no request has used them."""
+        """Opened in advance and never used, each with the time it was opened, the latest last."""
         self._making: set[asyncio.Task[None]] = set()
         self._needed_s: deque[float] = deque(maxlen=_MOST_AHEAD)
-        """When no connection was left that another request had used."""
+        """Times at which a request found no idle connection."""
         self._sweep: asyncio.TimerHandle | None = None
         self._addresses: list[_Address] = []
         self._resolved_s = 0.0
 
     def kept(self) -> EngineConnection | None:
-        """Return a connection that another request has used, or one made ahead, if there is one."""
+        """Return an idle connection, else one opened in advance, else `None`."""
         now_s = asyncio.get_running_loop().time()
         found = _young(self._idle, now_s)
         if found is None:
@@ -62,14 +62,14 @@ class Connections:
         return found
 
     def give_back(self, connection: EngineConnection) -> None:
-        """Keep a connection whose answer was read to its end, or cut it."""
+        """Keep a connection whose response was read to its end; close any other."""
         if not connection.is_reusable:
             connection.close()
             return
         self._keep(connection, self._idle)
 
     def close(self) -> None:
-        """Close what is kept; safe to call twice."""
+        """Close the idle connections; safe to call twice."""
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -105,7 +105,7 @@ class Connections:
             )
 
     def _make_ahead(self, now_s: float) -> None:
-        """Have as many at hand as were needed just now, besides the one that is now."""
+        """Open as many in advance as requests lacked within the last `_JUST_NOW_S`."""
         just_now = sum(1 for needed_s in self._needed_s if needed_s > now_s - _JUST_NOW_S)
         self._needed_s.append(now_s)
         for _ in range(just_now - len(self._ahead) - len(self._making)):
@@ -115,15 +115,15 @@ class Connections:
 
     async def _make_one(self) -> None:
         await asyncio.sleep(_BEHIND_S)
-        with suppress(GenerationError):  # the next request comes to know
+        with suppress(GenerationError):  # the next request gets the error itself
             self._keep(await self.made(), self._ahead)
 
     async def made(self) -> EngineConnection:
-        """Return a new connection; raises `GenerationError` if none can be made."""
+        """Open a connection; raises `GenerationError` if that fails."""
         try:
             async with asyncio.timeout(self._connect_s):
                 return await self._connect()
-        except ssl.SSLError as exc:  # before OSError, which it is
+        except ssl.SSLError as exc:  # a subclass of OSError, so it stands before it
             raise self._failure("tls_failure", "TLS failed", exc) from exc
         except TimeoutError as exc:
             raise self._failure("connect_timeout", "no connection within the timeout", exc) from exc
@@ -173,7 +173,7 @@ class Connections:
 
 
 def _young(among: list[tuple[EngineConnection, float]], now_s: float) -> EngineConnection | None:
-    """Take the latest that can be used, and close those that cannot."""
+    """Remove and return the latest usable connection; close the unusable ones after it."""
     while among:
         connection, since_s = among.pop()
         if connection.is_reusable and since_s > now_s - _KEEP_S:

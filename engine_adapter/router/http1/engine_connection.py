@@ -1,7 +1,7 @@
-"""One connection to an engine: a request at a time, and its answer's body as the parser finds it.
+"""One connection to an engine: one request at a time, its response parsed as it arrives.
 
-Pieces of a body go to whoever takes them in the call that reads them from the socket. A task that
-is woken for each piece, and a reader's buffer between the two, would cost more than the piece.
+Pieces of a body are handed to `receive` in the call that reads them from the socket. Waking a task
+for each piece through a reader's buffer would cost more than handling the piece.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.transport.failures import CONNECTION_RESET
 
 Receive = Callable[[bytes, float], bool]
-"""Takes a piece, as `Receiver.receive` does."""
+"""Handles a piece, as `Receiver.receive` does."""
 
 _HELD_BYTES: Final = 1 << 17
-"""Of a body that nobody takes yet; beyond it, the engine has to wait."""
-_SILENT_BYTES: Final = 1 << 16
-"""Of heads, trailers and the like, in a row: what is no body is held by the parser."""
+"""Limit on buffered body bytes; beyond it, reading from the engine is paused."""
+_BODYLESS_BYTES: Final = 1 << 16
+"""Limit on heads, trailers and framing without any body data: the parser buffers them."""
 _NO_BODY: Final = frozenset((204, 304))
 
 
 class EngineConnection(asyncio.Protocol):
-    """Holds the state of the answer that is on its way; `wait` tells of each change.
+    """Holds the state of the response in progress; `wait` returns at each change.
 
-    `httptools` finds its callbacks, `on_…`, by their names.
+    `httptools` finds its callbacks, `on_…`, by name.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.pieces: list[bytes] = []
-        """Of the body, that nobody has taken."""
+        """Buffered pieces of the body."""
         self.on_body = self.pieces.append
         self._parser = HttpResponseParser(self)
-        # As aiohttp's: some servers end their lines with LF alone.
+        # As in aiohttp: some servers end lines with LF alone.
         self._parser.set_dangerous_leniencies(
             lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
@@ -46,40 +46,40 @@ class EngineConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._unsent: deque[bytes] = deque()
-        """Of the request, that the socket is not yet given: it takes little at once."""
+        """Parts of the request that wait for room in the socket's write buffer."""
         self._is_full = False
         self._reset(bodyless=False)
         self.ended = True
-        self._keeps_alive = True  # nothing was asked of it yet
+        self._keeps_alive = True  # no request was sent on it yet
 
     def _reset(self, *, bodyless: bool) -> None:
         self._bodyless = bodyless
         self._interim = False
         self._ends_by_close = False
         self._keeps_alive = False
-        self._silent_bytes = 0
+        self._bodyless_bytes = 0
         self._head_bytes = 0
         self._held_bytes = 0
         self.headers: CIMultiDict[str] = CIMultiDict()
         self.status: int | None = None
-        """Of the answer, once its head is whole."""
+        """The response's status code, once its head is complete."""
         self.pieces.clear()
         self._unsent.clear()
         self.ended = False
-        """Whether the answer is whole."""
+        """Whether the response is complete."""
         self.failure: GenerationError | None = None
-        """Why no more of it will come."""
+        """Why the response will not be completed."""
         self.paused = False
-        """Whether the engine has to wait."""
+        """Whether reading is paused."""
         self.heard_s = 0.0
-        """When something last came, by `time.perf_counter`."""
+        """When data last arrived, by `time.perf_counter`."""
         self.has_body = False
-        """Whether something of the body has come."""
+        """Whether any body data has arrived."""
         self.receive: Receive | None = None
-        """Takes pieces as they come, but those that come with the end."""
+        """Handles pieces as they arrive, except those that arrive with the response's end."""
 
     def send(self, *parts: bytes, bodyless: bool) -> None:
-        """Send a request, whose answer has no body where it is `bodyless`."""
+        """Send a request; `bodyless`: its response has no body."""
         self._reset(bodyless=bodyless)
         if self._transport is None:
             self._cut(None)
@@ -94,12 +94,12 @@ class EngineConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request may follow the last one's answer."""
+        """Whether another request can be sent on this connection."""
         is_over = self.ended and self._keeps_alive and not self._unsent
         return is_over and not self.paused and self.is_open
 
     async def wait(self) -> None:
-        """Wait for the head, for pieces that nobody takes, for the end, or to be told to pause."""
+        """Wait for the head, for buffered pieces, for the end or a failure, or for a pause."""
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -107,7 +107,7 @@ class EngineConnection(asyncio.Protocol):
             self._waiter = None
 
     def taken(self) -> bytes:
-        """Return the pieces that are there; they are held no more."""
+        """Remove and return the buffered pieces, joined; resume reading."""
         pieces = self.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
@@ -116,26 +116,26 @@ class EngineConnection(asyncio.Protocol):
         return data
 
     def pause(self) -> None:
-        """Read no more of the answer for now."""
+        """Pause reading from the engine."""
         if self._transport is not None and not self._transport.is_closing():
             self.paused = True
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
         if self.paused:
             self.paused = False
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.resume_reading()
 
     def fail(self, failure: GenerationError) -> None:
-        """Let the answer end with a failure, unless it has ended."""
+        """End the response with a failure, unless it has already ended."""
         if not self.ended and self.failure is None:
             self.failure = failure
         self._wake()
 
     def close(self) -> None:
-        """Close the connection at once; where an answer is on its way, that ends its work."""
+        """Close the connection at once; the engine then stops working on an unfinished response."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -143,27 +143,27 @@ class EngineConnection(asyncio.Protocol):
     # asyncio's callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Judge by what had come whether the answer is whole."""
+        """End or fail a response that is still in progress."""
         self._transport = None
         if not self.ended:
             self._cut(exc)
 
     def pause_writing(self) -> None:
-        """Give the socket no more."""
+        """Stop writing the request: the socket's buffer is full."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Go on with the request."""
+        """Continue writing the request."""
         self._is_full = False
         self._send_more()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and hand on what is of the body."""
-        if self.ended:  # nobody asked for it
+        """Parse the data and hand over or buffer its body pieces."""
+        if self.ended:  # no request is in progress
             self.close()
             return
         if self.failure is not None:
@@ -175,13 +175,13 @@ class EngineConnection(asyncio.Protocol):
             self._unreadable(exc)
         pieces = self.pieces
         if not pieces:
-            self._silent_bytes += len(data)
-            if self._silent_bytes > _SILENT_BYTES:
+            self._bodyless_bytes += len(data)
+            if self._bodyless_bytes > _BODYLESS_BYTES:
                 self._unreadable(ValueError("a head without an end"))
             if self.receive is None or self.ended:
                 self._wake()
             return
-        self._silent_bytes = 0
+        self._bodyless_bytes = 0
         self.has_body = True
         if self.receive is None or self.ended:
             self._hold(len(data))
@@ -200,23 +200,23 @@ class EngineConnection(asyncio.Protocol):
     # httptools' callbacks
 
     def on_message_begin(self) -> None:
-        """Refuse bytes behind the answer's end: they answer nothing that was asked."""
+        """Reject a second response: one request was sent."""
         if self.ended:
             raise ValueError("an answer that was not asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head; of a trailer, none is sent on."""
+        """Take a header; trailers are not passed on."""
         if self.status is None:
             self._head_bytes += len(name) + len(value) + len(b": \r\n")
-            if self._head_bytes > _SILENT_BYTES:
-                raise ValueError(f"a head of more than {_SILENT_BYTES} bytes")
+            if self._head_bytes > _BODYLESS_BYTES:
+                raise ValueError(f"a head of more than {_BODYLESS_BYTES} bytes")
             self.headers.add(
                 name.decode("utf-8", "surrogateescape"),
                 value.rstrip(b" \t").decode("utf-8", "surrogateescape"),
             )
 
     def on_headers_complete(self) -> None:
-        """Take the head, unless it is only an announcement of another."""
+        """Take the head, unless it is an interim (1xx) response's."""
         status = self._parser.get_status_code()
         if 100 <= status < 200:
             self._interim = True
@@ -233,7 +233,7 @@ class EngineConnection(asyncio.Protocol):
             self._ends_by_close = "Content-Length" not in self.headers and status not in _NO_BODY
 
     def on_message_complete(self) -> None:
-        """Take the end, of an announcement or of the answer."""
+        """End the interim response or the response."""
         if self._interim:
             self._interim = False
         elif not self.ended:
@@ -251,7 +251,7 @@ class EngineConnection(asyncio.Protocol):
         self._wake()
 
     def _unreadable(self, exc: Exception) -> None:
-        """Cut a connection on which something came that is no answer."""
+        """Fail the response and close the connection: the data is not a valid response."""
         self._keeps_alive = False
         if not self.ended:
             kind, words = "not_http", "does not answer in HTTP"
@@ -261,7 +261,7 @@ class EngineConnection(asyncio.Protocol):
         self.close()
 
     def _cut(self, exc: Exception | None) -> None:
-        """Take the connection's end for the answer's."""
+        """End the response if closing the connection ends it, else fail it."""
         if self._ends_by_close and exc is None and self.failure is None:
             self.ended = True
             self._wake()

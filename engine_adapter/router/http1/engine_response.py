@@ -1,4 +1,4 @@
-"""An engine's response under its request's deadlines: read piece by piece, or handed over."""
+"""An engine's response under its request's deadlines: read in pieces or streamed to a receiver."""
 
 import asyncio
 import time
@@ -10,14 +10,14 @@ from engine_adapter.router.transport import Receiver
 from engine_adapter.transport import Deadlines
 
 _SOON_S: Final = 0.001
-"""The least that a timer is set for: a loop's clock may lie that much behind."""
+"""Shortest timer: the event loop's clock may lag by this much."""
 
 
 class EngineResponse:
-    """The response to a request that was sent; `begin` waits for its head.
+    """The response to a sent request; `begin` waits for its head.
 
-    One timer looks after the head and all pieces: it fires when the earliest of them would be
-    late, and is set anew for the one that is waited for by then.
+    One timer covers the head and all pieces: it fires when the earliest of them would be late and
+    is then set again for the one awaited by that time.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class EngineResponse:
         self._loop = asyncio.get_running_loop()
         self._waiting = False
         self._since_s = 0.0
-        """Since when the next piece is waited for, by `time.perf_counter`."""
+        """When the wait for the next piece began, by `time.perf_counter`."""
         self._timer: asyncio.TimerHandle | None = None
         self._set_timer(connection)
 
@@ -44,7 +44,7 @@ class EngineResponse:
         try:
             while connection.status is None:
                 await self._wait(connection)
-        except BaseException:  # a cancellation, above all: the engine's work is to end
+        except BaseException:  # also on cancellation: closing makes the engine stop generating
             self.close()
             raise
         self.status = connection.status
@@ -62,7 +62,7 @@ class EngineResponse:
     async def stream_to(self, receiver: Receiver) -> None:
         """Hand over each piece in the call that reads it; raises `GenerationError`.
 
-        The engine has to wait while the receiver does.
+        Reading from the engine is paused while the receiver's client is behind.
         """
         connection = self._open()
         connection.receive = receiver.receive
@@ -82,7 +82,7 @@ class EngineResponse:
         receiver.receive_last(connection.taken())
 
     def close(self) -> None:
-        """Let go of the connection; one whose response was not read to its end is cut."""
+        """Release the connection; close it if the response was not read to its end."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -96,7 +96,7 @@ class EngineResponse:
         return self._connection
 
     async def _wait(self, connection: EngineConnection) -> None:
-        """Wait for a change; raises the failure, where nothing more will come."""
+        """Wait for a change; raises the connection's failure, if it has one."""
         if connection.failure is not None:
             raise connection.failure
         self._since_s = time.perf_counter()
@@ -109,12 +109,12 @@ class EngineResponse:
             self._waiting = False
 
     def _set_timer(self, connection: EngineConnection) -> None:
-        # The first piece may be given longer than others, and none is late before an idle time.
+        # The first piece may have longer than later ones; none is late before the idle timeout.
         left_s = min(self._left_s(connection), self._deadlines.timeouts.idle_s)
-        self._timer = self._loop.call_later(max(left_s, _SOON_S), self._look)
+        self._timer = self._loop.call_later(max(left_s, _SOON_S), self._check_late)
 
     def _left_s(self, connection: EngineConnection) -> float:
-        """Return how much longer may be waited for what is waited for."""
+        """Return the seconds left until the awaited head or piece is late."""
         deadlines, now_s = self._deadlines, self._loop.time()
         if not connection.has_body:
             return min(deadlines.first_byte_s, deadlines.end_s) - now_s
@@ -122,8 +122,8 @@ class EngineResponse:
         idle_s = heard_s + deadlines.timeouts.idle_s - time.perf_counter()
         return min(idle_s, deadlines.end_s - now_s)
 
-    def _look(self) -> None:
-        """Break off a response that is late; if its client is, the next wait looks on."""
+    def _check_late(self) -> None:
+        """Fail a late response; if the client is what is slow, the next wait sets the timer."""
         self._timer = None
         if not self._waiting:
             return

@@ -1,4 +1,4 @@
-"""One engine over HTTP/1.1: requests go out as they came in, responses come back as bytes."""
+"""One engine over HTTP/1.1: requests are sent as they came in, responses returned as bytes."""
 
 import asyncio
 import time
@@ -24,9 +24,9 @@ class EngineTransport:
     """Sends requests to one engine, from one event loop."""
 
     def __init__(self, url: str, api_key: str | None, timeouts: Timeouts) -> None:
-        """Nothing is connected yet."""
+        """Open no connection yet."""
         self.begun = 0
-        """Requests sent, mirrored ones and second attempts included."""
+        """Number of requests sent, including mirrored ones and retries."""
         self.last_begun_unix_ns: int | None = None
         self._url = url
         self._timeouts = timeouts
@@ -38,9 +38,8 @@ class EngineTransport:
     async def handle_request(self, request: EngineRequest) -> EngineResponse:
         """Return the response once its head has come; raises `GenerationError`.
 
-        A request whose connection is cut before anything came back is sent once more, over a
-        connection of its own: it met one that the engine was just closing, or an engine that was
-        just restarted.
+        If the connection is reset before any response arrived, the request is retried once over a
+        new connection: the engine was closing the old one, or has just restarted.
         """
         parts, bodyless = self._parts(request), request.method == "HEAD"
         deadlines = Deadlines(self._url, self._timeouts)
@@ -69,7 +68,7 @@ class EngineTransport:
         self.begun += 1
         self.last_begun_unix_ns = time.time_ns()
         if connection is None:
-            await asyncio.sleep(0)  # a deadline is for a task: from here on there is one
+            await asyncio.sleep(0)  # asyncio.timeout needs a task; after this wait we are in one
             connection = await deadlines.within(self._connections.made())
         connection.send(*parts, bodyless=bodyless)
         response = EngineResponse(self._connections, connection, deadlines, retries)
@@ -77,7 +76,7 @@ class EngineTransport:
         return response
 
     def _parts(self, request: EngineRequest) -> Sequence[bytes]:
-        """Return the request as it stands on the wire: in one piece, unless that is large."""
+        """Return the request's bytes in one piece, or head and body apart if the body is large."""
         length = sum(map(len, request.body))
         target = f"{request.method} {self._base_path}{request.target} HTTP/1.1\r\n"
         lines = [target.encode("utf-8", "surrogateescape"), self._own_headers]
@@ -95,7 +94,7 @@ class EngineTransport:
 
 
 def _own_headers(url: URL, key: str | None) -> tuple[bytes, bool]:
-    """Return the lines that each request has, and whether a key is among them."""
+    """Return the header lines that every request gets, and whether they hold a key."""
     authorization = None if key is None else f"Bearer {key}"
     if authorization is None and url.user is not None:
         authorization = aiohttp.BasicAuth(url.user, url.password or "").encode()

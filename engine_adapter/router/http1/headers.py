@@ -1,8 +1,7 @@
-"""Which headers pass the router, and in which direction.
+"""Choose the headers that the router passes on.
 
-Of a request those pass that clients of the OpenAI API send and engines read, and those that the
-settings name: a client's key, its cookies and its address stay here. Of an answer all pass but
-those that belong to one connection.
+Of a request: those that OpenAI clients send and engines read, plus those that the settings name.
+The client's key, cookies and address are not passed on. Of a response: all but hop-by-hop headers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ _PASSED: Final = frozenset(
 )
 _PASSED_PREFIX: Final = b"x-stainless-"
 _OWN: Final = frozenset((b"accept-encoding", b"host"))
-"""Said by the router itself."""
+"""Set by the router itself."""
 _OF_ONE_CONNECTION: Final = frozenset(
     (
         "connection",
@@ -47,16 +46,16 @@ _OF_ONE_CONNECTION: Final = frozenset(
 
 
 class RequestHeaders:
-    """What is sent on of a request's headers."""
+    """Selects the request headers to pass on."""
 
     def __init__(self, besides: Iterable[str] = ()) -> None:
-        """Pass some headers besides the usual ones; none that belongs to one connection."""
+        """`besides`: names passed in addition to the usual ones; hop-by-hop ones are ignored."""
         named = {name.lower().encode() for name in besides}
         of_one_connection = {name.encode() for name in _OF_ONE_CONNECTION}
         self._passed = (_PASSED | named) - of_one_connection - _OWN
 
     def passed(self, headers: Sequence[Header]) -> list[Header]:
-        """Return those headers of a request that pass."""
+        """Return the request headers to pass on."""
         kept = [
             header
             for header in headers
@@ -70,12 +69,12 @@ class RequestHeaders:
 
 
 def of_answer(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return those headers of an answer that pass."""
+    """Return the response headers to pass on."""
     named = headers.get("Connection")
     dropped = _OF_ONE_CONNECTION | _connection_options(named) if named else _OF_ONE_CONNECTION
     return [(name, value) for name, value in headers.items() if name.lower() not in dropped]
 
 
 def _connection_options(named: str) -> frozenset[str]:
-    """Return the headers that `Connection` names, which end at the next hop."""
+    """Return the header names listed in `Connection`, which are hop-by-hop too."""
     return frozenset(name.strip().lower() for name in named.split(","))

@@ -1,4 +1,4 @@
-"""The port that clients connect to: opened, looked after, and closed behind the last answer."""
+"""The listening port: open it, time out its connections, and close it after the last response."""
 
 import asyncio
 import logging
@@ -13,15 +13,15 @@ from listening.open_connections import OpenConnections
 
 _BACKLOG: Final = 1024
 _REQUEST_S: Final = 60.0
-"""How long a client may take to send a request, its first from when it connected, or to read what
-is left of a last answer."""
+"""How long a client may take to send a request (the first one counts from the connect), or to read
+the rest of the last response."""
 _KEEP_S: Final = 3600.0
-"""How long a connection may lie idle: longer than at a proxy that stands in front."""
-_LOOK_S: Final = 1.0
+"""How long a connection may be idle: longer than a proxy in front keeps it."""
+_SWEEP_S: Final = 1.0
 _FINISH_S: Final = 30.0
-"""How long streams in flight may go on once the router is told to stop."""
+"""How long streams in flight may continue after the router is told to stop."""
 _CUT_S: Final = 5.0
-"""How long what was cut may take to end."""
+"""How long to wait for aborted connections to close."""
 
 
 class Listener:
@@ -47,11 +47,11 @@ class Listener:
         )
         self._deferred = DeferredWork()
         self._server: asyncio.Server | None = None
-        self._look: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def url(self) -> str:
-        """The address, once it listens."""
+        """The URL that it listens on; raises `RuntimeError` if it is not open."""
         if self._server is None:
             raise RuntimeError("the listener is not open")
         host, port = self._server.sockets[0].getsockname()[:2]
@@ -68,7 +68,7 @@ class Listener:
             self._port,
             backlog=_BACKLOG,
         )
-        self._look = loop.call_later(_LOOK_S, self._look_after)
+        self._timer = loop.call_later(_SWEEP_S, self._close_overdue)
         return self
 
     async def __aexit__(
@@ -77,30 +77,30 @@ class Listener:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Take no more requests, and let those that are whole be answered, for some time."""
+        """Take no more requests and wait up to `_FINISH_S` for whole ones to be answered."""
         if self._server is not None:
             self._server.close()
-        if self._look is not None:
-            self._look.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         stopping = RefusedRequestError(
             503, "router_stopping", "the router is stopping", retry_after_s=1
         )
         for connection in list(self._connections):
             connection.stop(stopping)
-        await self._gone(_FINISH_S)
+        await self._wait_closed(_FINISH_S)
         for connection in list(self._connections):
             connection.abort()
-        await self._gone(_CUT_S)
+        await self._wait_closed(_CUT_S)
 
-    async def _gone(self, within_s: float) -> None:
-        """Wait until all connections are closed and their answers over, or for so long."""
+    async def _wait_closed(self, within_s: float) -> None:
+        """Wait until all connections are closed, at most `within_s`."""
         if self._connections:
             await asyncio.wait([one.closed for one in self._connections], timeout=within_s)
 
-    def _look_after(self) -> None:
-        """Close what lies idle or finds no end, and refuse what does not become whole."""
+    def _close_overdue(self) -> None:
+        """Close idle and lingering connections; refuse requests that take too long to arrive."""
         loop = asyncio.get_running_loop()
-        self._look = loop.call_later(_LOOK_S, self._look_after)
+        self._timer = loop.call_later(_SWEEP_S, self._close_overdue)
         now_s = loop.time()
         for connection in _older(self._connections, now_s - _REQUEST_S):
             if connection.waits_for_request:

@@ -12,7 +12,7 @@ from collector.contract import Arm, RampStep, Switch, SwitchState
 from engine_adapter.router.control import RolloutControl
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
 from engine_adapter.router.facts import facts_of
-from engine_adapter.router.known_state import Known
+from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.opening import control_of
 from engine_adapter.router.routes_file import Routes
 
@@ -24,7 +24,7 @@ ASK = RequestFacts(path="/chat/completions", headers={"x-session-id": "s"})
 class Told:
     """What the collector told, at hand."""
 
-    known: Known
+    known: KnownState
     trouble: str | None = None
 
 
@@ -35,7 +35,7 @@ def switched(state: Switch | None, *, ramp: float | None = None) -> Told:
     step = ramp is not None and RampStep(
         id=1, rollout="k4", percent=ramp, reason="r", verdict=None, who="w", time_unix_ns=1
     )
-    return Told(Known(rollout="k4", switch=event, ramp=step or None, told_unix_ns=7))
+    return Told(KnownState(rollout="k4", switch=event, ramp=step or None, told_unix_ns=7))
 
 
 def control(told: Told, **routes: Any) -> RolloutControl:
@@ -74,7 +74,7 @@ def test_each_mode_with_the_switch_on() -> None:
     [
         (lambda: switched(Switch.OFF), "switch: off"),
         (lambda: switched(None), "switch: never set"),
-        (lambda: Told(Known(rollout="k4")), "switch: not known"),
+        (lambda: Told(KnownState(rollout="k4")), "switch: not known"),
     ],
 )
 def test_without_a_switch_that_is_on_all_goes_to_the_baseline(

@@ -17,7 +17,7 @@ from collector.contract import Arm
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.http1.headers import RequestHeaders
 from engine_adapter.router.json_members import with_members, without_members
-from engine_adapter.router.request_edit import ask
+from engine_adapter.router.request_edit import edit_request
 
 OWN = Path(__file__).parent / "recorded"
 STREAMS = {
@@ -63,7 +63,7 @@ def test_usage_that_the_client_did_not_ask_for_is_taken_out_alone(size: int) -> 
     events = data.split(b"\n\n")
     usage = [event for event in events if b'"choices":[]' in event]
     assert len(usage) == 1
-    edit = AnswerEdit(ask(b'{"stream":true}', {"stream": True}, "vllm"), 1 << 20)
+    edit = AnswerEdit(edit_request(b'{"stream":true}', {"stream": True}, "vllm"), 1 << 20)
     seen = b"".join(edit.feed(piece) for piece in pieces(data, size)) + edit.rest()
     assert seen == b"\n\n".join(event for event in events if event not in usage)
 
@@ -71,13 +71,13 @@ def test_usage_that_the_client_did_not_ask_for_is_taken_out_alone(size: int) -> 
 def test_a_stream_that_says_its_usage_in_any_case_keeps_it() -> None:
     """Transformers writes it on the last chunk, unasked: it is not the router's to take out."""
     data = STREAMS["transformers"].read_bytes()
-    edit = AnswerEdit(ask(b'{"stream":true}', {"stream": True}, "openai"), 1 << 20)
+    edit = AnswerEdit(edit_request(b'{"stream":true}', {"stream": True}, "openai"), 1 << 20)
     assert edit.feed(data) + edit.rest() == data
 
 
 def test_the_usage_that_asking_adds_to_each_event_is_taken_out() -> None:
     """OpenAI's own API writes `usage: null` on every other event of such a stream."""
-    edit = AnswerEdit(ask(b'{"stream":true}', {"stream": True}, "openai"), 1 << 20)
+    edit = AnswerEdit(edit_request(b'{"stream":true}', {"stream": True}, "openai"), 1 << 20)
     sent = b'data: {"id":"1","usage":null,"choices":[{"delta":{"content":"\\"usage\\""}}]}\r\n\r\n'
     assert edit.feed(sent) == sent.replace(b'"usage":null,', b"", 1)
 
@@ -85,7 +85,9 @@ def test_the_usage_that_asking_adds_to_each_event_is_taken_out() -> None:
 def test_llamacpps_counts_a_chunk_are_taken_out_but_at_the_end() -> None:
     """Asked for by the router, they leave every chunk but the one that has them unasked."""
     data = STREAMS["llamacpp_timings"].read_bytes()
-    asked = ask(b"{}", {"stream": True, "stream_options": {"include_usage": True}}, "llamacpp")
+    asked = edit_request(
+        b"{}", {"stream": True, "stream_options": {"include_usage": True}}, "llamacpp"
+    )
     edit = AnswerEdit(asked, 1 << 20)
     seen = (edit.feed(data) + edit.rest()).split(b"\n\n")
     before = data.split(b"\n\n")
@@ -99,9 +101,9 @@ def test_sglangs_counts_are_taken_out_of_whole_answers_and_of_streams() -> None:
     """`sglext` comes only because the router asked for it."""
     plain = {"id": "1", "choices": [{"index": 0, "message": {"content": "a"}}]}
     said = plain | {"sglext": {"spec_tokens_details": {"spec_verify_ct": 3}}}
-    whole = AnswerEdit(ask(b"{}", {}, "sglang"), 1 << 20)
+    whole = AnswerEdit(edit_request(b"{}", {}, "sglang"), 1 << 20)
     assert json.loads(whole.whole(json.dumps(said).encode())) == plain
-    stream = AnswerEdit(ask(b'{"stream":true}', {"stream": True}, "sglang"), 1 << 20)
+    stream = AnswerEdit(edit_request(b'{"stream":true}', {"stream": True}, "sglang"), 1 << 20)
     event = f"data: {json.dumps(said)}\n\n".encode()
     assert stream.feed(event) == f"data: {json.dumps(plain)}\n\n".encode()
 
@@ -118,7 +120,7 @@ def test_a_request_is_sent_as_it_came_but_for_what_is_asked_besides() -> None:
             router.ask(body)
         (received,) = upstream.log()
     assert received.body["stream_options"] == {"include_usage": True}
-    asked = ask(body, {"stream": True}, "openai").body
+    asked = edit_request(body, {"stream": True}, "openai").body
     assert asked == body[:-1] + b',"stream_options":{"include_usage":true}}'
     assert control.asked[0].stream
 
@@ -135,7 +137,7 @@ def test_members_are_changed_in_place() -> None:
     )
     assert without_members('{ "a":1 }', "a".__eq__) == "{  }"
     assert with_members("{ }", {"a": 1}) == '{ "a":1}'
-    merged = ask(
+    merged = edit_request(
         b'{"stream":true,"stream_options":{"include_obfuscation":false}}',
         {"stream": True, "stream_options": {"include_obfuscation": False}},
         "vllm",

@@ -10,7 +10,7 @@ from collector.contract import Arm
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Mode
-from engine_adapter.router.known_state import Known
+from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.settings import Breaker, ClientKey, Limits, RouterSettings, Upstream
 from engine_adapter.transport import Timeouts
 from evals.advice import router as advice_router
@@ -219,7 +219,7 @@ def test_an_included_file_has_its_default_and_its_errors(tmp_path: Path) -> None
 
 def test_the_routes_in_words(tmp_path: Path) -> None:
     """Every upstream, mode, rule and cohort has its line; keys have none."""
-    lines = list(explanation.of_routes(routes_file.read(write(tmp_path, FULL))))
+    lines = list(explanation.describe_routes(routes_file.read(write(tmp_path, FULL))))
     told = "told by header x-conversation, else each request drawn by itself"
     assert lines == [
         "rollout support-k4",
@@ -254,7 +254,7 @@ def test_the_routes_in_words(tmp_path: Path) -> None:
 def test_each_mode_in_words(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     """A mode says who answers and how much of it goes where."""
     document = {"rollout": "k4", "upstreams": UPSTREAMS} | change
-    assert said in explanation.of_routes(routes_file.read(write(tmp_path, document)))
+    assert said in explanation.describe_routes(routes_file.read(write(tmp_path, document)))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_what_the_collector_told_in_words(tmp_path: Path, automatic: bool, said:
     """Whoever starts a router is told why nothing reaches the candidate, and what to type."""
     document = {"rollout": "k4", "upstreams": UPSTREAMS, "ramp": {"automatic": automatic}}
     routes = routes_file.read(write(tmp_path, document))
-    assert list(explanation.of_known(Known(rollout="k4"), routes)) == [
+    assert list(explanation.describe_state(KnownState(rollout="k4"), routes)) == [
         "switch: not known; until it is on, all requests go to the baseline",
         '  draftgate switch k4 on --reason "…" --collector http://localhost:4318',
         *said,

@@ -16,7 +16,7 @@ from waiting import until
 from collector.client import Client, ClientError
 from collector.contract import Outcome, RampChange, StoredVerdict, Switch
 from engine_adapter.router import known_state
-from engine_adapter.router.known_state import Known
+from engine_adapter.router.known_state import KnownState
 from engine_adapter.router.ramp import RampSection
 from engine_adapter.router.switch_follower import SwitchFollower
 
@@ -134,7 +134,7 @@ def test_who_never_knew_is_off(collector: Collector, tmp_path: Path) -> None:
     """Neither a collector that is away nor a switch that nobody set is taken for `on`."""
     collector.kill()
     with following(collector, tmp_path / "s") as follower:
-        assert follower.known == Known(rollout="k4")
+        assert follower.known == KnownState(rollout="k4")
         assert not follower.known.on
         collector.start()
         until(lambda: follower.known.told_unix_ns)
@@ -173,14 +173,14 @@ def test_a_state_file_that_is_unusable_is_unknown(
     """Torn, foreign or of another rollout: the router starts as baseline, and says so."""
     file = tmp_path / "s"
     file.write_text(text)
-    assert known_state.read(file, "k4") == Known(rollout="k4")
+    assert known_state.read(file, "k4") == KnownState(rollout="k4")
     assert "the router starts as baseline" in caplog.text
 
 
 def test_the_state_file_is_replaced_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What is written is read again; a folder that is not there is a warning, and no error."""
     file = tmp_path / "s"
-    known = Known(rollout="k4", told_unix_ns=7)
+    known = KnownState(rollout="k4", told_unix_ns=7)
     for _ in range(2):
         known_state.write(file, known)
     assert known_state.read(file, "k4") == known

@@ -9,7 +9,7 @@ from engine_adapter.router.attempt import Attempt
 from engine_adapter.router.decision import Decision
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.engine_arm import EngineArm
-from engine_adapter.router.generation_spans import Circumstances
+from engine_adapter.router.generation_spans import AttemptContext
 from engine_adapter.router.settings import Breaker, Upstream
 from engine_adapter.router.trace_context import TraceContext
 from engine_adapter.router.transport import EngineRequest, Receiver
@@ -96,7 +96,7 @@ def answered(arm: Arm, engine: Streaming) -> tuple[bool, Client, Attempt]:
         attempt = Attempt(
             engine_arm,
             EngineRequest(method="POST", target="/chat/completions", headers=(), body=(b"{}",)),
-            Circumstances(
+            AttemptContext(
                 path="/chat/completions",
                 document={},
                 decision=Decision(rollout="r", arm=arm, reason="the test"),
