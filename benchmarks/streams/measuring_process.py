@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, EngineOpener, Request
-from engine_adapter.engines.observation import Observed, observe
+from engine_adapter.engines.observation import ObservedAnswer, observe
 from engine_adapter.messages import Message
 from engine_adapter.routes import HttpRoute
 from engine_adapter.run.runner import RAMP_S
@@ -52,7 +52,7 @@ async def _answers(engine: Engine, streams: int, requests: int) -> list[dict[str
     return found
 
 
-def _times(number: int, seen: Observed) -> dict[str, object]:
+def _times(number: int, seen: ObservedAnswer) -> dict[str, object]:
     gaps_s = [later - earlier for earlier, later in pairwise(seen.chunk_times_s)]
     return {"name": f"request {number}", "ttft_s": seen.ttft_s, "gaps_s": gaps_s}
 

@@ -1,4 +1,4 @@
-"""Engines: one protocol, one file an engine, chosen here."""
+"""Engines: one protocol, one module per engine, chosen here."""
 
 from importlib import import_module
 from typing import Any, Final
@@ -38,11 +38,11 @@ _HTTP_ENGINES: Final = {
     "tgi": "TgiEngine",
     "vllm": "VllmEngine",
 }
-"""The class in the module of the engine's name; it offers `async open(route) -> Engine`."""
+"""Each engine's class, in the module of the engine's name; `async open(route)` opens a route."""
 
 
 class EngineOpener:
-    """Opens routes; what two routes can share (a loaded target) is loaded once."""
+    """Opens routes; a model that two routes share is loaded once."""
 
     def __init__(self) -> None:
         self._shelf: object | None = None
@@ -76,7 +76,7 @@ async def _over_http(route: HttpRoute) -> Engine:
 
 
 def reader_of(engine: str) -> type[AnswerReader]:
-    """Return what reads an engine's answers; raises `EngineSetupError` for an unknown name."""
+    """Return the reader of an engine's answers; raises `EngineSetupError` for an unknown name."""
     reader: type[AnswerReader] = _class_of(engine).reader
     return reader
 

@@ -1,4 +1,4 @@
-"""Verify steps to the contract's speculation counts: the only place that sums them."""
+"""Sum verify steps to the contract's speculation counts; the single place that does so."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -14,11 +14,11 @@ class VerifyStep(NamedTuple):
     accepted: int
     """Leading draft tokens that the answer kept; at most `proposed`, or a tree's `levels`."""
     levels: int | None = None
-    """How many tokens a path of the draft has, where it was a tree; `None`: it was a chain."""
+    """If the draft was a tree, the number of tokens on a path; `None` for a chain."""
 
     @property
     def longest(self) -> int:
-        """Draft tokens that could have been kept."""
+        """The largest number of draft tokens that the step could have accepted."""
         return self.proposed if self.levels is None else self.levels
 
 
@@ -29,7 +29,7 @@ class SpeculationCounts(NamedTuple):
     draft_tokens: int
     accepted_tokens: int
     draft_tokens_per_pos: tuple[int, ...] | None
-    """`None` if a draft was a tree, which has several tokens a position."""
+    """`None` if any draft was a tree, which has several tokens per position."""
     accepted_tokens_per_pos: tuple[int, ...]
     acceptance_histogram: tuple[int, ...]
 
@@ -46,10 +46,10 @@ class SpeculationCounts(NamedTuple):
 
 
 def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
-    """Sum the steps that proposed a token; a step without a draft verifies nothing.
+    """Sum the steps that proposed at least one token; other steps verify nothing.
 
-    The lists are as long as the widest draft, and empty if nothing was drafted: zero steps are
-    a measurement (prompt lookup found no match), not an absence.
+    The lists are as long as the longest draft, and empty if nothing was drafted. Zero steps are
+    a measurement (prompt lookup found no match), not an absent value.
     """
     verified = [step for step in steps if step.proposed > 0]
     width = max((step.longest for step in verified), default=0)
@@ -75,5 +75,5 @@ def count(steps: Sequence[VerifyStep]) -> SpeculationCounts:
 
 
 def accepted_per_position(histogram: Sequence[int]) -> tuple[int, ...]:
-    """Return the steps that accepted at least 1, 2, … tokens, of those that accepted exactly j."""
+    """Return how many steps accepted at least 1, 2, … tokens; `histogram[j]`: exactly j."""
     return tuple(accumulate(reversed(histogram[1:])))[::-1]

@@ -1,8 +1,8 @@
-"""What an engine's answer says of itself, read from whole documents, stream events, and headers.
+"""Read an engine's answer from whole documents, stream events and headers.
 
-One reader class an engine, one instance a request. A reader keeps no connection: whoever holds the
-bytes (the streaming core, a router, an SDK's callback) hands it the decoded JSON. It reports what
-the engine said and nothing else; what the engine did not say is absent.
+Each engine has one reader class; each request gets an instance. A reader has no connection: its
+caller (the HTTP client, the router, an SDK callback) passes it decoded JSON. It reports only what
+the engine sent; all else is absent.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from engine_adapter.errors import GenerationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationSetup:
-    """What is known of how a route speculates, before its first answer."""
+    """How a route speculates, as known before its first answer."""
 
     on: bool | None = None
-    """Absent if the engine does not say; only where it is true is a missing count zero."""
+    """`None` if the engine does not report it; a missing count is zero only if this is true."""
     configured: Speculation = field(default_factory=Speculation)
-    """Method, draft model, k, lossless: as far as known, without counts."""
+    """Method, draft model, k and lossless, if known; no counts."""
     fixed_width: int | None = None
-    """Draft tokens that each verify step proposes; absent if steps may differ."""
+    """Draft tokens proposed by every verify step; `None` if steps may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class OutputPart:
 
     text: str
     tokens: int | None
-    """Tokens in it, where the engine says so."""
+    """Number of its tokens, if the engine reports it."""
     is_answer: bool = True
-    """Whether it is of the answer itself, text or tool calls, and not of the reasoning before."""
+    """Whether it belongs to the answer (text or tool calls) rather than to the reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that an engine said of one answer; what it did not say is absent."""
+    """An answer and its metadata as the engine sent them; the rest is absent."""
 
     text: str = ""
     reasoning: str = ""
-    """What a model thought before it answered, where the engine keeps that apart."""
+    """The model's reasoning, if the engine sends it apart from the answer."""
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: str | None = None
     """As in the OpenAI API: stop, length, tool_calls, …; `None` is a partial answer."""
@@ -53,7 +53,7 @@ class Answer:
     """The model that answered."""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """All that were generated, those of the reasoning included."""
+    """All generated tokens, including those of the reasoning."""
     reasoning_tokens: int | None = None
     cached_input_tokens: int | None = None
     server_ttft_s: float | None = None
@@ -66,16 +66,16 @@ class Answer:
     speculation: Speculation | None = None
     """Absent if the route does not speculate."""
     device: DeviceUse | None = None
-    """Of an engine in this process."""
+    """Device time and memory, for an engine in this process."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the engine said nothing at all: `{}`, or a stream of such."""
+        """Whether there is neither output nor a finish reason, as after `{}`."""
         return self.finish_reason is None and not (self.text or self.reasoning or self.tool_calls)
 
 
 def of_empty_answer(answer: Answer, url: str) -> GenerationError:
-    """Return the failure of a 200 that says nothing; by its usage, something may be lost."""
+    """Return the failure of an empty 200: fields were lost if its usage counts output tokens."""
     if answer.output_tokens:
         return _of_lost_fields(url)
     return GenerationError(
@@ -92,7 +92,7 @@ def _of_lost_fields(url: str) -> GenerationError:
 
 
 def require_whole(answer: Answer, url: str) -> None:
-    """Raise `GenerationError` for an answer of which nothing, or not its end, was said."""
+    """Raise `GenerationError` if the answer is empty or has no finish reason."""
     if answer.is_empty:
         raise of_empty_answer(answer, url)
     if answer.finish_reason is None:
@@ -106,44 +106,44 @@ _FINISHES = {
     "word": "stop",
     "limit": "length",
 }
-"""What engines' native routes call the ends that the OpenAI API calls `stop` and `length`."""
+"""Finish reasons of engines' native routes, as `stop` and `length` of the OpenAI API."""
 
 
 class AnswerReader:
-    """Reads an OpenAI-compatible server's answer; engines that say more extend it.
+    """Reads an OpenAI-compatible server's answer; subclasses read an engine's additional fields.
 
-    Of several choices the first is the answer, and counts that an engine gives for the whole
-    request are then absent.
+    If there are several choices, the first is the answer, and an engine's counts for the whole
+    request are absent.
     """
 
     provider: ClassVar[str] = "openai"
     """`gen_ai.provider.name`."""
 
     def __init__(self, setup: SpeculationSetup | None = None) -> None:
-        """Read an answer of a route that is known to speculate so."""
+        """`setup`: how the route speculates."""
         self.setup = setup or SpeculationSetup()
         self.several_choices = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_tokens: list[int | None] = []
-        """Of each piece that was reasoning alone, or `None` of one that was both."""
+        """Tokens of each piece with reasoning; `None` if it also has other output."""
         self._tool_calls = ToolCallAssembly()
         self._thinks = False
-        """Whether the newest document has reasoning in it."""
+        """Whether the newest document contains reasoning."""
         self._finish_reason: str | None = None
         self._named: dict[str, str] = {}
         self._usage: JsonObject = {}
 
     @classmethod
     def request_fields(cls, *, stream: bool) -> dict[str, Any]:
-        """Return the request's fields that make the engine say what can be read."""
+        """Return the request fields that make the engine send usage and counts."""
         return {"stream_options": {"include_usage": True}} if stream else {}
 
     def take_headers(self, headers: Mapping[str, str]) -> None:
-        """Take the answer's HTTP headers, names in any case; most engines say nothing there."""
+        """Take the answer's HTTP headers, names in any case; most engines send no counts there."""
 
     def take(self, document: JsonObject) -> OutputPart | None:
-        """Take a whole answer or one event of a stream; return the output in it, if any.
+        """Take a whole answer or one stream event; return its output, if any.
 
         Raises `GenerationError` if the document is an error that the engine reports.
         """
@@ -166,12 +166,12 @@ class AnswerReader:
         return piece
 
     def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
-        """Read what this engine says besides the OpenAI API's fields; may say a piece's tokens."""
+        """Read the engine's own fields; return the piece, perhaps with its number of tokens."""
         del document
         return piece
 
     def answer(self) -> Answer:
-        """Return what was said so far; the last word once the stream has ended."""
+        """Return the answer as received so far; complete once the stream has ended."""
         return Answer(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
@@ -188,14 +188,14 @@ class AnswerReader:
 
     @property
     def output_tokens(self) -> int | None:
-        """Tokens generated, as the usage says."""
+        """Output tokens, from the usage."""
         return count(self._usage, "completion_tokens")
 
     @property
     def reasoning_tokens(self) -> int | None:
-        """Tokens of the reasoning: as the usage says, else summed over chunks of it alone.
+        """Reasoning tokens: from the usage, else summed over the reasoning's chunks.
 
-        Engines that count none write 0 beside a reasoning, which is no count.
+        Engines that do not count them send 0 although there is reasoning; that 0 is ignored.
         """
         said = count(self._usage, "completion_tokens_details", "reasoning_tokens")
         if said is None:
@@ -206,16 +206,16 @@ class AnswerReader:
         return sum(known) if len(known) == len(self._reasoning_tokens) else None
 
     def finish(self, reason: object) -> None:
-        """Take the reason why the answer ended."""
+        """Take the finish reason; ignored if it is not a string."""
         if isinstance(reason, str):
             self._finish_reason = _FINISHES.get(reason, reason)
 
     def add(self, words: str) -> None:
-        """Take a part of the answer's text."""
+        """Append to the answer's text."""
         self._text.append(words)
 
     def counted(self, source: CountSource, **counts: Any) -> Speculation:  # Any: a field's own type
-        """Return the configured speculation with counts and where they come from."""
+        """Return the configured speculation with counts and their source."""
         return replace(self.setup.configured, source=source.value, **counts)
 
     def _choice(self, choice: JsonObject) -> OutputPart | None:
@@ -236,12 +236,12 @@ class AnswerReader:
 
 
 def _tokens_thought(piece: OutputPart | None) -> int | None:
-    """Return the tokens of a piece of reasoning, if it is nothing else besides."""
+    """Return the tokens of a piece that is reasoning only, else `None`."""
     return None if piece is None or piece.is_answer else piece.tokens
 
 
 def _raise_reported(document: JsonObject) -> None:
-    """Raise the error that an engine sent in place of an answer, whichever shape it has."""
+    """Raise the error that an engine sent in place of an answer, in any of its formats."""
     error = document.get("error")
     if error is None and document.get("object") == "error":
         error = document

@@ -1,6 +1,6 @@
-"""What a run and the process of one of its arms tell each other, one pickled frame at a time.
+"""The messages between a run and an arm's process: pickled frames with a length prefix.
 
-Both ends are the same installation and the pipe is private to them, so that pickle may be trusted.
+Both ends are the same installation and the pipe is private to them, so pickle is safe here.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ _LENGTH = struct.Struct("!I")
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open this route; comes first, once."""
+    """Open this route; the first frame, sent once."""
 
     route: Route
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The route can be asked."""
+    """The route is ready for requests."""
 
     info: EngineInfo
     probe: Probe
@@ -37,23 +37,23 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Answer a request under this number."""
+class Generate:
+    """Answer a request; replies carry the same number."""
 
     number: int
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
-    """Nobody waits for this answer any more."""
+class Cancel:
+    """Cancel this request."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerItem:
-    """An item of an answer; none is its end."""
+    """An item of an answer; `None` marks its end."""
 
     number: int
     item: Item | None
@@ -70,17 +70,17 @@ class Failed:
     retry_after_s: float | None
 
 
-Frame = Open | Opened | Unusable | Ask | Drop | AnswerItem | Failed
+Frame = Open | Opened | Unusable | Generate | Cancel | AnswerItem | Failed
 
 
 def packed(frame: Frame) -> bytes:
-    """Return the frame with its length in front."""
+    """Return the frame's bytes with their length in front."""
     body = pickle.dumps(frame)
     return _LENGTH.pack(len(body)) + body
 
 
 async def read(reader: asyncio.StreamReader) -> Frame | None:
-    """Return the next frame; `None` if the other end is gone."""
+    """Return the next frame; `None` if the other end has closed the pipe."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         frame: Frame = pickle.loads(await reader.readexactly(length))  # noqa: S301  # our own process

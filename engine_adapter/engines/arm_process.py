@@ -1,8 +1,8 @@
-"""One arm in a process of its own: its engine, its connections, its interpreter.
+"""Run one arm's engine in a separate process.
 
-Two arms in one process share the interpreter's lock: reading one arm's stream can hold the other's
-up. Apart they share the machine alone. Chunks are stamped in the arm's process, by the clock that
-all processes of a machine share. Run as a program this is that process.
+Two arms in one process share the interpreter lock: reading one arm's stream can delay the other's.
+Chunks are stamped in the arm's process, by the monotonic clock that all processes of a machine
+share. Run as a program, this module is the arm's process.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from engine_adapter import garbage
 from engine_adapter.engines import EngineOpener, reader_of
 from engine_adapter.engines.arm_frames import (
     AnswerItem,
-    Ask,
-    Drop,
+    Cancel,
     Failed,
     Frame,
+    Generate,
     Open,
     Opened,
     Unusable,
@@ -37,7 +37,7 @@ _ENDS_WITHIN_S = 15.0
 
 
 class ArmProcess:
-    """A route's engine in a process of its own; offers what every engine does."""
+    """An `Engine` whose work is done in a separate process."""
 
     def __init__(self, process: asyncio.subprocess.Process, route: Route, opened: Opened) -> None:
         self._route = route
@@ -75,27 +75,27 @@ class ArmProcess:
 
     @property
     def info(self) -> EngineInfo:
-        """What answers there."""
+        """The engine and model behind the route."""
         return self._opened.info
 
     async def probe(self) -> Probe:
-        """Return what the engine said of itself when it was opened."""
+        """Return what the engine reported when it was opened."""
         return self._opened.probe
 
     def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
-        """Return the request as the engine there asks it."""
+        """Return the request's body."""
         if isinstance(self._route, HttpRoute):
             return body_of(self._route, reader_of(self._route.engine), request)
         return request.body(self.info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield what the engine yields there; raises `GenerationError` as it does."""
+        """Yield the items of the engine's `generate`; raises its `GenerationError`."""
         number = next(self._numbers)
         queue = self._waiting[number] = asyncio.Queue[AnswerItem | Failed]()
         try:
             if self._reader.done():
                 raise _gone()
-            self._send(Ask(number, request))
+            self._send(Generate(number, request))
             while True:
                 said = await queue.get()
                 if isinstance(said, Failed):
@@ -110,10 +110,10 @@ class ArmProcess:
                 yield said.item
         finally:
             del self._waiting[number]
-            self._send(Drop(number))
+            self._send(Cancel(number))
 
     async def close(self) -> None:
-        """End the process; safe to call twice."""
+        """Stop the process; safe to call twice."""
         await _ended(self._process)
         await self._reader
 
@@ -137,7 +137,7 @@ def _gone() -> GenerationError:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Close the process's input, at which it ends, and wait; kill one that does not."""
+    """Close the process's input so that it exits; kill it if it does not exit in time."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -148,7 +148,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 class _Served:
-    """The other end: one engine, asked by frames."""
+    """The arm's side: serves one engine over frames."""
 
     def __init__(self, out: asyncio.StreamWriter, engine: Engine) -> None:
         self._out = out
@@ -157,32 +157,32 @@ class _Served:
 
     async def serve(self, frames: asyncio.StreamReader) -> None:
         while (frame := await read(frames)) is not None:
-            if isinstance(frame, Ask):
+            if isinstance(frame, Generate):
                 task = asyncio.create_task(self._answer(frame))
                 self._tasks[frame.number] = task
-            elif isinstance(frame, Drop) and (old := self._tasks.pop(frame.number, None)):
+            elif isinstance(frame, Cancel) and (old := self._tasks.pop(frame.number, None)):
                 old.cancel()
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _answer(self, ask: Ask) -> None:
+    async def _answer(self, frame: Generate) -> None:
         try:
-            async with aclosing(self._engine.generate(ask.request)) as items:
+            async with aclosing(self._engine.generate(frame.request)) as items:
                 async for item in items:
-                    self._out.write(packed(AnswerItem(ask.number, item)))
+                    self._out.write(packed(AnswerItem(frame.number, item)))
         except GenerationError as exc:
-            failed = Failed(ask.number, exc.error_type, str(exc), exc.status, exc.retry_after_s)
+            failed = Failed(frame.number, exc.error_type, str(exc), exc.status, exc.retry_after_s)
             self._out.write(packed(failed))
         else:
-            self._out.write(packed(AnswerItem(ask.number, None)))
+            self._out.write(packed(AnswerItem(frame.number, None)))
 
 
 async def _main() -> None:
     """Serve one engine over standard input and output, until the input is closed."""
     loop, frames = asyncio.get_running_loop(), asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(frames), sys.stdin.buffer)
-    # A library that prints must not print into the frames.
+    # A library that prints must not write into the frames.
     private = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, private)

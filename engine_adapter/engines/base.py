@@ -1,4 +1,4 @@
-"""What every engine offers: one streaming call, counts told truthfully, unknown left absent."""
+"""The interface of every engine: one streaming call; values that are unknown stay absent."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ class Request:
     top_k: int | None = None
     seed: int | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
-    """Other parameters of every request, as members of its body."""
+    """Other members of the body, the same for every request."""
     own: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
-    """What this request's record asks for by itself: it wins over all else."""
+    """Members of the body set by this request's record; they override all others."""
     trace_id: str | None = None
-    """Of the generation's span: an engine that traces joins its own span to it."""
+    """The generation's trace; an engine with tracing adds its own span to it."""
     span_id: str | None = None
 
     @property
     def limit(self) -> int:
-        """The most tokens of an answer, by whichever of the API's two names."""
+        """The limit on output tokens, under either of the API's two names."""
         for asked in (self.own, self.more):
             for name in ("max_completion_tokens", "max_tokens"):
                 if name in asked:
@@ -37,7 +37,7 @@ class Request:
         return self.max_tokens
 
     def body(self, model: str, added: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON values
-        """Return the body of a chat-completions request, with what its route adds."""
+        """Return the chat-completions body; `added`: members set by the route."""
         body: dict[str, Any] = {
             "model": model,
             "messages": [message.api() for message in self.messages],
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The request left the client."""
+    """The request was sent."""
 
     at_s: float
     """Reading of `time.perf_counter` when its first byte was handed to the kernel."""
@@ -65,7 +65,7 @@ class Sent:
 class Chunk:
     """A piece of the answer's content, stamped when it reached the client.
 
-    What carries no content (the role, usage, a ping) is no chunk: the first chunk is the first
+    Events without content (the role, usage, a ping) are not chunks: the first chunk is the first
     token.
     """
 
@@ -74,15 +74,15 @@ class Chunk:
     tokens: int | None
     """Tokens in the chunk; under speculation one chunk is one verify step."""
     is_answer: bool = True
-    """Whether it is of the answer itself, text or tool calls, and not of the reasoning before."""
+    """Whether it belongs to the answer (text or tool calls) rather than to the reasoning."""
     late_s: float | None = None
-    """By how much the stamps so far may be late because the client was kept from reading, so that
-    several chunks have the last one's; `None` if nobody watched."""
+    """How late the stamps so far may be because the client could not read in time, so that several
+    chunks got the last one's stamp; `None` if not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInfo:
-    """What answers on a route."""
+    """The engine and model behind a route."""
 
     provider: str
     """`gen_ai.provider.name`: transformers, vllm, …"""
@@ -95,7 +95,7 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What a running engine says of itself; `None` is unknown."""
+    """What a running engine reports about itself; `None` is unknown."""
 
     version: str | None = None
     speculates: bool | None = None
@@ -103,15 +103,15 @@ class Probe:
     draft_model: str | None = None
     num_speculative_tokens: int | None = None
     lossless: bool | None = None
-    """False where a relaxed acceptance is on."""
+    """False if relaxed acceptance is on."""
     synthetic_acceptance: bool | None = None
-    """True where acceptance is made up (a benchmark's switch): answers are then worthless."""
+    """True if acceptance is simulated (a benchmark option); the answers are then worthless."""
     prefix_cache: bool | None = None
-    """Whether an earlier request's prefix is reused."""
+    """Whether the KV cache of an earlier request's prefix is reused."""
     per_request_metrics: bool | None = None
-    """Whether the engine tells counts or times of each request."""
+    """Whether the engine reports counts or times of each request."""
     metrics_url: str | None = None
-    """Where its Prometheus metrics were found."""
+    """URL of its Prometheus metrics, if found."""
     async_scheduling: bool | None = None
     context_length: int | None = None
     served_by: str | None = None
@@ -127,15 +127,15 @@ class Probe:
     model_family: str | None = None
     """The architecture's name, such as `llama`."""
     model_folder: str | None = None
-    """A folder on this machine that holds model and tokenizer."""
+    """Local folder that holds model and tokenizer."""
     tokenizer_digest: str | None = None
-    """Hash of the vocabulary, merges and special tokens; equal ones read and write the same ids."""
+    """Hash of the vocabulary, merges and special tokens; equal digests mean equal token ids."""
     sampling_defaults: Mapping[str, float] = field(default_factory=dict)
-    """What answers are sampled by where a request says nothing, by the parameters' names; of those
-    that change nothing, and of engines that do not say, there is none."""
+    """The server's default sampling parameters by name, without those that have no effect; empty
+    if the engine does not report them."""
     free_memory_bytes: int | None = None
     advice: tuple[str, ...] = ()
-    """What the user should know or change, each a sentence."""
+    """Sentences for the user: facts to know or settings to change."""
 
 
 Item = Sent | Chunk | Answer
@@ -150,25 +150,25 @@ class Engine(Protocol):
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The engine and model behind the route."""
         ...
 
     async def probe(self) -> Probe:
-        """Ask the engine what it is and does; raises `EngineSetupError` if it is unusable."""
+        """Return what the engine reports; raises `EngineSetupError` if it is unusable."""
         ...
 
     def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
-        """Return the request as the chat-completions API has it, with all that is asked for."""
+        """Return the chat-completions body of the request, with all added members."""
         ...
 
     def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield `Sent` where the engine knows it, the answer's chunks, then one `Answer`.
+        """Yield `Sent` if the time of sending is known, the chunks, then one `Answer`.
 
-        Raises `GenerationError` if the request fails, before or after the first chunk; what had
-        arrived by then is yielded before, as an answer without an end.
+        Raises `GenerationError` if the request fails, before or after the first chunk. An HTTP or
+        scripted engine yields the partial answer, without a finish reason, before it raises.
         """
         ...
 
     async def close(self) -> None:
-        """Release what the engine holds; safe to call twice."""
+        """Release the engine's resources; safe to call twice."""
         ...

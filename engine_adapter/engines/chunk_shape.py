@@ -1,6 +1,6 @@
-"""Recognise a stream's ordinary chunk, which differs from the one before in its words alone.
+"""Recognise a stream's ordinary chunk: one that differs from the previous one only in its text.
 
-Most events of a stream are such, and to decode each as JSON would be most of what observing costs.
+Most events of a stream are ordinary; decoding each as JSON would be most of the cost of observing.
 """
 
 import json
@@ -12,33 +12,33 @@ from engine_adapter.engines.answer import OutputPart
 from engine_adapter.engines.json_fields import within
 
 _GUESSES = 4
-"""Shapes that are tried in vain before a stream is taken to have none."""
+"""Failed attempts to learn a shape before giving up on a stream."""
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]+')
-"""Words that stand in JSON as they are."""
+"""Text that JSON holds without escapes."""
 _PROBE = "draftgate"
 _PLACES = ((("choices", 0, "delta", "content"), '"content":'), (("choices", 0, "text"), '"text":'))
 
 
 class ChunkShape(NamedTuple):
-    """What stands before and behind the words of an ordinary chunk."""
+    """The text before and after the words of an ordinary chunk."""
 
     before: str
     behind: str
     begin: bytes
-    """A whole event up to its words."""
+    """The event's bytes up to its words."""
     end: bytes
-    """A whole event from behind its words."""
+    """The event's bytes after its words."""
 
     @classmethod
     def between(cls, before: str, behind: str) -> Self:
-        """Return the shape of chunks that have these around their words."""
+        """Return the shape of chunks with these texts before and after their words."""
         return cls(before, behind, f"data: {before}".encode(), f"{behind}\n\n".encode())
 
     @classmethod
     def of(cls, text: str, words: str) -> Self | None:
         """Return the shape of an event with these words; `None` if it is not certain.
 
-        It is certain where other words in the same place are read as this answer's content.
+        It is certain if other words at the same place decode as the first choice's content.
         """
         for path, name in _PLACES:
             at = text.find(f'"{words}"', text.find(name) + len(name))
@@ -54,9 +54,9 @@ class ChunkShape(NamedTuple):
         return None
 
     def words_of(self, text: str) -> str | None:
-        """Return the words of an event of this shape; `None` if it is of another.
+        """Return the words of an event of this shape; `None` if the event has another.
 
-        Words with escapes are left to JSON.
+        Words with escapes are left to the JSON decoder.
         """
         before, behind = self.before, self.behind
         words = text[len(before) : len(text) - len(behind)]
@@ -65,7 +65,7 @@ class ChunkShape(NamedTuple):
         return words if '"' not in words and "\\" not in words and words.isprintable() else None
 
     def words_of_all(self, data: bytes) -> Sequence[str] | None:
-        """Return the words of each event, where the bytes are whole events of this shape alone."""
+        """Return each event's words if the bytes are only whole events of this shape."""
         words = data[len(self.begin) : -len(self.end)]
         if _PLAIN.fullmatch(words) and data.startswith(self.begin) and data.endswith(self.end):
             try:
@@ -76,9 +76,9 @@ class ChunkShape(NamedTuple):
         return found if found and end == len(data) else None
 
     def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
-        """Return the words of the events of this shape that begin at a place, and where they end.
+        """Return the words of the events of this shape that start at `at`, and where they end.
 
-        The last of them may be cut off: it is then none of them.
+        A last event that is cut off is left out.
         """
         begin, end = self.begin, self.end
         found: list[str] = []
@@ -100,21 +100,21 @@ class ChunkShape(NamedTuple):
 
 
 class OrdinaryChunks:
-    """One stream's ordinary chunks, recognised once one of them was read as JSON."""
+    """Recognises one stream's ordinary chunks after learning from one decoded as JSON."""
 
     def __init__(self) -> None:
         self._shape: ChunkShape | None = None
         self._guesses = _GUESSES
 
     def words_of_all(self, data: bytes) -> Sequence[str] | None:
-        """Return the words of whole events that are all ordinary; `None` for any other bytes."""
+        """Return the words if the bytes are only whole ordinary events, else `None`."""
         found = self._shape.words_of_all(data) if self._shape is not None else None
         if found is not None:
             self._guesses = _GUESSES
         return found
 
     def leading_words(self, data: bytes, at: int) -> tuple[Sequence[str], int]:
-        """Return the words of the ordinary events that begin at a place, and where they end."""
+        """Return the words of the ordinary events that start at `at`, and where they end."""
         if self._shape is None:
             return (), at
         found = self._shape.leading_words(data, at)
@@ -123,14 +123,14 @@ class OrdinaryChunks:
         return found
 
     def words_of(self, text: str) -> str | None:
-        """Return the words of an ordinary event; `None` for any other."""
+        """Return the words of an ordinary event, else `None`."""
         found = self._shape.words_of(text) if self._shape is not None else None
         if found is not None:
             self._guesses = _GUESSES
         return found
 
     def learn(self, text: str, piece: OutputPart | None) -> None:
-        """Take an event that was none, and what it was read as, for the next ones' shape."""
+        """Learn the shape from an event that was not recognised and its decoded output."""
         if piece is not None and piece.tokens is None and self._guesses:
             self._guesses -= 1
             self._shape = ChunkShape.of(text, piece.text) or self._shape

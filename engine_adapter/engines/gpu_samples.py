@@ -1,7 +1,7 @@
-"""What this machine's NVIDIA GPUs do, read through NVML, NVIDIA's management library.
+"""Sample this machine's NVIDIA GPUs through NVML, NVIDIA's management library.
 
-The metrics have the names, units and labels that NVIDIA's DCGM exporter gives them, so that a chart
-draws either. What a GPU does not say is absent: many cannot tell power, or on a partitioned one
+Metrics have the names, units and labels of NVIDIA's DCGM exporter, so that a chart can draw either.
+Values that a GPU does not report are absent: many report no power, and partitioned ones (MIG) no
 utilisation.
 """
 
@@ -12,8 +12,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-Nvml = Any  # Any: the module pynvml, or what stands for it; it comes without types
-Handle = Any  # Any: what NVML knows a GPU by, a pointer
+Nvml = Any  # Any: the module pynvml or a stand-in; it has no types
+Handle = Any  # Any: NVML's handle of a GPU, a pointer
 
 _log = logging.getLogger(__name__)
 _MIB: Final = 2**20
@@ -25,7 +25,7 @@ class Metric(NamedTuple):
     name: str
     unit: str
     read: Callable[[Nvml, Handle], float]
-    """Raises `NVMLError` if the GPU does not say."""
+    """Raises `NVMLError` if the GPU does not report it."""
 
 
 METRICS: Final = (
@@ -66,7 +66,7 @@ class Reading(NamedTuple):
 
 
 def installed_nvml() -> Nvml | None:
-    """Return the module `pynvml`, which the extra `gpu` installs; `None` without it."""
+    """Return the module `pynvml`; `None` if the extra `gpu` is not installed."""
     try:
         return import_module("pynvml")
     except ModuleNotFoundError:
@@ -74,7 +74,7 @@ def installed_nvml() -> Nvml | None:
 
 
 class GpuReader:
-    """Reads GPUs between `open` and `close`; call all three from one thread."""
+    """Reads GPUs between `open` and `close`; call all methods from one thread."""
 
     def __init__(self, find: Callable[[], Nvml | None] = installed_nvml) -> None:
         self.gpus: tuple[Gpu, ...] = ()
@@ -82,7 +82,7 @@ class GpuReader:
         self._nvml: Nvml | None = None
 
     def open(self) -> None:
-        """Find the GPUs; if none can be read, say so once and go without."""
+        """Find the GPUs; if none can be read, log why and leave `gpus` empty."""
         nvml = self._find()
         if nvml is None:
             _log.info(
@@ -103,11 +103,11 @@ class GpuReader:
             _log.info("GPUs are not sampled: NVML shows none of this machine's")
 
     def read(self) -> list[Reading]:
-        """Return what each GPU says now."""
+        """Return the current readings of all GPUs."""
         return [reading for gpu in self.gpus for reading in self.of(gpu)]
 
     def of(self, gpu: Gpu) -> list[Reading]:
-        """Return what one GPU says now."""
+        """Return the current readings of one GPU."""
         return [
             Reading(gpu, metric, float(value))
             for metric in METRICS
@@ -115,14 +115,14 @@ class GpuReader:
         ]
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Shut NVML down; safe to call twice."""
         if self._nvml is not None:
             with suppress(self._nvml.NVMLError):
                 self._nvml.nvmlShutdown()
         self._nvml, self.gpus = None, ()
 
     def _gpu(self, index: int) -> Gpu | None:
-        """Return the GPU of this index; `None` if it is lost, or another user's."""
+        """Return the GPU with this index; `None` if NVML gives no handle for it."""
         handle = self._said(lambda nvml, number: nvml.nvmlDeviceGetHandleByIndex(number), index)
         if handle is None:
             return None
@@ -134,7 +134,7 @@ class GpuReader:
         return Gpu(handle, uuid or f"{machine}/{index}", said)
 
     def _said(self, ask: Callable[[Nvml, Any], Any], of: Any) -> Any:  # Any: NVML has no types
-        """Return NVML's answer; `None` if it has none."""
+        """Return the result of an NVML call; `None` if it raises `NVMLError`."""
         nvml = self._nvml
         if nvml is None:
             return None

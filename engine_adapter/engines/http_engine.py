@@ -1,7 +1,7 @@
-"""An engine behind the OpenAI API whose own words are read: its file says where they stand.
+"""The base of all engines over HTTP (OpenAI API); subclasses read each engine's own fields.
 
-What an answer does not say of its speculation is taken from two scrapes of `/metrics` around it,
-where nothing else ran; where something did, it stays absent.
+If an answer has no speculation counts, they are taken from scrapes of `/metrics` before and after
+it, provided that no other request ran; otherwise they stay absent.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _SCRAPE_PAUSE_S = 0.05
 
 
 class HttpEngine:
-    """One route over HTTP; each engine's file fills in the class attributes and `interpret`."""
+    """One route over HTTP; subclasses set the class attributes and override `interpret`."""
 
     reader: ClassVar[type[AnswerReader]] = AnswerReader
     counters: ClassVar[SpeculationCounters | None] = None
@@ -50,7 +50,7 @@ class HttpEngine:
     own_routes: ClassVar[tuple[str, ...]] = ()
     """Routes at the server's root that describe it."""
     questions: ClassVar[int] = 2
-    """Short requests before a run, to see what this server says of each."""
+    """Number of short requests before a run, to see which fields this server sends."""
     ends_with_done: ClassVar[bool] = True
 
     def __init__(self, route: HttpRoute, client: HttpClient) -> None:
@@ -67,7 +67,7 @@ class HttpEngine:
 
     @classmethod
     async def open(cls, route: HttpRoute) -> Self:
-        """Return the engine, asked what it is; raises `EngineSetupError` if it is unusable."""
+        """Return the engine after probing it; raises `EngineSetupError` if it is unusable."""
         client = client_of(route)
         engine = cls(route, client)
         try:
@@ -79,11 +79,11 @@ class HttpEngine:
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The engine and model behind the route."""
         return self._info
 
     async def probe(self) -> Probe:
-        """Return what the engine said of itself when the route was opened."""
+        """Return what the engine reported when the route was opened."""
         return self._finding.probe
 
     async def close(self) -> None:
@@ -92,7 +92,7 @@ class HttpEngine:
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Return what an engine's self-description means."""
+        """Interpret the engine's self-description."""
         return Description(
             probe=Probe(metrics_url=said.metrics_url, prefix_cache=said.reuses_prefixes),
             setup=SpeculationSetup(),
@@ -103,10 +103,7 @@ class HttpEngine:
         return body_of(self.route, self.reader, request)
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield when it was sent, the answer's chunks and the answer.
-
-        Raises `GenerationError`.
-        """
+        """Yield `Sent`, the chunks, and the `Answer`; raises `GenerationError`."""
         reader = self.reader(self._finding.setup)
         self._in_flight += 1
         self._overlapped += self._in_flight > 1
@@ -148,7 +145,7 @@ class HttpEngine:
                         yield _chunk(event, piece, stream)
 
     async def _with_scraped_counts(self, answer: Answer, *, alone: bool) -> Answer:
-        """Return the answer with counts from `/metrics`, where it has none and nothing else ran."""
+        """Add counts from `/metrics` to an answer without counts, if no other request ran."""
         if not self._scrapes or _is_counted(answer):
             return answer
         before, self._before = self._before, None
@@ -213,7 +210,7 @@ class HttpEngine:
         return server_root(self.client.url) + self.metrics_route
 
     async def _asked(self) -> Answer | None:
-        """Return what is said of a short request; `None` if this one failed, as any may."""
+        """Return the answer to a short request; `None` if it failed in a way that may pass."""
         reader = self.reader()
         try:
             async with aclosing(self._streamed(QUESTION, reader)) as items:
@@ -227,7 +224,7 @@ class HttpEngine:
 
 
 def _chunk(event: Words | JsonEvent, piece: OutputPart | None, stream: EventStream) -> Chunk:
-    """Return a piece, or recognised words, with their time."""
+    """Return the stamped chunk of a piece; `piece` is `None` for recognised words."""
     if piece is None:
         return Chunk(at_s=event.at_s, tokens=None, late_s=stream.late_s)
     return Chunk(
@@ -236,14 +233,14 @@ def _chunk(event: Words | JsonEvent, piece: OutputPart | None, stream: EventStre
 
 
 def body_of(route: HttpRoute, reader: type[AnswerReader], request: Request) -> dict[str, Any]:
-    """Return the body that a route is sent for a request."""
+    """Return the request body for a route, with the reader's and the route's fields."""
     return request.body(route.model, reader.request_fields(stream=True) | route.extra_body)
 
 
 def _trace_headers(request: Request) -> dict[str, str]:
-    """Return what makes an engine's own span a child of the generation's, and names its log line.
+    """Return headers that make the engine's span a child of the generation's and name its logs.
 
-    `traceparent` as in W3C Trace Context; vLLM makes the response's id of X-Request-Id.
+    `traceparent` as in W3C Trace Context; vLLM derives the response's id from X-Request-Id.
     """
     if request.trace_id is None or request.span_id is None:
         return {}

@@ -1,4 +1,4 @@
-"""What a server is asked before a run, and what its answers decide: model, identity, failures."""
+"""The short question asked before a run, and checks on its answers: model, identity, failures."""
 
 from http import HTTPStatus
 
@@ -11,7 +11,8 @@ QUESTION = Request(
     messages=(Message(role="user", content="Count: one two three one two three one two"),),
     max_tokens=8,
 )
-"""Asked twice before a run, to see what this server says; its repetition gives n-grams a chance."""
+"""Asked twice before a run, to see which fields this server sends; it repeats itself so that
+n-gram drafts can match."""
 
 _PASSING = frozenset(
     (
@@ -26,18 +27,18 @@ _PASSING = frozenset(
         "total_timeout",
     )
 )
-"""Failures of one request, after which the next may be answered."""
+"""Failures of one request after which the next may succeed."""
 
 
 def is_passing(failure: GenerationError) -> bool:
-    """Say whether the next request may be answered all the same."""
+    """Return whether the next request may succeed despite this failure."""
     return (
         failure.error_type in _PASSING or (failure.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
 
 
 def check_model(models: object, wanted: str, url: str) -> None:
-    """Compare with what is served; a server that does not list it is taken at its word."""
+    """Raise `EngineSetupError` if the server lists its models and `wanted` is not among them."""
     names = [text(model, "id") for model in objects(models, "data")]
     if names and wanted not in names:
         raise EngineSetupError(
@@ -46,7 +47,7 @@ def check_model(models: object, wanted: str, url: str) -> None:
 
 
 def identity(probe: Probe) -> dict[str, object]:
-    """Return what of a probe makes one engine another: not its address, not its free memory."""
+    """Return the fields of a probe that identify an engine, without its address or free memory."""
     return {
         "version": probe.version,
         "speculation": [probe.speculation_method, probe.draft_model, probe.num_speculative_tokens],

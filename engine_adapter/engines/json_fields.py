@@ -1,4 +1,4 @@
-"""Read single fields of foreign JSON: the value where it is of the wanted type, else absent."""
+"""Read single fields of foreign JSON: the value if it has the wanted type, else `None`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,14 @@ from typing import Any
 
 JsonObject = Mapping[str, Any]  # Any: foreign JSON, looked at one field at a time
 _OBJECT = (dict, Mapping)
-"""What decoded JSON has comes first: to ask an abstract class takes ten times as long."""
+"""`dict` first: testing against the abstract class takes ten times as long."""
 
 
 _LARGEST = (1 << 63) - 1
 
 
-def within(document: object, *path: str | int) -> Any:  # Any: whatever stands there
-    """Return what stands at a path of keys and indices; `None` if the path breaks off."""
+def within(document: object, *path: str | int) -> Any:  # Any: foreign JSON
+    """Return the value at a path of keys and indices; `None` if there is none."""
     for part in path:
         if isinstance(part, str):
             document = document.get(part) if isinstance(document, _OBJECT) else None
@@ -30,7 +30,7 @@ def text(document: object, *path: str | int) -> str | None:
 
 
 def count(document: object, *path: str | int) -> int | None:
-    """Return a whole number of 0 to 2⁶³ − 1, also if it is written as 3.0; spans hold no other."""
+    """Return an integer from 0 to 2⁶³ − 1, the range of a span attribute; 3.0 counts as 3."""
     value = within(document, *path)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -40,7 +40,7 @@ def count(document: object, *path: str | int) -> int | None:
 
 
 def number(document: object, *path: str | int) -> float | None:
-    """Return a finite number; a boolean is none."""
+    """Return a finite number; a boolean does not count as one."""
     value = within(document, *path)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -52,13 +52,13 @@ def number(document: object, *path: str | int) -> float | None:
 
 
 def seconds(document: object, *path: str | int) -> float | None:
-    """Return a duration that is given in milliseconds."""
+    """Return a non-negative duration given in milliseconds, in seconds."""
     milliseconds = number(document, *path)
     return milliseconds / 1e3 if milliseconds is not None and milliseconds >= 0 else None
 
 
 def counts(document: object, *path: str | int) -> tuple[int, ...] | None:
-    """Return a list of whole numbers that are not negative."""
+    """Return a list of integers as `count` reads them; `None` if any element is not one."""
     values = within(document, *path)
     if not isinstance(values, list):
         return None

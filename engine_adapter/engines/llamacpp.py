@@ -1,10 +1,10 @@
-"""llama.cpp's server: draft counts and times in `timings`, on the last chunk and on each one.
+"""llama.cpp's server: draft counts and times in `timings`, on the last chunk or on every chunk.
 
-Traps: `draft_n` and `draft_n_accepted` are left out where nothing was drafted, so their absence is
-zero only where the server says that it speculates (`/slots[].speculative`), and unknown elsewhere.
-The last draft is cut to what `max_tokens` leaves, so that the counts explain the answer's tokens,
-but for the end of the text where it was a step's last draft token.
-`timings` has no number of verify steps; with `timings_per_token` each chunk carries the counts so
+Traps: `draft_n` and `draft_n_accepted` are omitted if nothing was drafted, so their absence means
+zero only if the server reports that it speculates (`/slots[].speculative`), else unknown.
+The last draft is cut to the tokens that `max_tokens` leaves, so the counts match the answer's
+tokens, except if the end of the text was a step's last draft token.
+`timings` has no number of verify steps. With `timings_per_token`, each chunk carries the counts so
 far, and the steps follow from their increments, exactly or not at all.
 """
 
@@ -25,7 +25,7 @@ from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class Totals(NamedTuple):
-    """The counts so far that one chunk's `timings` carries."""
+    """The cumulative counts in one chunk's `timings`."""
 
     generated: int
     drafted: int
@@ -44,13 +44,13 @@ class LlamaCppReader(AnswerReader):
 
     @classmethod
     def request_fields(cls, *, stream: bool) -> dict[str, Any]:
-        """Ask for usage, and for the counts so far with each token."""
+        """Ask for usage and for the cumulative counts with each token."""
         return super().request_fields(stream=stream) | (
             {"timings_per_token": True} if stream else {}
         )
 
     def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
-        """Keep the timings; the tokens of a piece are those generated since the last."""
+        """Keep the timings; a piece's tokens are those generated since the previous one."""
         if (native := text(document, "content")) is not None:
             self.add(native)
             self.finish(within(document, "stop_type"))
@@ -67,12 +67,12 @@ class LlamaCppReader(AnswerReader):
 
     @property
     def output_tokens(self) -> int | None:
-        """Tokens generated: the usage's, or the timings' on the native route."""
+        """Output tokens, from the usage, or from the timings on the native route."""
         usage = super().output_tokens
         return usage if usage is not None else count(self._timings, "predicted_n")
 
     def answer(self) -> Answer:
-        """Return what was said, times and counts included."""
+        """Return the answer with its times and counts."""
         said = super().answer()
         cached = count(self._timings, "cache_n")
         return replace(
@@ -103,8 +103,8 @@ def verify_steps(seen: Sequence[Totals]) -> list[VerifyStep] | None:
     """Return the verify steps behind the totals of an answer's chunks; `None` if ambiguous.
 
     A step's drafts are added with its first token, and it emits one token more than it accepted.
-    Where chunks were held back (half a character, the beginning of a stop string) so that a second
-    step could hide in one increment, nobody can tell, and nobody guesses.
+    It is ambiguous if the server held chunks back (part of a character, the beginning of a stop
+    string), so that one increment could contain two steps.
     """
     steps: list[VerifyStep] = []
     step_ends_at = 0
@@ -142,7 +142,7 @@ class LlamaCppEngine(HttpEngine):
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Read the build, and from the slots whether and how it speculates."""
+        """Read the build from `/props`, and from `/slots` whether and how it speculates."""
         props, slots = said.of("/props"), objects(said.documents, "/slots")
         speculates = _speculates(slots)
         configured = Speculation(method=_method(slots))
@@ -165,7 +165,7 @@ class LlamaCppEngine(HttpEngine):
 
 
 _METHODS = {"draft-simple": "draft_model"}
-"""Where llama.cpp's name is not the field's."""
+"""llama.cpp's names of draft methods that differ from ours."""
 
 
 _NEUTRAL = {
@@ -173,14 +173,14 @@ _NEUTRAL = {
     "presence_penalty": 0, "frequency_penalty": 0, "xtc_probability": 0, "dry_multiplier": 0,
     "mirostat": 0,
 }  # fmt: skip
-"""Values with which a sampler of llama.cpp changes nothing."""
+"""Values with which a sampler of llama.cpp has no effect."""
 
 
 def _sampling_defaults(props: JsonObject) -> dict[str, float]:
     said = within(props, "default_generation_settings", "params")
     found = {name: within(said, name) for name in _NEUTRAL}
     return {
-        name: float(f"{value:.6g}")  # 0.95 is told as 0.949999988079071
+        name: float(f"{value:.6g}")  # 0.95 is reported as 0.949999988079071
         for name, value in found.items()
         if isinstance(value, int | float) and abs(value - _NEUTRAL[name]) > 1e-6
     }
@@ -192,7 +192,7 @@ def _speculates(slots: Sequence[JsonObject]) -> bool | None:
 
 
 def _method(slots: Sequence[JsonObject]) -> str | None:
-    """Return the kind of drafts, which a slot shows once it has answered a request."""
+    """Return the draft method, which a slot shows once it has answered a request."""
     for slot in slots:
         kinds = (text(slot, "params", "speculative.types") or "").split(",")
         named = [_METHODS.get(kind, kind) for kind in kinds if kind not in ("", "none")]
@@ -202,7 +202,7 @@ def _method(slots: Sequence[JsonObject]) -> str | None:
 
 
 def _reuses(again: Answer | None) -> bool | None:
-    """Say whether the second of two equal prompts was reused, which it is to the token."""
+    """Return whether the second of two equal prompts had cached tokens."""
     cached = again.cached_input_tokens if again is not None else None
     return None if cached is None else cached > 0
 

@@ -1,4 +1,4 @@
-"""LMDeploy: usage in the answer, speculation in `/metrics` alone."""
+"""LMDeploy: usage in the answer, speculation counts only in `/metrics`."""
 
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ COUNTERS = SpeculationCounters(
     accepted="lmdeploy:spec_decode_num_accepted_tokens_total",
     accepted_per_position=("lmdeploy:spec_decode_num_accepted_tokens_per_pos_total", "position"),
 )
-"""The drafts of a step are counted as the configured number."""
+"""Each step counts the configured number of draft tokens."""
 
 
 class LmdeployEngine(HttpEngine):
@@ -35,7 +35,7 @@ class LmdeployEngine(HttpEngine):
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Say that it speculates once it has counted a draft; it has no route for its version."""
+        """Report speculation once a draft was counted; no route gives the version."""
         drafts = said.metrics.total(COUNTERS.steps or "") if said.metrics is not None else None
         advice = (
             "LMDeploy counts draft tokens in /metrics alone: run with concurrency 1 to have each "

@@ -1,4 +1,4 @@
-"""Load a causal language model and its tokenizer; say in one line what is wrong with a folder."""
+"""Load a causal language model and its tokenizer, with one-line errors for unusable folders."""
 
 import copy
 import hashlib
@@ -22,7 +22,7 @@ _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 class ModelKey(NamedTuple):
-    """What makes two loaded models the same."""
+    """Identifies a loaded model; equal keys share one model in memory."""
 
     folder: str
     device: str
@@ -32,7 +32,7 @@ class ModelKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model in memory, its tokenizer, and the one thread that uses it."""
+    """A model in memory, its tokenizer, and the only thread that uses it."""
 
     key: ModelKey
     model: Any  # Any: transformers ships no types
@@ -45,12 +45,12 @@ class LoadedModel:
 
     @property
     def folder(self) -> str | None:
-        """Where it lies on this machine; `None` if it came from a hub."""
+        """Its local folder; `None` if it came from a hub."""
         return self.key.folder if Path(self.key.folder).is_dir() else None
 
 
 class ModelShelf:
-    """Loads each model once, so that two arms on the same target share its memory."""
+    """Loads each model once, so that two arms with the same target share its memory."""
 
     def __init__(self) -> None:
         self._loaded: dict[ModelKey, LoadedModel] = {}
@@ -58,7 +58,7 @@ class ModelShelf:
     def load(self, key: ModelKey) -> LoadedModel:
         """Return the model, loading it at the first call.
 
-        Raises `EngineSetupError` if the folder is none, has no weights, or does not fit.
+        Raises `EngineSetupError` if the folder has no configuration or weights or cannot be loaded.
         """
         if key not in self._loaded:
             self._loaded[key] = _load(key)
@@ -66,7 +66,7 @@ class ModelShelf:
 
 
 def check_same_tokenizer(target: LoadedModel, draft: LoadedModel) -> None:
-    """Raise `EngineSetupError` unless both models read and write the same token ids."""
+    """Raise `EngineSetupError` unless both models have the same vocabulary."""
     if target.tokenizer.get_vocab() != draft.tokenizer.get_vocab():
         raise EngineSetupError(
             f"draft_model: {draft.key.folder} has another tokenizer than {target.key.folder}; "
@@ -75,7 +75,7 @@ def check_same_tokenizer(target: LoadedModel, draft: LoadedModel) -> None:
 
 
 def checked_device(name: str) -> str:
-    """Return the device's name; raises `EngineSetupError` if torch has none of it."""
+    """Return the device's name; raises `EngineSetupError` if torch does not have it."""
     try:
         device = torch.device(name)
     except RuntimeError as exc:
@@ -88,8 +88,8 @@ def checked_device(name: str) -> str:
 def encode_chat(target: LoadedModel, request: Request) -> torch.Tensor:
     """Return a request's prompt as token ids, shape (1, tokens).
 
-    Raises `GenerationError` if prompt and answer are longer than the model's context, and for what
-    no template can say: a model in this process reads text, and samples without constraints.
+    Raises `GenerationError` if prompt and answer exceed the model's context, and for unsupported
+    parameters and content: a model in this process reads text and samples without constraints.
     """
     asked = {**request.more, **request.own}
     encoded = target.tokenizer.apply_chat_template(
@@ -116,7 +116,7 @@ _KNOWN = {"max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k"
 
 
 def _read(message: Message) -> dict[str, Any]:  # Any: JSON values
-    """Return a message as templates read it: its content as one text."""
+    """Return a message for the chat template, with its content as one string."""
     if not message.is_text:
         _refuse(["messages: content that is not text"])
     given = message.api()
@@ -132,10 +132,10 @@ def _refuse(names: list[str]) -> None:
 
 
 def deepen(model: Any, layers: int) -> Any:  # Any: transformers ships no types
-    """Return the Llama-like model with `layers` more layers that change no output.
+    """Return a Llama-like model with `layers` more layers that do not change its output.
 
-    A decoder layer whose attention output and feed-forward output projections are zero adds
-    nothing to the residual stream: the logits stay the same to the bit, the compute grows.
+    A decoder layer whose attention and feed-forward output projections are zero adds nothing to
+    the residual stream: the logits stay bit-identical while compute grows.
     """
     if layers == 0:
         return model
@@ -157,8 +157,8 @@ def _load(key: ModelKey) -> LoadedModel:
     folder = Path(key.folder)
     if folder.exists():
         _check_folder(folder)
-    # A progress bar of its own would tear ours apart, and its advice on arguments that assisted
-    # generation itself passes is not for our users.
+    # Its progress bar would break ours, and its warnings are about arguments that assisted
+    # generation itself passes.
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:

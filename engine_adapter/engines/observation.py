@@ -1,4 +1,4 @@
-"""What the client saw of one answer, by its own clock."""
+"""Record one answer as the client observed it, by the client's clock."""
 
 import time
 from collections.abc import Sequence
@@ -13,45 +13,46 @@ _GAPS_FOR_P99 = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Observed:
-    """One answer as it was streamed, whole or broken off: what it says, and when it came.
+class ObservedAnswer:
+    """One streamed answer, complete or broken off, with its times.
 
     Times are readings of `time.perf_counter`.
     """
 
     concurrency: int
-    """Requests in flight when it began, this one included."""
+    """Requests in flight when it began, including this one."""
     due_s: float | None
-    """When the schedule wanted it sent; `None` in a closed loop."""
+    """The scheduled time of sending; `None` in a closed loop."""
     started_s: float
     sent_s: float | None = None
     ended_s: float = 0.0
     chunk_times_s: list[float] = field(default_factory=list)
     read_late_s: float | None = None
-    """By how much the chunks' times may be late because they were read late together."""
+    """How late the chunks' times may be because several were read late together."""
     first_answer_s: float | None = None
-    """When the first chunk came that was of the answer itself, and not of the reasoning before."""
+    """When the first chunk of the answer itself arrived, after any reasoning."""
     answer: Answer | None = None
-    """What was said; of an answer that broke off, what had arrived."""
+    """The answer; if it broke off, the part that had arrived."""
     error: GenerationError | None = None
 
     def add_chunks(self, at_s: float, number: int = 1, *, is_answer: bool = True) -> None:
-        """Take chunks that came at one time."""
+        """Add `number` chunks that arrived at the same time."""
         self.chunk_times_s += [at_s] * number
         if number and is_answer and self.first_answer_s is None:
             self.first_answer_s = at_s
 
     def forget_chunks(self) -> None:
-        """Forget when the chunks came."""
+        """Discard the chunks' times."""
         self.chunk_times_s.clear()
         self.first_answer_s = None
 
     @property
     def origin_s(self) -> float:
-        """Whence latency counts: the scheduled time, else when the request left.
+        """The start of the latency: the scheduled time, else the time of sending.
 
-        From the scheduled time a request that had to wait for its turn is as slow as it was for
-        its user; from the time it was sent, a stalled engine would be asked less and look fine.
+        Counting from the scheduled time includes the wait of a request for its turn, as its user
+        experiences it. Counted from sending, a stalled engine would get fewer requests and look
+        fast (coordinated omission).
         """
         if self.due_s is not None:
             return self.due_s
@@ -59,7 +60,7 @@ class Observed:
 
     @property
     def client_lag_s(self) -> float | None:
-        """How late the load generator was, in sending or in reading; `None` if nobody watched."""
+        """How late the load generator was in sending or reading; `None` if not measured."""
         sent_late_s = None if self.due_s is None else max(0.0, self.started_s - self.due_s)
         known = [late_s for late_s in (sent_late_s, self.read_late_s) if late_s is not None]
         return max(known, default=None)
@@ -81,17 +82,17 @@ class Observed:
 
     @property
     def start_unix_ns(self) -> int:
-        """The origin by the wall clock, which may jump: durations come from the other one."""
+        """The origin by the wall clock, which may jump: do not compute durations from it."""
         return time.time_ns() - round((time.perf_counter() - self.origin_s) * 1e9)
 
     @property
     def max_gap_s(self) -> float | None:
-        """The longest wait between two chunks."""
+        """The longest gap between two chunks; `None` for fewer than two."""
         return max(self._gaps_s(), default=None)
 
     @property
     def p99_gap_s(self) -> float | None:
-        """The nearest-rank 99th percentile of the waits; of at least 100 of them."""
+        """The nearest-rank 99th percentile of the gaps; `None` for fewer than 100."""
         gaps_s = self._gaps_s()
         if len(gaps_s) < _GAPS_FOR_P99:
             return None
@@ -109,9 +110,9 @@ class Observed:
 
 async def observe(
     engine: Engine, request: Request, *, concurrency: int, due_s: float | None
-) -> Observed:
-    """Answer one request and return what was seen, a failure included."""
-    seen = Observed(concurrency=concurrency, due_s=due_s, started_s=time.perf_counter())
+) -> ObservedAnswer:
+    """Send one request and return the observed answer, or its failure."""
+    seen = ObservedAnswer(concurrency=concurrency, due_s=due_s, started_s=time.perf_counter())
     try:
         async with aclosing(engine.generate(request)) as items:
             async for item in items:

@@ -1,7 +1,7 @@
-"""Any other server of the OpenAI API: usage and text, and nothing of speculation.
+"""Any other server of the OpenAI API: text and usage, no speculation counts.
 
 `usage.completion_tokens_details.accepted_prediction_tokens` counts tokens of a prediction that the
-*client* sent with the request (Predicted Outputs). It says nothing of a draft, so it is not read.
+*client* sent with the request (Predicted Outputs), not draft tokens, so it is not read.
 """
 
 from typing import ClassVar
@@ -13,13 +13,13 @@ from engine_adapter.engines.self_description import Description, SelfDescription
 
 
 class OpenAIReader(AnswerReader):
-    """Reads what the OpenAI API itself has: text, finish reason, usage, cached tokens."""
+    """Reads the OpenAI API's own fields: text, finish reason, usage, cached tokens."""
 
     provider: ClassVar[str] = "openai"
 
 
 class OpenAIEngine(HttpEngine):
-    """A server that streams chat completions; it is asked nothing that costs its owner tokens."""
+    """A server that streams chat completions; it is probed without generating tokens."""
 
     reader = OpenAIReader
     questions: ClassVar[int] = 0
@@ -27,7 +27,7 @@ class OpenAIEngine(HttpEngine):
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Say that such a server says nothing of its speculation."""
+        """Advise that such a server reports no speculation counts."""
         del said
         advice = (
             "engine: openai knows no engine's own counts; name the engine (vllm, sglang, "

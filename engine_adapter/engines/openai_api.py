@@ -1,4 +1,4 @@
-"""What a rollout file says of a route over HTTP, as a client and as a hash."""
+"""Build the HTTP client and the fingerprint of a rollout file's route."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from engine_adapter.transport import HttpClient, Timeouts
 
 
 def client_of(route: HttpRoute) -> HttpClient:
-    """Return the route's HTTP client; raises `EngineSetupError` if the key is not there."""
+    """Return the route's HTTP client; raises `EngineSetupError` if its key's variable is unset."""
     headers = dict(route.headers)
     if route.api_key_env is not None:
         key = os.environ.get(route.api_key_env)
@@ -30,6 +30,6 @@ def client_of(route: HttpRoute) -> HttpClient:
 
 
 def fingerprint(route: HttpRoute, facts: Mapping[str, object]) -> str:
-    """Return the hash of what the route asks for and the engine says of itself."""
+    """Return a SHA-256 over the route's engine, model and extra body and the engine's facts."""
     asked = route.model_dump(mode="json", include={"engine", "model", "extra_body"})
     return hashlib.sha256(json.dumps([asked, facts], sort_keys=True).encode()).hexdigest()

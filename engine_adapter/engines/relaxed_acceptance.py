@@ -1,8 +1,8 @@
-"""A LOSSY acceptance rule: keep a draft token that is among the target's k most likely.
+"""A LOSSY acceptance rule: accept a draft token that is among the target's k most likely.
 
-Serving engines offer the like as an option (relaxed acceptance, accept thresholds). It trades
-answers for speed, and it is here so that a gate can be shown what it must catch. Spans of a route
-that uses it say `spec_decode.lossless = false`.
+Serving engines offer similar options (relaxed acceptance, accept thresholds). The rule trades
+answer quality for speed; it exists here to show that the gate catches it. Spans of a route that
+uses it say `spec_decode.lossless = false`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from engine_adapter.engines.verify_steps import drafted_ids
 
 @contextmanager
 def relaxed_acceptance(target: torch.nn.Module, top_k: int) -> Iterator[None]:
-    """Make the target prefer each draft token that it ranks in its top k, while entered."""
+    """Make the target choose each draft token that it ranks in its top k, while the block runs."""
 
     def after_forward(
         _module: torch.nn.Module, _args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -34,9 +34,9 @@ def relaxed_acceptance(target: torch.nn.Module, top_k: int) -> Iterator[None]:
 
 
 def relax(logits: torch.Tensor, draft_ids: tuple[int, ...], top_k: int) -> torch.Tensor:
-    """Return logits of shape (1, steps, vocabulary) in which each top-k draft token leads.
+    """Return logits (1, positions, vocabulary) with each top-k draft token raised to the top.
 
-    The last `len(draft_ids) + 1` steps are the verified positions and the bonus position.
+    The last `len(draft_ids) + 1` positions are the verified ones and the bonus position.
     """
     relaxed = logits.clone()
     first = logits.shape[1] - len(draft_ids) - 1

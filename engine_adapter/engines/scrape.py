@@ -1,9 +1,8 @@
-"""Differences of two scrapes of `/metrics` around one request, where nothing else ran.
+"""Speculation counts of one request from scrapes of `/metrics` before and after it.
 
-An engine whose answers do not speak of speculation may still count it. The difference is the
-request's own if and only if no other request ran in between, and that is not assumed but read: the
-engine must be idle in both scrapes, and must have finished one request, of exactly this answer's
-tokens, in between.
+For engines whose answers have no speculation counts. The difference is the request's own only if
+no other request ran between the scrapes. This is checked: the engine must be idle in both, and
+must have finished one request with exactly this answer's tokens in between.
 """
 
 from collections import defaultdict
@@ -24,7 +23,7 @@ class Scrape:
 
     @classmethod
     def parse(cls, exposition: str) -> "Scrape":
-        """Read the text format; raises `ValueError` if it is something else."""
+        """Parse Prometheus' text format; raises `ValueError` for anything else."""
         samples: dict[str, list[tuple[Labels, float]]] = defaultdict(list)
         for family in text_string_to_metric_families(exposition):
             for sample in family.samples:
@@ -37,7 +36,7 @@ class Scrape:
         return sum(value for _, value in found) if found else None
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
-        """Return the sums for each value of a label."""
+        """Return the sum for each value of a label."""
         sums: dict[str, float] = defaultdict(float)
         for labels, value in self._samples.get(name, ()):
             if label in labels:
@@ -45,32 +44,34 @@ class Scrape:
         return dict(sums)
 
     def label(self, name: str, label: str) -> str | None:
-        """Return a label of the first sample of that name, such as a flag in an info metric."""
+        """Return a label of the first sample of a metric, such as a flag in an info metric."""
         found = self._samples.get(name)
         return found[0][0].get(label) if found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationCounters:
-    """The names of an engine's counters; what it has no counter of is `None`."""
+    """The names of an engine's counters; `None` if it lacks one."""
 
     generated: str
-    """Grows by the tokens of each answer."""
+    """Counts output tokens."""
     requests: str | None
-    """Grows by one with each request that ended; llama.cpp has none."""
+    """Counts finished requests; llama.cpp has none."""
     in_flight: tuple[str, ...]
-    """Gauges that are 0 where the engine is idle."""
+    """Gauges that are 0 while the engine is idle."""
     steps: str | None = None
     drafted: str | None = None
     accepted: str | None = None
     drafted_per_position: tuple[str, str] | None = None
-    """Name and the label that holds the position."""
+    """Name, and the label that holds the position."""
     accepted_per_position: tuple[str, str] | None = None
+    """Name, and the label that holds the position."""
     steps_include_prefill: bool = False
+    """Whether `steps` also counts each request's prefill."""
 
 
 class ScrapedCounts(NamedTuple):
-    """One request's counts; the engine has no counter of those that are `None`."""
+    """Counts between two scrapes; `None` if the engine has no counter or it was reset."""
 
     steps: int | None
     draft_tokens: int | None
@@ -82,9 +83,9 @@ class ScrapedCounts(NamedTuple):
 def request_counts(
     before: Scrape, after: Scrape, counters: SpeculationCounters, output_tokens: int | None
 ) -> ScrapedCounts | None:
-    """Return the counts of the one request between two scrapes.
+    """Return the counts of the single request between two scrapes.
 
-    `None` if the engine began anew, has not counted this request yet, or counted others too.
+    `None` if the engine restarted, has not counted this request yet, or counted others too.
     """
     difference = _Difference(before, after)
     busy = [gauge for gauge in counters.in_flight if before.total(gauge) or after.total(gauge)]
@@ -115,14 +116,17 @@ class _Difference(NamedTuple):
     after: Scrape
 
     def of(self, name: str | None) -> int | None:
-        """Return by how much a counter grew; a counter that appeared began at 0."""
+        """Return a counter's growth; a counter missing before began at 0.
+
+        `None` if the counter is missing after, fell, or grew by a fraction.
+        """
         if name is None or (now := self.after.total(name)) is None:
             return None
         grown = now - (self.before.total(name) or 0)
         return int(grown) if grown >= 0 and grown == int(grown) else None
 
     def per_position(self, named: tuple[str, str] | None) -> tuple[int, ...] | None:
-        """Return the growth at each position, the first position first."""
+        """Return the growth at each position, in order of position."""
         if named is None:
             return None
         then, now = self.before.by_label(*named), self.after.by_label(*named)

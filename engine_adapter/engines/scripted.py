@@ -1,4 +1,4 @@
-"""A scripted engine: answers from a list, for tests of everything around an engine."""
+"""An engine that answers from a table, for tests."""
 
 import asyncio
 import time
@@ -20,10 +20,10 @@ from engine_adapter.errors import GenerationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedAnswer:
-    """What the engine says to one prompt."""
+    """The scripted answer to one prompt."""
 
     chunks: Sequence[str] = ()
-    """Each is one chunk of one token."""
+    """The text of each chunk, one token each."""
     finish_reason: str = "stop"
     input_tokens: int | None = None
     speculation: Speculation | None = None
@@ -32,7 +32,7 @@ class ScriptedAnswer:
 
 
 class ScriptedEngine:
-    """Answers the last message of a request by a table, waiting by the `wait` it is given."""
+    """Answers by a request's last message; calls `wait` in a thread before each chunk."""
 
     def __init__(
         self, answers: Mapping[str, ScriptedAnswer], wait: Callable[[], None] = lambda: None
@@ -43,19 +43,19 @@ class ScriptedEngine:
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The scripted engine's fixed name and version."""
         return EngineInfo(provider="scripted", model="script", version="1", fingerprint="script")
 
     async def probe(self) -> Probe:
-        """Say nothing."""
+        """Return an empty probe."""
         return Probe()
 
     def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request in the API's words."""
+        """Return the request's body."""
         return request.body(self.info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the scripted chunks and answer; an unknown prompt is a failed request."""
+        """Yield the scripted chunks and answer; raises `GenerationError` for an unknown prompt."""
         self.requests.append(request)
         answer = self._answers.get(request.messages[-1].text)
         if answer is None:

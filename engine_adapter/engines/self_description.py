@@ -1,4 +1,4 @@
-"""What an engine's own routes say of it: asked once, before the first request that counts."""
+"""Read an engine's own routes, once, before the first measured request."""
 
 import json
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ MODELS = "/models"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfDescription:
-    """The documents that an engine gave, and what two short answers to one prompt said."""
+    """An engine's documents, and its two short answers to one prompt."""
 
     documents: Mapping[str, Any] = field(default_factory=dict)  # Any: foreign JSON
-    """By route; a route that is missing did not answer with JSON."""
+    """By route; a missing route did not answer with JSON."""
     metrics: Scrape | None = None
     metrics_url: str | None = None
     answer: Answer | None = None
     again: Answer | None = None
-    """The same prompt a second time: its cached tokens tell of a prefix cache."""
+    """The answer to the same prompt sent again; its cached tokens reveal a prefix cache."""
 
     def of(self, route: str) -> Any:  # Any: foreign JSON
         """Return a route's document, or `None`."""
@@ -33,34 +33,34 @@ class SelfDescription:
 
     @property
     def reuses_prefixes(self) -> bool | None:
-        """Whether the second answer began from the first one's prompt; `None` if unsaid."""
+        """True if the second answer reused the first one's prompt; `None` if not reported."""
         cached = self.again.cached_input_tokens if self.again is not None else None
         return True if cached else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What was made of a self-description."""
+    """A self-description as interpreted for one engine."""
 
     probe: Probe
     setup: SpeculationSetup
 
 
 def server_root(url: str) -> str:
-    """Return a server's root, where engines have their own routes: the URL without `/v1`."""
+    """Return the URL without `/v1`; engines serve their own routes below it."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
 
 
 async def documents_of(client: HttpClient, routes: tuple[str, ...]) -> dict[str, Any]:
-    """Return what each of the routes says; those that do not answer with JSON are left out.
+    """Return each route's document, without routes that do not answer with JSON.
 
-    `/models` is the OpenAI API's, below its URL; all others stand at the server's root.
+    `/models` belongs to the OpenAI API and is below its URL; the others are at the server's root.
     """
     found: dict[str, Any] = {}
     for route in routes:
         base = client.url if route == MODELS else server_root(client.url)
-        reply = await _answered(client, base + route)
+        reply = await _get(client, base + route)
         if reply is not None:
             try:
                 found[route] = json.loads(reply.body)
@@ -70,8 +70,8 @@ async def documents_of(client: HttpClient, routes: tuple[str, ...]) -> dict[str,
 
 
 async def metrics_of(client: HttpClient, url: str) -> Scrape | None:
-    """Return a scrape; `None` if there is no Prometheus page."""
-    reply = await _answered(client, url)
+    """Return a scrape; `None` if the URL serves no Prometheus metrics."""
+    reply = await _get(client, url)
     if reply is None:
         return None
     try:
@@ -80,8 +80,8 @@ async def metrics_of(client: HttpClient, url: str) -> Scrape | None:
         return None
 
 
-async def _answered(client: HttpClient, url: str) -> Reply | None:
-    """Return the answer to a GET; `None` if the server answers that it has none."""
+async def _get(client: HttpClient, url: str) -> Reply | None:
+    """Return the reply to a GET; `None` for an error status other than 401 and 403."""
     try:
         return await client.get(url)
     except GenerationError as exc:

@@ -1,10 +1,10 @@
 """SGLang: counts by `return_spec_tokens_details`, or in `meta_info` on its own routes.
 
-Traps: what it calls proposed is computed, not counted (steps × configured width), so it stands here
-only where the server's flags make every step propose that many tokens (a chain: top-k 1, no
-adaptive steps, no n-gram drafts), and its source says `derived`; what is missing is written as 0.0
-or [], so zero steps are no data; `spec_accept_length` counts the token of the prefill, so nothing
-is made of it. Names changed: `spec_accept_token_num` (to 0.5.10), `spec_accepted_drafts` (0.5.18),
+Traps: its number of proposed tokens is computed (steps × configured width), not counted. It is
+used only if the server's flags make every step propose that many tokens (a chain: top-k 1, no
+adaptive steps, no n-gram drafts), and its source is then `derived`. Missing values are sent as 0.0
+or [], so zero steps are no data. `spec_accept_length` counts the prefill's token, so it is not
+used. Names changed: `spec_accept_token_num` (to 0.5.10), `spec_accepted_drafts` (0.5.18),
 `spec_num_correct_drafts` (0.5.23).
 """
 
@@ -40,11 +40,11 @@ class SglangReader(AnswerReader):
 
     @classmethod
     def request_fields(cls, *, stream: bool) -> dict[str, Any]:
-        """Ask for usage, and for the counts of speculation."""
+        """Ask for usage and speculation counts."""
         return super().request_fields(stream=stream) | {"return_spec_tokens_details": True}
 
     def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
-        """Keep what the answer says of itself, wherever this version puts it."""
+        """Keep the answer's metadata from any of the places where versions put it."""
         for path in (
             ("meta_info",),
             ("choices", 0, "meta_info"),
@@ -58,12 +58,12 @@ class SglangReader(AnswerReader):
 
     @property
     def output_tokens(self) -> int | None:
-        """Tokens generated: the usage's, or those of `meta_info` on the native route."""
+        """Output tokens, from the usage, or from `meta_info` on the native route."""
         usage = super().output_tokens
         return usage if usage is not None else count(self._meta, "completion_tokens")
 
     def answer(self) -> Answer:
-        """Return what was said, times and counts included."""
+        """Return the answer with its times and counts."""
         said = super().answer()
         cached = said.cached_input_tokens
         return replace(
@@ -78,7 +78,7 @@ class SglangReader(AnswerReader):
         )
 
     def _native(self, so_far: str) -> OutputPart | None:
-        """Take `/generate`'s text, which each event repeats from the start."""
+        """Take the text of `/generate`; each event repeats all text so far."""
         before = self._native_text or ""
         self._native_text = so_far
         self.finish(text(self._meta, "finish_reason", "type"))
@@ -102,14 +102,14 @@ class SglangReader(AnswerReader):
         )
 
     def _drafted(self, steps: int) -> int | None:
-        """Return the proposed tokens, where the flags say that the engine's product is true."""
+        """Return the proposed tokens, if every step proposes the same number of them."""
         said = _first(*(count(self._meta, name) for name in _PROPOSED))
         width = self.setup.fixed_width
         return said if width is not None and said == steps * width else None
 
 
 def _first(*said: T | None) -> T | None:
-    """Return the first that was said."""
+    """Return the first value that is not `None`."""
     return next((value for value in said if value is not None), None)
 
 
@@ -119,7 +119,7 @@ COUNTERS = SpeculationCounters(
     in_flight=("sglang:num_running_reqs", "sglang:num_queue_reqs"),
     steps="sglang:spec_verify_calls_total",
 )
-"""`sglang:spec_num_draft_tokens` is a gauge of the configured width, no counter."""
+"""`sglang:spec_num_draft_tokens` is a gauge of the configured width, not a counter."""
 
 
 class SglangEngine(HttpEngine):
@@ -128,11 +128,11 @@ class SglangEngine(HttpEngine):
     reader = SglangReader
     counters = COUNTERS
     own_routes = ("/server_info", "/get_server_info")
-    """By its present and its old name."""
+    """The current and the old name of one route."""
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Read the flags, of which several can make acceptance mean something else."""
+        """Read the flags; several of them change the meaning of acceptance."""
         flags = _flags(said)
         speculates = "speculative_algorithm" in flags and bool(flags["speculative_algorithm"])
         on = speculates if "speculative_algorithm" in flags else None
@@ -174,11 +174,11 @@ _METHODS = {
     "DSPARK": "dspark",
 }
 _CHAINS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE")
-"""Algorithms that with top-k 1 propose a chain of the configured length in each step."""
+"""Algorithms that, with top-k 1, propose a chain of the configured length in each step."""
 
 
 def _flags(said: SelfDescription) -> JsonObject:
-    """Return the server's flags, with what was changed while it ran laid over them."""
+    """Return the server's flags, overridden by those changed at run time."""
     for route in SglangEngine.own_routes:
         if isinstance(found := said.of(route), dict):
             now = within(found, "internal_states", 0)
@@ -187,7 +187,7 @@ def _flags(said: SelfDescription) -> JsonObject:
 
 
 def _fixed_width(flags: JsonObject) -> int | None:
-    """Return the tokens that each step proposes; `None` if steps may differ."""
+    """Return the number of tokens that each step proposes; `None` if steps may differ."""
     chain = str(flags.get("speculative_algorithm")).upper() in _CHAINS
     nodes = count(flags, "speculative_num_draft_tokens")
     single = count(flags, "speculative_eagle_topk") == 1
@@ -197,7 +197,7 @@ def _fixed_width(flags: JsonObject) -> int | None:
 
 
 def _relaxed(flags: JsonObject) -> bool:
-    """Say whether a threshold below 1 accepts what the target would have refused."""
+    """Return whether an acceptance threshold is below 1, which makes acceptance lossy."""
     names = ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
     thresholds = [number(flags, name) for name in names]
     return any(threshold is not None and threshold < 1 for threshold in thresholds)

@@ -1,7 +1,7 @@
-"""TensorRT-LLM (`trtllm-serve`): usage in the answer, acceptance in `/prometheus/metrics` alone.
+"""TensorRT-LLM (`trtllm-serve`): usage in the answer, acceptance only in `/prometheus/metrics`.
 
-`choices[].avg_decoded_tokens_per_iter` is a mean over iterations of which the answer gives no
-number, and whether the prefill is one of them is not documented: no count is made of it.
+`choices[].avg_decoded_tokens_per_iter` is not used: it is a mean over an unreported number of
+iterations, and it is not documented whether the prefill is one of them.
 """
 
 from typing import ClassVar
@@ -41,7 +41,7 @@ class TensorRtLlmEngine(HttpEngine):
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Read the version; that it speculates shows only once it has drafted."""
+        """Read the version; speculation is visible only after a draft was counted."""
         metrics = said.metrics
         drafted = metrics.total(COUNTERS.drafted or "") if metrics is not None else None
         advice = (

@@ -1,8 +1,8 @@
-"""Text Generation Inference: times in headers, and nothing of speculation in an answer.
+"""Text Generation Inference: times in headers, no speculation counts in answers.
 
-It is in maintenance mode since the beginning of 2026. `details.tokens[].special` marks special
-tokens, not draft tokens. Acceptance is in `/metrics` alone (see `speculation_scraped`), and the
-number of proposed tokens nowhere.
+In maintenance mode since the beginning of 2026. `details.tokens[].special` marks special tokens,
+not draft tokens. Accepted tokens are only in `/metrics` (see `scrape`); proposed tokens are not
+reported at all.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class TgiReader(AnswerReader):
         self._details: object = None
 
     def take_headers(self, headers: Mapping[str, str]) -> None:
-        """Keep the times and token counts, which an answer that is not streamed has."""
+        """Keep the headers; answers that are not streamed have times and token counts in them."""
         self._headers = {name.lower(): value for name, value in headers.items()}
 
     def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
@@ -46,14 +46,14 @@ class TgiReader(AnswerReader):
 
     @property
     def output_tokens(self) -> int | None:
-        """Tokens generated: by the usage, the details, or the headers."""
+        """Output tokens, from the usage, the details, or the headers."""
         said = super().output_tokens
         if said is None:
             said = count(self._details, "generated_tokens")
         return said if said is not None else self._header("x-generated-tokens")
 
     def answer(self) -> Answer:
-        """Return what was said, times included."""
+        """Return the answer with its times."""
         said = super().answer()
         queued_ms = self._header("x-queue-time")
         prompt = said.input_tokens
@@ -76,7 +76,7 @@ COUNTERS = SpeculationCounters(
     accepted="tgi_request_skipped_tokens_sum",
     steps_include_prefill=True,
 )
-"""`tgi_request_skipped_tokens` is named after requests and observed once a generation step."""
+"""`tgi_request_skipped_tokens` is observed once per generation step, despite its name."""
 
 
 class TgiEngine(HttpEngine):
@@ -88,7 +88,7 @@ class TgiEngine(HttpEngine):
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Read the version; that it speculates shows only once a draft token was accepted."""
+        """Read the version; speculation is visible only after a draft token was accepted."""
         accepted = said.metrics.total("tgi_request_skipped_tokens_sum") if said.metrics else None
         speculates = True if accepted else None
         advice = (

@@ -1,9 +1,9 @@
-"""An answer's tool calls, put together from a stream's deltas or taken whole.
+"""Assemble an answer's tool calls from stream deltas or a whole message.
 
-Engines differ: most send a call's name once and its arguments piece by piece under an `index`; some
-repeat the name, give several calls one index and tell them apart by their ids, leave the index out,
-send one call in place of a list (TGI), or arguments as an object in place of a text. The API's
-older `function_call` is a call without an id.
+Engines differ: most send a call's name once and its arguments in pieces under an `index`. Some
+repeat the name, give several calls one index with different ids, omit the index, send a single
+call in place of a list (TGI), or send arguments as an object in place of a string. The API's older
+`function_call` is a call without an id.
 """
 
 import json
@@ -15,11 +15,11 @@ from engine_adapter.engines.json_fields import JsonObject, count, objects, text,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call, as the engine spelled it."""
+    """One call, as the engine sent it."""
 
     name: str
     arguments: str
-    """JSON, or what should have been JSON."""
+    """JSON, not validated."""
     id: str | None = None
 
 
@@ -50,7 +50,7 @@ class ToolCallAssembly:
         return bool(deltas)
 
     def whole(self) -> tuple[ToolCall, ...]:
-        """Return the calls in their order; what never got a name is none."""
+        """Return the calls in order, without those that never got a name."""
         return tuple(
             ToolCall(name=call.name, arguments="".join(call.arguments), id=call.id)
             for call in self._calls
@@ -58,7 +58,7 @@ class ToolCallAssembly:
         )
 
     def _call_of(self, delta: JsonObject) -> _Open:
-        """Return the call that a delta belongs to, a new one if it is none of those begun."""
+        """Return the call that a delta continues, or a new one."""
         index, id_ = count(delta, "index"), text(delta, "id") or None
         begun = self._begun(index, id_)
         if begun is None:

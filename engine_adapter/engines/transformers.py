@@ -1,8 +1,8 @@
 """transformers in-process, on CPU or CUDA: baseline, draft model, or prompt lookup.
 
-Traps met: the number of draft tokens is read from the *assistant's* generation configuration, a
+Traps: the number of draft tokens is read from the *assistant's* generation configuration, and a
 `generate` argument is ignored; the `heuristic` schedule carries state from one request to the
-next, so it is `constant` here; batch size is 1.
+next, so the schedule is `constant` here; batch size is 1.
 """
 
 import asyncio
@@ -42,26 +42,26 @@ from engine_adapter.errors import GenerationError
 from engine_adapter.routes import TransformersRoute
 
 
-class _Answered(NamedTuple):
-    """One request, answered."""
+class _Generated(NamedTuple):
+    """The output of one request."""
 
     begun_s: float
-    """Reading of `time.perf_counter` when the model was free for it."""
+    """Reading of `time.perf_counter` when the model became free for it."""
     input_tokens: int
     emissions: list[Emission]
 
 
-class _GivenUp(StoppingCriteria):
-    """Ends a generation that nobody waits for: a thread cannot be cancelled from outside."""
+class _StopIfCancelled(StoppingCriteria):
+    """Ends a cancelled generation: a thread cannot be cancelled from outside."""
 
-    def __init__(self, given_up: threading.Event) -> None:
-        self._given_up = given_up
+    def __init__(self, cancelled: threading.Event) -> None:
+        self._cancelled = cancelled
 
     def __call__(
         self, input_ids: torch.Tensor, _scores: Any, **_: Any
     ) -> torch.Tensor:  # Any: base
         shape = (input_ids.shape[0],)
-        return torch.full(shape, self._given_up.is_set(), device=input_ids.device)
+        return torch.full(shape, self._cancelled.is_set(), device=input_ids.device)
 
 
 class TransformersEngine:
@@ -71,7 +71,7 @@ class TransformersEngine:
     """
 
     def __init__(self, route: TransformersRoute, shelf: ModelShelf) -> None:
-        """Load what the route names; raises `EngineSetupError`."""
+        """Load the route's models; raises `EngineSetupError`."""
         self._route = route
         self._target = shelf.load(
             ModelKey(route.model, checked_device(route.device), route.dtype, route.identity_layers)
@@ -89,11 +89,11 @@ class TransformersEngine:
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The engine and model behind the route."""
         return self._info
 
     async def probe(self) -> Probe:
-        """Say what was loaded."""
+        """Return the properties of the loaded models."""
         configured = self._configured_speculation()
         config = self._target.model.config
         return Probe(
@@ -115,36 +115,36 @@ class TransformersEngine:
         )
 
     def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request in the API's words."""
+        """Return the request's body."""
         return request.body(self._info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the answer's chunks, one a forward pass of the target, then its `Answer`."""
+        """Yield one chunk per forward pass of the target, then the `Answer`."""
         arrived_s = time.perf_counter()
-        given_up = threading.Event()
+        cancelled = threading.Event()
         loop = asyncio.get_running_loop()
         try:
-            answered = await loop.run_in_executor(
-                self._target.thread, self._answer, request, given_up
+            generated = await loop.run_in_executor(
+                self._target.thread, self._answer, request, cancelled
             )
         finally:
-            given_up.set()
-        for emission in answered.emissions:
+            cancelled.set()
+        for emission in generated.emissions:
             yield Chunk(at_s=emission.at_s, tokens=len(emission.token_ids))
-        yield self._whole(answered, queue_s=answered.begun_s - arrived_s)
+        yield self._whole(generated, queue_s=generated.begun_s - arrived_s)
 
     async def close(self) -> None:
-        """Do nothing: the models belong to the shelf."""
+        """Do nothing: the `ModelShelf` owns the models."""
 
-    def _answer(self, request: Request, given_up: threading.Event) -> _Answered:
-        """Answer one request, in the target's thread; stop early where nobody waits any more."""
+    def _answer(self, request: Request, cancelled: threading.Event) -> _Generated:
+        """Answer one request in the target's thread; stop early if it is cancelled."""
         begun_s = time.perf_counter()
         input_ids = encode_chat(self._target, request)
-        emissions = self._run(input_ids, request, given_up)
-        return _Answered(begun_s, int(input_ids.shape[1]), emissions)
+        emissions = self._run(input_ids, request, cancelled)
+        return _Generated(begun_s, int(input_ids.shape[1]), emissions)
 
     def _run(
-        self, input_ids: torch.Tensor, request: Request, given_up: threading.Event
+        self, input_ids: torch.Tensor, request: Request, cancelled: threading.Event
     ) -> list[Emission]:
         model = self._target.model
         torch.set_num_threads(self._route.threads)
@@ -158,7 +158,7 @@ class TransformersEngine:
                     attention_mask=torch.ones_like(input_ids),
                     generation_config=self._generation_config(request),
                     streamer=recorder,
-                    stopping_criteria=StoppingCriteriaList([_GivenUp(given_up)]),
+                    stopping_criteria=StoppingCriteriaList([_StopIfCancelled(cancelled)]),
                     **self._speculation_arguments(),
                 )
             except torch.OutOfMemoryError as exc:
@@ -216,8 +216,8 @@ class TransformersEngine:
         ends = self._target.model.generation_config.eos_token_id
         return ends if isinstance(ends, list) else [ends]
 
-    def _whole(self, answered: _Answered, queue_s: float) -> Answer:
-        emissions = answered.emissions
+    def _whole(self, generated: _Generated, queue_s: float) -> Answer:
+        emissions = generated.emissions
         token_ids = [token for emission in emissions for token in emission.token_ids]
         configured = self._configured_speculation()
         steps = [emission.verify_step for emission in emissions]
@@ -230,7 +230,7 @@ class TransformersEngine:
             model=self._info.model,
             text=self._target.tokenizer.decode(token_ids, skip_special_tokens=True),
             finish_reason="stop" if ended else "length",
-            input_tokens=answered.input_tokens,
+            input_tokens=generated.input_tokens,
             output_tokens=len(token_ids),
             speculation=configured,
             queue_s=queue_s,

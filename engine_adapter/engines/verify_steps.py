@@ -1,9 +1,10 @@
-"""Read what each forward pass of transformers' `generate` proposed and kept, by public hooks only.
+"""Read the proposed and accepted tokens of each forward pass of transformers' `generate`.
 
-A `BaseStreamer` receives one `put` a step with the tokens that the step emitted; a forward pre-hook
-on the target sees `logits_to_keep − 1` draft tokens at the end of its input. Checked against the
-library's private candidate generator over 1,338 steps: equal but for one step cut by the end of
-the text, where the private count is one lower because it always subtracts a bonus token.
+Only public hooks are used. A `BaseStreamer` receives one `put` per step with the emitted tokens; a
+forward pre-hook on the target sees `logits_to_keep − 1` draft tokens at the end of its input.
+Checked against the library's private candidate generator over 1,338 steps: equal except for one
+step cut by the end of the text, where the private count is one lower because it always subtracts
+a bonus token.
 """
 
 import time
@@ -24,11 +25,11 @@ class Emission(NamedTuple):
     """Reading of `time.perf_counter` when they reached the client."""
     token_ids: tuple[int, ...]
     draft_ids: tuple[int, ...] | None
-    """What the step had to verify; `None` if the target's call did not say."""
+    """The draft tokens that the step verified; `None` if the target's input did not show them."""
 
     @property
     def verify_step(self) -> VerifyStep | None:
-        """What the step proposed and kept."""
+        """The number of draft tokens proposed and accepted; `None` if unknown."""
         if self.draft_ids is None:
             return None
         accepted = 0
@@ -45,7 +46,7 @@ class StepRecorder(BaseStreamer):
     def __init__(self) -> None:
         self.emissions: list[Emission] = []
         self.draft_ids: tuple[int, ...] | None = None
-        """What the target is verifying now."""
+        """The draft tokens that the target is verifying now."""
         self._prompt_seen = False
 
     def put(self, value: torch.Tensor) -> None:
@@ -62,7 +63,7 @@ class StepRecorder(BaseStreamer):
 
 @contextmanager
 def recording(target: torch.nn.Module) -> Iterator[StepRecorder]:
-    """Give a recorder of one generation on the target, which nobody else may use meanwhile."""
+    """Yield a recorder of one generation; nothing else may use the target meanwhile."""
     recorder = StepRecorder()
 
     def before_forward(
@@ -78,7 +79,10 @@ def recording(target: torch.nn.Module) -> Iterator[StepRecorder]:
 
 
 def drafted_ids(forward_kwargs: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return the draft tokens at the end of the target's input; `None` if it does not say."""
+    """Return the draft tokens at the end of the target's input.
+
+    `None` if `logits_to_keep` is not given.
+    """
     keep = forward_kwargs.get("logits_to_keep")
     if keep is None:
         return None

@@ -1,12 +1,13 @@
-"""vLLM: counts and times in the body's `metrics`, tokens a chunk by `return_token_ids`.
+"""vLLM: counts and times in the body's `metrics`, tokens per chunk from `return_token_ids`.
 
-Read from 0.29 on with `--per-request-spec-decode-metrics summary` (or `detailed`) on the route that
-speculates, and `--enable-per-request-metrics` on both. In a stream they ride on the usage chunk.
+Needs vLLM 0.29 or later with `--per-request-spec-decode-metrics summary` (or `detailed`) on the
+speculating route and `--enable-per-request-metrics` on both. In a stream, the metrics are on the
+usage chunk.
 
-Traps: the counts are the verifier's, so draft tokens that were accepted and then cut by max_tokens
-or a stop string are among them (`1 + steps + accepted − output tokens` tokens at most); the body's
-time to first token runs from scheduling, not from arrival, so it is `prefill_s` here; several
-choices have no counts; a request that drafted nothing has a rate of 0.0 and no data.
+Traps: the counts are the verifier's, so they include draft tokens that were accepted and then cut
+by max_tokens or a stop string (at most `1 + steps + accepted − output tokens`); the body's time to
+first token counts from scheduling, not from arrival, so it is `prefill_s` here; several choices
+have no counts; a request that drafted nothing has a rate of 0.0 and no data.
 """
 
 from collections.abc import Iterator
@@ -35,18 +36,18 @@ class VllmReader(AnswerReader):
 
     @classmethod
     def request_fields(cls, *, stream: bool) -> dict[str, Any]:
-        """Ask for usage, and for token ids so that each chunk says how many tokens it has."""
+        """Ask for usage, and for token ids to know the number of tokens per chunk."""
         return super().request_fields(stream=stream) | (
             {"return_token_ids": True} if stream else {}
         )
 
     def observe(self, document: JsonObject, piece: OutputPart | None) -> OutputPart | None:
-        """Keep the per-request metrics, which are on the last document alone."""
+        """Keep the per-request metrics, which only the last document has."""
         self._metrics = within(document, "metrics") or self._metrics
         return piece
 
     def answer(self) -> Answer:
-        """Return what was said, times and counts included."""
+        """Return the answer with its times and counts."""
         said = super().answer()
         return replace(
             said,
@@ -76,7 +77,7 @@ class VllmReader(AnswerReader):
 
 
 def _drafted_per_position(said: object) -> tuple[int, ...] | None:
-    """Return the sums of the detailed list of steps, which `summary` does not have."""
+    """Return the draft tokens per position, from the per-step lists of `detailed`."""
     drafted, accepted = counts(said, "per_step_drafted"), counts(said, "per_step_accepted")
     if drafted is None or accepted is None or len(drafted) != len(accepted):
         return None
@@ -101,11 +102,11 @@ class VllmEngine(HttpEngine):
     reader = VllmReader
     counters = COUNTERS
     own_routes = ("/version", "/server_info?config_format=json")
-    """The second only in development mode (VLLM_SERVER_DEV_MODE=1): the flags that can be lossy."""
+    """The second exists only with VLLM_SERVER_DEV_MODE=1; it has the acceptance flags."""
 
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
-        """Read version, speculation, and whether each request is reported."""
+        """Read the version, speculation, and whether requests have metrics."""
         flags = within(said.of(cls.own_routes[1]), "vllm_config", "speculative_config")
         speculates = _speculates(said)
         rule = text(flags, "rejection_sample_method")
@@ -136,11 +137,11 @@ class VllmEngine(HttpEngine):
 
 
 _LOSSLESS = {"standard": True, "block": True, "fly": False, "synthetic": False}
-"""By `rejection_sample_method`; a method of a later release is unknown."""
+"""By `rejection_sample_method`; other methods are unknown."""
 
 
 def _speculates(said: SelfDescription) -> bool | None:
-    """Say whether the speculation counters exist, which they do only where it is on."""
+    """Return whether the speculation counters exist; vLLM has them only if it speculates."""
     spoken = said.again.speculation if said.again is not None else None
     if spoken is not None and spoken.draft_tokens:
         return True

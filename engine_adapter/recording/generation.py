@@ -12,7 +12,7 @@ from typing import Final
 from collector.contract import Generation, Speculation
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.json_fields import JsonObject, count, number, text, within
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 
 _OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
 GENERATION_PATHS: Final = frozenset(_OPERATIONS)
@@ -20,7 +20,7 @@ GENERATION_PATHS: Final = frozenset(_OPERATIONS)
 
 
 def generation_of(
-    seen: Observed,
+    seen: ObservedAnswer,
     asked: JsonObject,
     *,
     trace_id: str,
@@ -75,7 +75,7 @@ def generation_of(
     )
 
 
-def _counted(seen: Observed) -> Answer:
+def _counted(seen: ObservedAnswer) -> Answer:
     """Return the answer as it is counted: of a failed one nothing that is of a whole one."""
     answer = seen.answer or Answer()
     if seen.error is not None:
@@ -83,7 +83,7 @@ def _counted(seen: Observed) -> Answer:
     return replace(answer, speculation=None) if answer.speculation == Speculation() else answer
 
 
-def _to_first_output(seen: Observed) -> float | None:
+def _to_first_output(seen: ObservedAnswer) -> float | None:
     """Return the time to the first output token: the first of all, unless a model thought before.
 
     A first token may have no text, such as half a character, which looks like no output.

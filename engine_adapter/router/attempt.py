@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from collector.contract import Arm
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.errors import GenerationError
 from engine_adapter.router.answer_edit import AnswerEdit
 from engine_adapter.router.deferred_work import DeferredWork
@@ -73,7 +73,7 @@ class Attempt:
         """Prepare the request; nothing is sent yet."""
         self.arm = arm
         self.context = context
-        self.seen = Observed(
+        self.seen = ObservedAnswer(
             concurrency=concurrency, due_s=None, started_s=context.since_s or time.perf_counter()
         )
         settings = arm.settings

@@ -16,7 +16,7 @@ from collector.contract import (
     encode,
 )
 from collector.contract.attributes import SCHEMA_URL
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.recording import generation_of
 from engine_adapter.router.decision import Decision
 from engine_adapter.router.settings import Upstream
@@ -47,7 +47,7 @@ class AttemptContext:
 
 
 def generation_of_attempt(
-    context: AttemptContext, upstream: Upstream, provider: str, seen: Observed, retries: int
+    context: AttemptContext, upstream: Upstream, provider: str, seen: ObservedAnswer, retries: int
 ) -> Generation:
     """Return the record of an attempt; values that are unknown stay absent."""
     decision, place = context.decision, context.place

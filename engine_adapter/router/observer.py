@@ -6,7 +6,7 @@ from typing import Any
 
 from engine_adapter.engines.answer import AnswerReader, OutputPart, of_empty_answer
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.errors import GenerationError
 from engine_adapter.transport import EventDecoder, failures
 
@@ -22,7 +22,7 @@ class AnswerObserver:
     Parsing lags by some pieces; call `catch_up` before reading the results.
     """
 
-    def __init__(self, reader: AnswerReader, seen: Observed, max_bytes: int) -> None:
+    def __init__(self, reader: AnswerReader, seen: ObservedAnswer, max_bytes: int) -> None:
         self.reader = reader
         self.seen = seen
         self.unread = False

@@ -7,7 +7,7 @@ from typing import Any
 
 from collector.contract import Content, Generation
 from engine_adapter.engines import EngineInfo
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.recording import content_of, generation_of
 from engine_adapter.run.journal import SpanIds
 from engine_adapter.run.schedule import Turn
@@ -17,7 +17,7 @@ from engine_adapter.workload import Prompt
 def record(
     turn: Turn,
     asked: Mapping[str, Any],  # Any: JSON values
-    observed: Observed,
+    observed: ObservedAnswer,
     *,
     ids: SpanIds,
     info: EngineInfo,

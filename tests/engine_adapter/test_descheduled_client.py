@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from benchmarks.attacks import descheduled_client
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.transport.reading_gaps import lateness_s
 
 
@@ -35,11 +35,11 @@ def test_events_that_came_together_within_a_gap_may_be_late() -> None:
 
 def test_the_lag_of_a_closed_loop_is_its_readers() -> None:
     """With a schedule, it is the greater of both; unknown if nobody watched."""
-    closed = Observed(concurrency=1, due_s=None, started_s=5.0)
+    closed = ObservedAnswer(concurrency=1, due_s=None, started_s=5.0)
     assert closed.client_lag_s is None
     closed.read_late_s = 0.0
     assert closed.client_lag_s == 0.0
-    scheduled = Observed(concurrency=1, due_s=4.9, started_s=5.0, read_late_s=0.25)
+    scheduled = ObservedAnswer(concurrency=1, due_s=4.9, started_s=5.0, read_late_s=0.25)
     assert scheduled.client_lag_s == 0.25
     scheduled.read_late_s = 0.0
     assert scheduled.client_lag_s == pytest.approx(0.1)

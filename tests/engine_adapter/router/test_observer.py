@@ -8,7 +8,7 @@ from recorded_answers import FOLDER
 from engine_adapter.engines import reader_of
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.chunk_shape import ChunkShape
-from engine_adapter.engines.observation import Observed
+from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.router.observer import AnswerObserver
 
 RECORDED = {
@@ -20,7 +20,7 @@ RECORDED = {
 
 
 def observed(data: bytes, engine: str, *, size: int) -> tuple[Answer, list[float]]:
-    seen = Observed(concurrency=1, due_s=None, started_s=0.0)
+    seen = ObservedAnswer(concurrency=1, due_s=None, started_s=0.0)
     observer = AnswerObserver(reader_of(engine)(), seen, 1 << 20)
     for at in range(0, len(data), size):
         observer.feed(data[at : at + size], float(at))
