@@ -120,7 +120,7 @@ class AnswerReader:
     """`gen_ai.provider.name`."""
 
     def __init__(self, setup: SpeculationSetup | None = None) -> None:
-        """`setup`: how the route speculates."""
+        """Start an empty answer; `setup` describes how the route speculates."""
         self.setup = setup or SpeculationSetup()
         self.several_choices = False
         self._text: list[str] = []
