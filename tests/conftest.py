@@ -1,5 +1,6 @@
 """What tests of several packages share: a tiny pair of models, a free port, a browser."""
 
+import gc
 import os
 import shutil
 import socket
@@ -10,7 +11,7 @@ from typing import Any
 import forked_commands
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, sync_playwright
 
 # Several workers share the cores: a library that starts a thread for each of them is slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,6 +29,16 @@ def _forked_commands() -> Iterator[None]:
     """Have `draftgate` in processes of its own without importing everything for each."""
     with forked_commands.installed():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _loaded_set_aside() -> None:
+    """Have collections look at what a file's tests made, and not at all that a worker has loaded.
+
+    After some hundred tests that is a second of CPU for every run and router.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -153,13 +164,19 @@ def browser(chromium: str) -> Iterator[Browser]:
         launched.close()
 
 
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """Return a viewer in Berlin, whose browser keeps the scripts that it has fetched."""
+    viewer = browser.new_context(timezone_id="Europe/Berlin")
+    yield viewer
+    viewer.close()
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """Open a page in Berlin; fail on a dialog, a script's error, a raw exception or a stranger."""
-    context = browser.new_context(
-        viewport={"width": 1440, "height": 1000}, timezone_id="Europe/Berlin"
-    )
+def page(context: BrowserContext) -> Iterator[Page]:
+    """Open a page; fail on a dialog, a script's error, a raw exception or a stranger."""
     opened = context.new_page()
+    opened.set_viewport_size({"width": 1440, "height": 1000})
     problems: list[str] = []
     opened.on("pageerror", lambda error: problems.append(f"script error: {error}"))
     opened.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
@@ -173,5 +190,7 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.on("request", watch)
     yield opened
     expect(opened.get_by_test_id("stException")).to_have_count(0)
-    context.close()
+    opened.evaluate("localStorage.clear()")
+    opened.close()
+    context.clear_cookies()
     assert problems == []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from page_reading import finding_rows, formatted, go, numbers
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from collector.client import Client
 from collector.contract import Finding, Outcome, from_document, to_document
@@ -97,18 +97,3 @@ def test_a_page_recovers_when_its_collector_starts(
             page.get_by_role("button", name="Refresh").click()
             expect(page.get_by_role("heading", name="No rollout yet")).to_be_visible()
             expect(page.get_by_text("draftgate demo")).to_be_visible()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, site: Site, scheme: str) -> None:
-    """At 800 pixels everything is within the page, in either theme."""
-    page = browser.new_page(
-        viewport={"width": 800, "height": 900},
-        color_scheme=scheme,  # type: ignore[arg-type]
-    )
-    try:
-        go(page, f"{site.url}/rollout?rollout={FAILED}")
-        main = page.get_by_test_id("stMain")
-        assert main.evaluate("element => element.scrollWidth <= element.clientWidth")
-    finally:
-        page.close()

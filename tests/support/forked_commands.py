@@ -1,4 +1,4 @@
-"""Commands of ours, forked off a process that has imported what they import.
+"""Commands of ours, and the servers beside this file, forked off a process with their imports.
 
 Importing takes a command two seconds of CPU, and hundreds of tests start one. While `installed`,
 `subprocess.Popen` forks such a command off a process that is started once: a real process all the
@@ -26,7 +26,10 @@ from typing import Any, Final, TextIO
 
 from draftgate import commands
 
-_OURS: Final = re.compile(r"-m draftgate\b|-c from [\w.]+ import app; app\(\)")
+_HERE: Final = Path(__file__).resolve().parent
+_OURS: Final = re.compile(
+    rf"-m draftgate\b|-c from [\w.]+ import app; app\(\)|{re.escape(str(_HERE))}/\w+\.py\b"
+)
 _APART: Final = ("dashboard", "demo")
 """Commands that import what no other does."""
 _LATER: Final = ("uvicorn", "uvloop")
@@ -42,9 +45,10 @@ _SIGNATURE: Final = inspect.signature(_Execute)
 
 
 class _Forks:
-    """The process that commands are forked off, started with the first of them."""
+    """The process that commands of one kind are forked off, started with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *imports: str) -> None:
+        self._imports = imports
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -67,7 +71,12 @@ class _Forks:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())],
+                [
+                    sys.executable,
+                    str(Path(__file__).resolve()),
+                    str(theirs.fileno()),
+                    *self._imports,
+                ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -83,7 +92,8 @@ class _Forks:
 @contextmanager
 def installed() -> Iterator[None]:
     """Fork commands of ours for as long as this lasts."""
-    forks = _Forks()
+    modules = {module for name, (module, _) in commands.COMMANDS.items() if name not in _APART}
+    ours, beside = _Forks(*sorted(modules), *_LATER), _Forks("asyncio", "urllib.request")
 
     def execute(popen: "subprocess.Popen[Any]", *given: Any, **named: Any) -> None:
         of = _SIGNATURE.bind(popen, *given, **named).arguments
@@ -101,6 +111,7 @@ def installed() -> Iterator[None]:
             "cwd": os.fspath(of["cwd"] or Path.cwd()),
             "own_session": bool(of["start_new_session"]),
         }
+        forks = ours if asked["arguments"][1].startswith("-") else beside
         popen.pid = forks.fork(asked, streams)
         popen._child_created = True  # type: ignore[attr-defined]
         pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
@@ -111,7 +122,8 @@ def installed() -> Iterator[None]:
         yield
     finally:
         subprocess.Popen._execute_child = _Execute  # type: ignore[attr-defined]
-        forks.close()
+        ours.close()
+        beside.close()
 
 
 def _can_fork(of: Mapping[str, Any]) -> bool:
@@ -183,14 +195,18 @@ def _next_command(requests: socket.socket) -> list[str] | None:
 
 def _main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        modules = {module for name, (module, _) in commands.COMMANDS.items() if name not in _APART}
-        for module in (*modules, *_LATER):
+        for module in sys.argv[2:]:
             import_module(module)
         gc.freeze()
         arguments = _next_command(requests)
     if arguments is None:
         return
-    _, kind, what, *rest = arguments
+    _, *words = arguments
+    if words[0] not in ("-m", "-c"):
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+        return
+    kind, what, *rest = words
     sys.path[0] = ""
     if kind == "-m":
         sys.argv = [what, *rest]
