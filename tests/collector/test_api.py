@@ -38,7 +38,7 @@ def test_documents_of_a_rollout(
     http.post("/v1/traces", content=body_of([encode(generation)]), headers=PROTOBUF)
     http.post("/api/v1/scores", json=[SCORE])
     document = to_document(generation)
-    absent = ("label", "explanation", "unscored_reason", "latency_s", "cost_usd", "spans")
+    absent = ("label", "explanation", "unscored_reason", "latency_s", "cost_usd", "spans", "key_id")
     score = SCORE | dict.fromkeys(absent)
     query = {"rollout": "k4"}
     assert http.get("/api/v1/generations", params=query).json() == {
