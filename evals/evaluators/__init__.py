@@ -1,4 +1,4 @@
-"""Evaluators: each scores one metric of one generation, or of one pair."""
+"""Evaluators: each scores one metric of one generation, or of one pair of generations."""
 
 from evals.evaluators.base import AnyEvaluator, Evaluator, Need, PairEvaluator, scored, unscored
 from evals.evaluators.format_drift import FormatDrift

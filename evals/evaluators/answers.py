@@ -16,34 +16,36 @@ class NotJsonError(ValueError):
 
 
 def answer_text(generation: Generation) -> str | None:
-    """Return the text parts of the output messages, joined; `None` where none was recorded.
+    """Return the joined text parts of the output messages; `None` if no text was recorded.
 
-    Reads `gen_ai.output.messages`. Messages in another shape count as not recorded: they are not
-    an empty answer.
+    Reads `gen_ai.output.messages`. Messages of any other shape count as not recorded, not as an
+    empty answer.
     """
     if generation.content is None:
         return None
     texts = [_text_of(message) for message in json_list(generation.content.output_messages)]
-    told = [text for text in texts if text is not None]
-    return "\n".join(text for text in told if text) if told and len(told) == len(texts) else None
+    readable = [text for text in texts if text is not None]
+    if not readable or len(readable) < len(texts):
+        return None
+    return "\n".join(text for text in readable if text)
 
 
 def prompt_text(generation: Generation) -> str | None:
-    """Return the text of the last message that the user sent; `None` where none was recorded."""
+    """Return the text of the user's last message; `None` if it was not recorded."""
     if generation.content is None:
         return None
-    asked = [m for m in json_list(generation.content.input_messages) if _is_user(m)]
-    return _text_of(asked[-1]) if asked else None
+    from_user = [m for m in json_list(generation.content.input_messages) if _is_user(m)]
+    return _text_of(from_user[-1]) if from_user else None
 
 
 def unfenced(text: str) -> str:
-    """Return the inside of a Markdown code fence that encloses the whole text, else the text."""
+    """Strip a Markdown code fence that encloses the whole text; return other text unchanged."""
     match = _FENCE.match(text)
     return match.group(1) if match else text
 
 
 def json_value(text: str) -> object:
-    """Return the one JSON value that the text is, fenced or bare; raises `NotJsonError`."""
+    """Parse a text that is one JSON value, fenced or bare; raises `NotJsonError`."""
     try:
         value: object = json.loads(
             unfenced(text), parse_constant=_refuse, parse_float=_finite, parse_int=_integer
@@ -56,7 +58,7 @@ def json_value(text: str) -> object:
 
 
 def json_list(recorded: str | None) -> list[object]:
-    """Return the items of an attribute's JSON list; none if it is in another shape."""
+    """Return the items of an attribute's JSON list; empty if the value is no JSON list."""
     try:
         messages = None if recorded is None else json.loads(recorded)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What an evaluator is, and what it may say of a generation."""
+"""The protocols of evaluators, and the constructors of their scores."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,7 @@ from collector.contract import Generation, Score, ScoredSpan
 
 
 class Need(StrEnum):
-    """What a generation must carry for an evaluator to apply."""
+    """Recorded content that an evaluator requires of a generation."""
 
     CONTEXT = "context"
     REFERENCE = "reference"
@@ -19,16 +19,16 @@ class Need(StrEnum):
     """The baseline's answer to the same prompt: see `PairEvaluator`."""
 
 
-class Signed(Protocol):
-    """What signs a score."""
+class EvaluatorMembers(Protocol):
+    """The members that every evaluator has."""
 
     @property
     def name(self) -> str:
-        """Stable name, as stored with each score."""
+        """Stable name, stored with each score."""
 
     @property
     def version(self) -> str:
-        """Changes whenever a score could."""
+        """Version, stored with each score; changes whenever a score could change."""
 
     @property
     def metric(self) -> str:
@@ -36,56 +36,56 @@ class Signed(Protocol):
 
     @property
     def needs(self) -> AbstractSet[Need]:
-        """What it cannot do without; it says nothing of a generation that lacks any."""
+        """Required content; a generation that lacks any of it gets no score."""
 
     def close(self) -> None:
-        """Release what was opened; may be called twice."""
+        """Release resources; may be called twice."""
 
 
-class Evaluator(Signed, Protocol):
+class Evaluator(EvaluatorMembers, Protocol):
     """Scores one metric of one generation.
 
-    Deterministic: the same generation always has the same score under one `version`. An evaluator
-    owns whatever it opens and releases it in `close`.
+    Deterministic: under one `version`, the same generation always gets the same score. An
+    evaluator owns the resources that it opens and releases them in `close`.
     """
 
     def score(self, generation: Generation) -> Score | None:
-        """Return the score of an answer that arrived.
+        """Score the answer of a generation that succeeded.
 
-        `None` where the metric does not apply (nothing was recorded to judge the answer against);
-        a score with `unscored_reason` where it applies and cannot be judged. Never raises for what
-        a model or a workload wrote.
+        Returns `None` if the metric does not apply, because nothing was recorded to judge the
+        answer against. Returns a score with `unscored_reason` if the metric applies but the answer
+        cannot be judged. Never raises because of text that a model or a workload wrote.
         """
 
 
 class ComparingEvaluator(Evaluator, Protocol):
-    """An evaluator that sees more of an answer beside the other arm's to the same prompt.
+    """An evaluator that judges an answer better beside the other arm's answer to the same prompt.
 
-    Answers that have one are scored by `score_beside`, both of them, in the place of `score`; and
-    again so where the other one arrives later. The arms must not matter: with the answers exchanged
-    the scores are the same, exchanged.
+    If both arms answered, both answers are scored by `score_beside` instead of `score`; an answer
+    that `score` has scored already is scored again when the other one arrives. The result must not
+    depend on which arm is which: swapping the two answers swaps the two scores.
     """
 
     @property
     def version_beside(self) -> str:
-        """The version of scores by `score_beside`, other than `version`."""
+        """Version of scores by `score_beside`; differs from `version`."""
 
     def score_beside(self, generation: Generation, other: Generation) -> Score | None:
-        """Return the first answer's score, under the rules of `Evaluator.score`."""
+        """Score the answer of `generation`, under the rules of `Evaluator.score`."""
 
 
-class PairEvaluator(Signed, Protocol):
+class PairEvaluator(EvaluatorMembers, Protocol):
     """Scores a candidate's answer against the baseline's to the same prompt and repeat."""
 
     def score_pair(self, candidate: Generation, baseline: Generation) -> Score | None:
-        """Return the candidate's score, under the rules of `Evaluator.score`."""
+        """Score the candidate's answer, under the rules of `Evaluator.score`."""
 
 
 AnyEvaluator = Evaluator | ComparingEvaluator | PairEvaluator
 
 
 def scored(
-    evaluator: Signed,
+    evaluator: EvaluatorMembers,
     generation: Generation,
     value: float,
     *,
@@ -110,9 +110,13 @@ def scored(
 
 
 def unscored(
-    evaluator: Signed, generation: Generation, reason: str, *, cost_usd: float | None = None
+    evaluator: EvaluatorMembers,
+    generation: Generation,
+    reason: str,
+    *,
+    cost_usd: float | None = None,
 ) -> Score:
-    """Return a score without a value, with the reason why there is none."""
+    """Return a score that has no value, only the reason."""
     return Score(
         trace_id=generation.trace_id,
         span_id=generation.span_id,

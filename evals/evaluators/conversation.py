@@ -1,4 +1,4 @@
-"""The tool calls of a conversation, and what the tools answered."""
+"""The tool calls of a conversation, and the tools' responses."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ _FUNCTION_TAG = re.compile(
 )
 _JSON_START = re.compile(r"[{\[](?=\s*[\"{\[])")
 _MOST_VALUES = 200
-"""JSON values of a text that are looked at."""
+"""Limit on the JSON values that are parsed in one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a tool answered."""
+    """A tool's response."""
 
     call: Call | None
-    """The call, where its id is among those before."""
+    """The earlier call with the same id, if any."""
     result: object
 
 
 def answered_calls(generation: Generation) -> tuple[Call, ...]:
-    """Return the calls that this answer makes.
+    """Return the tool calls of this answer.
 
-    Those are its `tool_call` parts; without any, what its text spells as JSON (`{"name": …,
-    "arguments": …}`, alone, in a list, within prose or between markers such as `<tool_call>`) or
-    as Python calls (`[f(a=1), g()]`). Text that spells none makes none.
+    These are its `tool_call` parts. If it has none, calls are read from its text: JSON
+    (`{"name": …, "arguments": …}`, alone, in a list, within prose or between markers such as
+    `<tool_call>`) or Python calls (`[f(a=1), g()]`).
     """
     content = generation.content
     messages = content.output_messages if content else None
@@ -50,7 +50,7 @@ def answered_calls(generation: Generation) -> tuple[Call, ...]:
 
 
 def recorded_calls(generation: Generation) -> list[tuple[str, object]]:
-    """Return the name and the arguments of each call part, also of one that cannot be read."""
+    """Return the name and arguments of each `tool_call` part, even if they cannot be parsed."""
     content = generation.content
     return [
         (str(part.get("name")), part.get("arguments", {}))
@@ -61,7 +61,7 @@ def recorded_calls(generation: Generation) -> list[tuple[str, object]]:
 
 
 def history(generation: Generation) -> Iterator[Call | Response]:
-    """Yield the whole conversation's calls and responses in order, this answer's last."""
+    """Yield the calls and responses of the whole conversation in order; this answer comes last."""
     if generation.content is None:
         return
     by_id: dict[str, Call] = {}
@@ -75,8 +75,8 @@ def history(generation: Generation) -> Iterator[Call | Response]:
                 yield Response(by_id.get(part.id or ""), part.result)
 
 
-def asked_text(generation: Generation) -> str:
-    """Return the text of the messages that went in, each after its role."""
+def prompt_transcript(generation: Generation) -> str:
+    """Return the text of the input messages, one `role: text` line each."""
     content = generation.content
     lines = []
     for message in _messages(content.input_messages if content else None):
@@ -86,7 +86,7 @@ def asked_text(generation: Generation) -> str:
 
 
 def calls_in_text(text: str) -> tuple[Call, ...]:
-    """Return the calls that a text is, or that stand in it: marked, or as JSON within prose."""
+    """Return the calls in a text: JSON or Python calls alone, marked, or as JSON within prose."""
     try:
         return _calls_of(json_value(text))
     except NotJsonError:
@@ -94,14 +94,14 @@ def calls_in_text(text: str) -> tuple[Call, ...]:
 
 
 def _calls_of(value: object) -> tuple[Call, ...]:
-    """Return the calls that a JSON value is, none if any part of it is no call."""
+    """Read a JSON value as calls; return none if any part of it is no call."""
     items = value if isinstance(value, list) else [value]
     calls = [_json_call(item) for item in items]
     return tuple(call for call in calls if call) if all(calls) else ()
 
 
 def _calls_within(text: str) -> tuple[Call, ...]:
-    """Return the calls between the markers of Hermes, Llama or Mistral, else those in prose.
+    """Return the calls between the markers of Hermes, Llama or Mistral, otherwise those in prose.
 
     JSON in prose is a call only if it has both a name and arguments.
     """
@@ -159,7 +159,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:  # Any: JSON values
 
 
 def _json_call(item: object) -> Call | None:
-    """Read `{"name": …, "arguments": …}`, also inside `{"function": …}` as OpenAI's API has it."""
+    """Read `{"name": …, "arguments": …}`, bare or inside `{"function": …}` (OpenAI's API)."""
     if not isinstance(item, dict):
         return None
     inner = item.get("function")
@@ -193,13 +193,13 @@ def _python_call(node: ast.expr) -> Call | None:
         arguments = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return Call(ast.unparse(node.func), {k: _lists(v) for k, v in arguments.items()})
+    return Call(ast.unparse(node.func), {k: _tuples_as_lists(v) for k, v in arguments.items()})
 
 
-def _lists(value: object) -> object:
-    """Return the value with tuples as lists, as JSON has them."""
+def _tuples_as_lists(value: object) -> object:
+    """Turn tuples into lists, since JSON has no tuples."""
     if isinstance(value, list | tuple):
-        return [_lists(item) for item in value]
+        return [_tuples_as_lists(item) for item in value]
     if isinstance(value, dict):
-        return {key: _lists(item) for key, item in value.items()}
+        return {key: _tuples_as_lists(item) for key, item in value.items()}
     return value

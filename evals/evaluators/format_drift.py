@@ -1,4 +1,4 @@
-"""Whether an answer is whole and clean, as errors of engines leave it not to be."""
+"""Check an answer for damage that engine errors cause: truncation, leaks, loops and the like."""
 
 import json
 from collections.abc import Set as AbstractSet
@@ -12,11 +12,11 @@ from evals.evaluators.drift import language, leaks, loops, truncation
 
 
 class FormatDrift:
-    """1 where nothing is wrong with the answer's form, else 0; the label names what is.
+    """1 if the answer's form is intact, else 0; the label names every failure found.
 
-    `empty`, `truncated`, `template_leak`, `stop_leak`, `broken_characters`, `loop`,
-    `other_script`. Applies to every answer whose text was recorded. It says nothing about whether
-    the answer is right.
+    Failures: `empty`, `truncated`, `template_leak`, `stop_leak`, `broken_characters`, `loop`,
+    `other_script`. Applies to every answer whose text was recorded. Does not judge whether the
+    answer is right.
     """
 
     name = "format-drift"
@@ -25,20 +25,20 @@ class FormatDrift:
     needs: ClassVar[AbstractSet[Need]] = frozenset()
 
     def score(self, generation: Generation) -> Score | None:
-        """Look for each failure; one that the prompt itself shows or asks for is none."""
+        """Check for each failure; something that the prompt shows or asks for is no failure."""
         text = answer_text(generation)
         if text is None:
             return None
-        found = self._found(generation, text)
+        found = self._failures(generation, text)
         if not found:
             return scored(self, generation, 1.0, label="intact")
-        words = "; ".join(f"{name}: {what}" for name, what in found.items())
-        return scored(self, generation, 0.0, label=" ".join(found), explanation=words)
+        explanation = "; ".join(f"{name}: {detail}" for name, detail in found.items())
+        return scored(self, generation, 0.0, label=" ".join(found), explanation=explanation)
 
     def close(self) -> None:
         """Release nothing."""
 
-    def _found(self, generation: Generation, text: str) -> dict[str, str]:
+    def _failures(self, generation: Generation, text: str) -> dict[str, str]:
         if not text.strip():
             return {} if answered_calls(generation) else {"empty": "no text and no tool call"}
         prompt = _prompt(generation)
@@ -50,11 +50,11 @@ class FormatDrift:
             "loop": loops.loop(text),
             "other_script": language.switched_script(text, prompt),
         }
-        return {name: what for name, what in checks.items() if what is not None}
+        return {name: detail for name, detail in checks.items() if detail is not None}
 
 
 def _prompt(generation: Generation) -> str:
-    """Return all text that went in, passages included."""
+    """Return all text of the prompt, passages included."""
     content = generation.content
     if content is None:
         return ""

@@ -9,14 +9,14 @@ from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import AnyEvaluator, Need, scored, unscored
 
 Judgement = float | bool | Score | None
-_SIGNED = ("name", "version", "metric", "needs", "close")
+_MEMBERS = ("name", "version", "metric", "needs", "close")
 
 
 class FunctionEvaluator:
-    """Scores by a function from a generation to a value in [0, 1], a `Score`, or None.
+    """Scores with a function that maps a generation to a value in [0, 1], a `Score` or None.
 
-    The function may say what it needs in an attribute `needs`, and its metric in `metric`; else it
-    needs nothing, and the metric is its name. What it raises leaves the answer unscored.
+    Optional attributes of the function, `needs` and `metric`, are used unless given here; by
+    default it needs nothing and the metric is its name. An exception leaves the answer unscored.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class FunctionEvaluator:
         )
 
     def score(self, generation: Generation) -> Score | None:
-        """Ask the function, where the generation carries what it needs."""
-        if not self.needs <= carried(generation):
+        """Call the function if the generation carries the required content."""
+        if not self.needs <= needs_met(generation):
             return None
         if answer_text(generation) is None:
             return unscored(self, generation, NOT_RECORDED)
         try:
             found = self._function(generation)
-        except Exception as exc:  # a stranger's code: its fault is the reason
+        except Exception as exc:  # user code may raise anything; that is the unscored reason
             return unscored(self, generation, f"{self.name} raised {type(exc).__name__}: {exc}")
         if found is None or isinstance(found, Score):
             return found
@@ -54,14 +54,14 @@ class FunctionEvaluator:
         return scored(self, generation, value)
 
     def close(self) -> None:
-        """Close the function's owner, where it has such a method."""
+        """Call the function's own `close` if it has one."""
         close = getattr(self._function, "close", None)
         if callable(close):
             close()
 
 
-def carried(generation: Generation) -> AbstractSet[Need]:
-    """Return what the generation carries of what evaluators may need."""
+def needs_met(generation: Generation) -> AbstractSet[Need]:
+    """Return the needs of evaluators that this generation's content meets."""
     content = generation.content
     if content is None:
         return frozenset()
@@ -70,10 +70,10 @@ def carried(generation: Generation) -> AbstractSet[Need]:
         Need.REFERENCE: content.reference is not None,
         Need.SCHEMA: bool(content.output_schema or content.tool_definitions),
     }
-    return frozenset(need for need, there in has.items() if there)
+    return frozenset(need for need, is_met in has.items() if is_met)
 
 
 def is_evaluator(found: object) -> TypeGuard[AnyEvaluator]:
-    """Say whether an object keeps to the protocol of evaluators."""
+    """Return whether an object has the members of an evaluator."""
     judges = callable(getattr(found, "score", None)) or callable(getattr(found, "score_pair", None))
-    return judges and all(hasattr(found, name) for name in _SIGNED)
+    return judges and all(hasattr(found, name) for name in _MEMBERS)

@@ -1,4 +1,4 @@
-"""Validation against a JSON Schema, whose references never leave it."""
+"""Validation against a JSON Schema; external references are refused, never fetched."""
 
 import json
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ _MAX_ERRORS = 3
 
 
 class UnusableSchemaError(ValueError):
-    """A schema that is invalid, or that points out of itself."""
+    """A schema that is invalid or has external references."""
 
 
 def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
-    """Return what is wrong with the value, with paths, three at the most.
+    """Validate a value; return at most three errors, each with its path.
 
-    The draft is the one that the schema names, else 2020-12. Raises `UnusableSchemaError`.
+    The draft is the one that the schema names, 2020-12 by default. Raises `UnusableSchemaError`.
     """
     text = schema if isinstance(schema, str) else json.dumps(schema, sort_keys=True)
     try:
@@ -24,11 +24,11 @@ def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
     except (ValueError, RecursionError) as exc:  # jsonschema_rs' errors are ValueErrors
         raise UnusableSchemaError(f"the schema is not usable: {first_line(exc)}") from exc
     errors = zip(validator.iter_errors(value), range(_MAX_ERRORS), strict=False)
-    return [_words(error) for error, _ in errors]
+    return [_message(error) for error, _ in errors]
 
 
 def first_line(error: Exception) -> str:
-    """Return the beginning of an error's message."""
+    """Return the first line of an error's message, at most 200 characters."""
     lines = str(error).splitlines()
     return lines[0][:200] if lines else type(error).__name__
 
@@ -38,7 +38,7 @@ def _validator(schema: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(json.loads(schema), offline=True)
 
 
-def _words(error: jsonschema_rs.ValidationError) -> str:
+def _message(error: jsonschema_rs.ValidationError) -> str:
     at = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )

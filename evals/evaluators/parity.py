@@ -1,4 +1,4 @@
-"""Whether the candidate says what the baseline says, and where they part."""
+"""Compare the candidate's answer with the baseline's, character by character."""
 
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
@@ -12,11 +12,11 @@ _SHOWN = 30
 
 
 class Parity:
-    """1 where the candidate's answer is the baseline's, character by character, else 0.
+    """1 if the candidate's answer equals the baseline's in every character, else 0.
 
-    Applies to pairs that were both asked for greedily (temperature 0): only there does lossless
-    speculation promise the same text. Tool calls are compared as well. The span is what follows
-    the first divergence; the explanation says how many words were the same before it.
+    Applies to pairs in which both requests were greedy (temperature 0): only then does lossless
+    speculation promise the same text. Tool calls are compared as well. The span covers the text
+    after the first divergence; the explanation counts the equal words before it.
     """
 
     name = "parity"
@@ -25,7 +25,7 @@ class Parity:
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.BASELINE})
 
     def score_pair(self, candidate: Generation, baseline: Generation) -> Score | None:
-        """Compare the two texts, then the two answers' tool calls."""
+        """Compare the texts; if they are equal, compare the tool calls."""
         if candidate.temperature != 0 or baseline.temperature != 0:
             return None
         got, wanted = answer_text(candidate), answer_text(baseline)
@@ -33,7 +33,7 @@ class Parity:
             lost = NOT_RECORDED if got is None else "the baseline's text was not recorded"
             return unscored(self, candidate, lost)
         if got == wanted:
-            return self._of_equal_texts(candidate, baseline)
+            return self._compare_tool_calls(candidate, baseline)
         at = first_divergence(got, wanted)
         same_words = len(got[:at].split())
         return scored(
@@ -51,15 +51,15 @@ class Parity:
     def close(self) -> None:
         """Release nothing."""
 
-    def _of_equal_texts(self, candidate: Generation, baseline: Generation) -> Score:
+    def _compare_tool_calls(self, candidate: Generation, baseline: Generation) -> Score:
         got, wanted = (recorded_calls(one) for one in (candidate, baseline))
         if got == wanted:
             return scored(self, candidate, 1.0, label="identical")
-        words = f"{len(got)} tool calls against {len(wanted)}, or other arguments"
-        return scored(self, candidate, 0.0, label="diverged", explanation=words)
+        explanation = f"{len(got)} tool calls against {len(wanted)}, or other arguments"
+        return scored(self, candidate, 0.0, label="diverged", explanation=explanation)
 
 
 def first_divergence(got: str, wanted: str) -> int:
-    """Return the place of the first character that differs, or where the shorter text ends."""
+    """Return the index of the first character that differs, or the shorter text's length."""
     pairs = enumerate(zip(got, wanted, strict=False))
     return next((at for at, (g, w) in pairs if g != w), min(len(got), len(wanted)))

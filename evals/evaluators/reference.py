@@ -1,4 +1,4 @@
-"""What a correct answer is, as the workload wrote it."""
+"""References: the kinds of correct answer that a workload can specify."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ TextMatch = Literal["exact", "contains", "f1"]
 
 
 class UnusableReferenceError(ValueError):
-    """A reference that names a kind and does not keep to it."""
+    """A reference whose kind is unknown, or whose keys do not fit its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExactText:
-    """The answer is this text, up to white space."""
+    """The answer is this text; white space does not matter."""
 
     text: str
 
@@ -28,7 +28,7 @@ class JsonValue:
 
 @dataclass(frozen=True, slots=True)
 class JsonParts:
-    """The answer is JSON that a schema allows, and has these values at these places."""
+    """The answer is JSON that satisfies a schema and has these values at these places."""
 
     schema: JsonObject | None
     required: JsonObject
@@ -37,7 +37,7 @@ class JsonParts:
 
 @dataclass(frozen=True, slots=True)
 class CodeTests:
-    """The answer completes `prelude` to a program that these asserts hold for."""
+    """The answer completes `prelude` to a program that passes these asserts."""
 
     entry_point: str
     prelude: str
@@ -46,14 +46,15 @@ class CodeTests:
 
 @dataclass(frozen=True, slots=True)
 class StdioCases:
-    """The answer is a script that prints the second text of each case when it reads the first."""
+    """The answer is a script that turns each case's standard input into its standard output."""
 
     cases: tuple[tuple[str, str], ...]
+    """Pairs of standard input and expected standard output."""
 
 
 @dataclass(frozen=True, slots=True)
 class QaAnswers:
-    """The answer says one of these, compared as question answering does."""
+    """The answer gives one of these, compared as SQuAD's evaluation does."""
 
     answers: tuple[str, ...]
     match: TextMatch
@@ -70,7 +71,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class WantedCall:
-    """One tool call: for each argument the values that are accepted."""
+    """An expected tool call, with the accepted values of each argument."""
 
     name: str
     arguments: Mapping[str, Sequence[object]]
@@ -79,29 +80,29 @@ class WantedCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolCalls:
-    """The answer makes exactly these calls, in any order; none at all means that it makes none."""
+    """The answer makes exactly these calls, in any order; without `calls`, it makes no call."""
 
     calls: tuple[WantedCall, ...]
     tools: tuple[JsonObject, ...]
-    """JSON Schemas of the tools, which say the arguments' types; none, no types are looked at."""
+    """JSON Schemas of the tools, for the arguments' types; if empty, types are not checked."""
     any_call: bool = False
-    """Any call will do, and none will not."""
+    """The answer must make a call, whichever; `calls` is then empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """The conversation's tool calls that change state are exactly these, or hold this sequence."""
+    """The state-changing tool calls of the conversation are these, or contain this sequence."""
 
     calls: tuple[tuple[str, JsonObject], ...]
     state_changing: frozenset[str] | None
-    """Tools that count; `None`, those of `calls`."""
+    """Tools whose calls count; `None`: the tools of `calls`."""
     sequence: bool
-    """The calls must occur in this order, whatever stands between them."""
+    """The calls must occur in this order; other calls may come between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndState:
-    """The last result of this tool in the conversation is this JSON value."""
+    """The tool's last result in the conversation is this JSON value."""
 
     tool: str
     value: object
@@ -109,7 +110,7 @@ class EndState:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """The answer meets these criteria, in a judge's opinion."""
+    """A judge finds that the answer meets these criteria."""
 
     criteria: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Reading a reference: from a workload's text to what a correct answer is."""
+"""Parse a workload's reference text into a `Reference`."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -25,10 +25,10 @@ from evals.evaluators.reference import (
 
 
 def parse(text: str) -> Reference:
-    """Read a reference: a JSON object with a `kind`, a JSON string, or plain text.
+    """Parse a reference: a JSON object with a `kind`, a JSON string, or plain text.
 
-    Raises `UnusableReferenceError` for an object whose kind is unknown or whose keys are not those
-    of its kind. Anything that is not such an object is the exact text itself.
+    Text that is no JSON object is an `ExactText`. Raises `UnusableReferenceError` for an object
+    whose kind is unknown or whose keys do not fit its kind.
     """
     try:
         value = json.loads(text)

@@ -1,7 +1,7 @@
-"""Which evaluators there are: shipped, made of other packages' metrics, added by entry points.
+"""The available evaluators: shipped ones, other packages' metrics, and entry points.
 
-A package adds one by an entry point of the group `draftgate.evaluators`, which names a class, a
-factory without arguments, or a function from a generation to a value:
+A package adds an evaluator with an entry point of the group `draftgate.evaluators`. It names a
+class, an evaluator object, or a function that maps a generation to a value:
 
     [project.entry-points."draftgate.evaluators"]
     politeness = "my_package:politeness"
@@ -39,38 +39,38 @@ _JUDGES: Mapping[str, Factory] = {
     "judge-preference": Preference,
 }
 _OPTIONAL: Mapping[str, Factory] = {"groundedness-model": GroundednessModel}
-"""Those that need an extra."""
+"""Evaluators that need an extra."""
 _NAMED = {**_SHIPPED, **_OPTIONAL, **_JUDGES}
 _ADAPTED: Mapping[str, Callable[[str], AdaptedMetric]] = {
     "deepeval": deepeval.metric,
     "phoenix": phoenix.metric,
     "ragas": ragas.metric,
 }
-"""By what stands before the colon of a name such as `ragas:Faithfulness`; one that the gate is to
-decide on says as which of its metrics, `groundedness=ragas:Faithfulness`."""
+"""Adapters by the prefix of a name such as `ragas:Faithfulness`. A name such as
+`groundedness=ragas:Faithfulness` stores the scores under one of the gate's metrics."""
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be asked for by name, sorted."""
+    """Return the names of evaluators that `make` accepts, sorted; adapted metrics not included."""
     return tuple(sorted({*_NAMED, *(point.name for point in entry_points(group=GROUP))}))
 
 
 def shipped() -> tuple[AnyEvaluator, ...]:
-    """Return a fresh set of the shipped evaluators that need no judge; the caller closes them."""
+    """Return new instances of the shipped evaluators that need no judge; the caller closes them."""
     return tuple(factory() for factory in _SHIPPED.values())
 
 
 def make(wanted: Sequence[str]) -> tuple[AnyEvaluator, ...]:
-    """Return fresh evaluators of these names, which the caller closes.
+    """Return new evaluators by name; the caller closes them.
 
-    Raises `EvaluatorError` for an unknown name, for an entry point that is no evaluator, and for a
-    metric of a package that is not installed.
+    Raises `EvaluatorError` for an unknown name, an entry point that is no evaluator, or a metric
+    of a package that is not installed.
     """
     added = {point.name: point for point in entry_points(group=GROUP)}
-    return tuple(_made(name, added) for name in dict.fromkeys(wanted))
+    return tuple(_make_one(name, added) for name in dict.fromkeys(wanted))
 
 
-def _made(name: str, added: Mapping[str, EntryPoint]) -> AnyEvaluator:
+def _make_one(name: str, added: Mapping[str, EntryPoint]) -> AnyEvaluator:
     if name in _NAMED:
         return _NAMED[name]()
     if name in added:

@@ -1,4 +1,4 @@
-"""Whether the answer is the right one, by the rule that its reference names."""
+"""Judge whether the answer is correct, by the rule for its reference's kind."""
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
@@ -28,21 +28,20 @@ from evals.evaluators.reference import (
 )
 from evals.evaluators.reference_reading import parse
 from evals.evaluators.rules import agent, json_values, text, tool_calls
-from evals.evaluators.rules.outcome import Found
+from evals.evaluators.rules.outcome import RuleResult
 
 _NEEDS_JUDGE = (
     "the reference is a rubric, which needs a judge: `draftgate evaluate --evaluator judge-task`"
 )
 
-_Rule = Callable[[Generation, str, Reference], Found]
+_Rule = Callable[[Generation, str, Reference], RuleResult]
 
 
 class TaskCompletion:
-    """How far the answer is what its reference says: 1 or 0, and between them for `f1` alone.
+    """How well the answer meets its reference: 1 or 0; only `f1` gives values between them.
 
-    The label names the rule that decided, and what it found: `tests: correct`, `qa exact: wrong`.
-    Applies where a generation carries a reference. Owns what runs code, which it starts at the
-    first program.
+    The label names the rule and its result: `tests: correct`, `qa exact: wrong`. Applies to
+    generations with a reference. Owns the code runner, which it starts for the first program.
     """
 
     name = "reference"
@@ -50,14 +49,15 @@ class TaskCompletion:
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.REFERENCE})
 
     def __init__(self, runner: Runner | None = None) -> None:
-        """Without a runner, code runs in a sandbox, else in the restricted language."""
+        """Without `runner`, code runs in a sandbox if possible, else in the restricted language."""
         self._runner = runner
 
     @property
     def version(self) -> str:
-        """Other where there is no sandbox: more answers stay unscored, and are scored where one is.
+        """The version; it differs without a sandbox, where more answers stay unscored.
 
-        Whether there is one is tried out at the first asking.
+        So those answers are scored again on a machine that has a sandbox. The first call in a
+        process tries to start one.
         """
         return "2" if sandbox.why_not() is None else "2+restricted"
 
@@ -70,7 +70,7 @@ class TaskCompletion:
             return unscored(self, generation, NOT_RECORDED)
         try:
             reference = parse(reference_text)
-            found = self._found(generation, answer, reference)
+            found = self._apply_rule(generation, answer, reference)
         except UnusableReferenceError as exc:
             return unscored(self, generation, str(exc))
         if isinstance(found, Refused):
@@ -81,11 +81,13 @@ class TaskCompletion:
         return scored(self, generation, found.value, label=label, explanation=found.problem)
 
     def close(self) -> None:
-        """End what runs code."""
+        """Close the code runner."""
         if self._runner is not None:
             self._runner.close()
 
-    def _found(self, generation: Generation, answer: str, reference: Reference) -> Found | Refused:
+    def _apply_rule(
+        self, generation: Generation, answer: str, reference: Reference
+    ) -> RuleResult | Refused:
         if isinstance(reference, Rubric):
             return Refused(_NEEDS_JUDGE)
         if isinstance(reference, CodeTests):
@@ -94,12 +96,12 @@ class TaskCompletion:
             return self._run("", stdio_tests(reference, answer))
         return _RULES[type(reference)](generation, answer, reference)
 
-    def _run(self, program: str, tests: str) -> Found | Refused:
+    def _run(self, program: str, tests: str) -> RuleResult | Refused:
         if self._runner is None:
             fallback = sandbox.why_not() is not None
             self._runner = RestrictedRunner() if fallback else sandbox.SandboxRunner()
         result = self._runner.run(program, tests)
-        return result if isinstance(result, Refused) else Found.of(result.problem)
+        return result if isinstance(result, Refused) else RuleResult.of(result.problem)
 
 
 def rule_of(reference: Reference) -> str:
@@ -123,7 +125,7 @@ _NAMES = {
     Rubric: "rubric",
 }
 
-# mypy cannot see that a rule gets the kind of reference under which it stands.
+# mypy cannot see that each rule is called with its own kind of reference.
 _RULES: dict[type, _Rule] = {
     ExactText: lambda _, answer, reference: text.exact(answer, reference),  # type: ignore[arg-type]
     QaAnswers: lambda _, answer, reference: text.qa(answer, reference),  # type: ignore[arg-type]

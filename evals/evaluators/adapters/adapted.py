@@ -1,4 +1,4 @@
-"""A metric of another package as an evaluator, whatever the package."""
+"""An evaluator made from another package's metric."""
 
 import math
 from collections.abc import Callable
@@ -10,22 +10,22 @@ from traceback import walk_tb
 from collector.contract import Generation, Score
 from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
-from evals.evaluators.conversation import asked_text
-from evals.evaluators.function import carried
+from evals.evaluators.conversation import prompt_transcript
+from evals.evaluators.function import needs_met
 from evals.evaluators.reference import ExactText, QaAnswers, UnusableReferenceError
 from evals.evaluators.reference_reading import parse
 
-_LONGEST = 1000
+_MAX_CHARACTERS = 1000
 _ROUNDING = 1e-6
-"""How far a value may lie outside [0, 1] by floating-point arithmetic, and is taken for its end."""
+"""A value outside [0, 1] by at most this much is a rounding error, and is clamped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts:
-    """What a metric may look at."""
+    """A metric's inputs."""
 
     question: str
-    """The messages that went in, each after its role."""
+    """The input messages, one `role: text` line each."""
     answer: str
     passages: tuple[str, ...] | None
     reference: str | None
@@ -33,7 +33,7 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """What a metric said, as it said it."""
+    """A metric's result, unchecked."""
 
     value: object
     label: str | None = None
@@ -42,9 +42,9 @@ class MetricResult:
 
 
 class AdaptedMetric:
-    """Scores by a metric of another package.
+    """Scores with a metric of another package.
 
-    What is raised in the package, or in what it stands on, leaves the answer unscored with the
+    An exception raised in the package or its dependencies leaves the answer unscored, with the
     reason; so does a value that is no number in [0, 1].
     """
 
@@ -57,17 +57,17 @@ class AdaptedMetric:
         needs: AbstractSet[Need],
         close: Callable[[], None] | None = None,
     ) -> None:
-        """Take the call that judges."""
+        """Wrap `judge`, the call to the package's metric."""
         self.name = name[:255]
         self.version = version[:255]
-        # Two packages have a "faithfulness" each: a metric of its own keeps their scores apart.
+        # Two packages may both have a "faithfulness"; the prefix keeps their scores apart.
         self.metric = name.replace(":", "_")[:255]
         self.needs = needs
         self._judge, self._close = judge, close
 
     def score(self, generation: Generation) -> Score | None:
-        """Ask the metric, where the generation carries what it needs as text."""
-        if not self.needs <= carried(generation):
+        """Call the metric if the generation carries the required content as text."""
+        if not self.needs <= needs_met(generation):
             return None
         reference = _reference_text(generation)
         if Need.REFERENCE in self.needs and reference is None:
@@ -76,7 +76,7 @@ class AdaptedMetric:
         if answer is None or generation.content is None:
             return unscored(self, generation, NOT_RECORDED)
         texts = Texts(
-            question=asked_text(generation),
+            question=prompt_transcript(generation),
             answer=answer,
             passages=generation.content.context,
             reference=reference,
@@ -88,35 +88,35 @@ class AdaptedMetric:
             if _raised_here(exc):
                 raise
             reason = f"{self.name} raised {type(exc).__name__}: {exc}"
-            return unscored(self, generation, reason[:_LONGEST])
+            return unscored(self, generation, reason[:_MAX_CHARACTERS])
         return self._scored(generation, found)
 
     def close(self) -> None:
-        """Release what the metric opened."""
+        """Release the metric's resources."""
         if self._close is not None:
             self._close()
             self._close = None
 
     def _scored(self, generation: Generation, found: MetricResult) -> Score:
         value = _in_range(found.value)
-        said = None if found.explanation is None else found.explanation[:_LONGEST]
+        explanation = None if found.explanation is None else found.explanation[:_MAX_CHARACTERS]
         if value is None:
             reason = f"{self.name} gave {found.value!r}, wanted a number in [0, 1]"
-            if said:
-                reason = f"{reason}: {said}"
-            return unscored(self, generation, reason[:_LONGEST], cost_usd=found.cost_usd)
+            if explanation:
+                reason = f"{reason}: {explanation}"
+            return unscored(self, generation, reason[:_MAX_CHARACTERS], cost_usd=found.cost_usd)
         return scored(
             self,
             generation,
             value,
             label=found.label,
-            explanation=said,
+            explanation=explanation,
             cost_usd=found.cost_usd,
         )
 
 
 def _raised_here(exc: Exception) -> bool:
-    """Say whether the innermost frame is Draftgate's own: then it is no fault of the package."""
+    """Return whether the innermost frame is Draftgate's own; then the package is not at fault."""
     innermost = None
     for frame, _ in walk_tb(exc.__traceback__):
         innermost = frame
@@ -133,7 +133,7 @@ def _in_range(value: object) -> float | None:
 
 
 def _reference_text(generation: Generation) -> str | None:
-    """Return the one text that the answer should be; `None` where there is none, or several."""
+    """Return the reference if it is a single text, else `None`."""
     text = generation.content.reference if generation.content else None
     if text is None:
         return None

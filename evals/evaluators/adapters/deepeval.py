@@ -7,10 +7,16 @@ from typing import Any
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
 from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
-from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
+from evals.evaluators.adapters.packages import (
+    Package,
+    construction_errors,
+    find_metric,
+    instantiate,
+    require_recorded,
+)
 from evals.evaluators.base import Need
 
-# Before 4.3 some metrics gave more for what is worse.
+# Before 4.3 some metrics gave higher values to worse answers.
 PACKAGE = Package(prefix="deepeval", distribution="deepeval", minimum=(4, 3))
 _NEEDS = {
     "input": None,
@@ -22,24 +28,24 @@ _NEEDS = {
 
 
 def metric(name: str) -> AdaptedMetric:
-    """Return the metric of `deepeval.metrics` that has this name.
+    """Make an evaluator from the metric of this name in `deepeval.metrics`.
 
-    One that asks a model asks the judge of the environment, and without one what DeepEval's own
-    variables name. Raises `EvaluatorError`.
+    A metric that needs a model uses the judge from the environment; if none is set, the model from
+    DeepEval's own environment variables. Raises `EvaluatorError`.
     """
     evaluator = f"deepeval:{name}"
-    found = named(_metrics(), name, evaluator, _is_metric)
+    found = find_metric(_metrics(), name, evaluator, _is_metric)
     known: dict[str, Any] = {}  # Any: the package's own objects
-    if "model" in inspect.signature(found).parameters and (asked := judge.from_environment()):
-        known["model"] = _model(asked, evaluator)
-    return adapted(made(found, evaluator, known, _refusals()), name=evaluator)
+    if "model" in inspect.signature(found).parameters and (model := judge.from_environment()):
+        known["model"] = _model(model, evaluator)
+    return adapted(instantiate(found, evaluator, known, _errors()), name=evaluator)
 
 
 def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
-    """Return an evaluator by a metric that was made of `deepeval.metrics`."""
+    """Make an evaluator from an instance of a metric in `deepeval.metrics`."""
     _metrics()
     wanted = {parameter.value for parameter in metric._required_params}  # noqa: SLF001  # it has no other list
-    only_known(name, wanted, _NEEDS.keys())
+    require_recorded(name, wanted, _NEEDS.keys())
     if metric.requires_trace:
         raise EvaluatorError(
             f"{name} wants a trace by DeepEval, which is not recorded of an answer"
@@ -62,7 +68,7 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
         return MetricResult(
             value=metric.score,
             explanation=metric.reason,
-            # It says 0 of a model whose price it does not know.
+            # DeepEval reports 0 for a model whose price it does not know.
             cost_usd=metric.evaluation_cost or None,
         )
 
@@ -76,21 +82,21 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
     )
 
 
-def _model(asked: judge.Model, evaluator: str) -> Any:  # Any: DeepEval's
-    prices = asked.prices
+def _model(model: judge.Model, evaluator: str) -> Any:  # Any: DeepEval's
+    prices = model.prices
     try:
         return PACKAGE.module("deepeval.models").OpenAIModel(
-            model=asked.name,
+            model=model.name,
             cost_per_input_token=None if prices is None else prices.input_usd / 1e6,
             cost_per_output_token=None if prices is None else prices.output_usd / 1e6,
-            **asked.client_options(),
+            **model.client_options(),
         )
-    except _refusals() as exc:
+    except _errors() as exc:
         raise EvaluatorError(f"{evaluator}: {type(exc).__name__}: {exc}") from exc
 
 
-def _metrics() -> Any:  # Any: a module whose types are not there
-    # Answers are nobody else's to count; whoever wants to be counted sets the variable.
+def _metrics() -> Any:  # Any: a module without types
+    # Telemetry is off by default; a user who wants it sets the variable.
     os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "1")
     return PACKAGE.module("deepeval.metrics")
 
@@ -100,5 +106,5 @@ def _is_metric(found: Any) -> bool:  # Any: whatever the module holds
     return isinstance(found, type) and issubclass(found, base) and found is not base
 
 
-def _refusals() -> tuple[type[Exception], ...]:
-    return refusals(PACKAGE.module("deepeval.errors").DeepEvalError)
+def _errors() -> tuple[type[Exception], ...]:
+    return construction_errors(PACKAGE.module("deepeval.errors").DeepEvalError)

@@ -1,4 +1,4 @@
-"""The model that other packages' metrics ask."""
+"""The model that other packages' metrics use as their judge."""
 
 import os
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ class Model:
 
     name: str
     url: str | None
-    """`None`: the OpenAI client's own, from OPENAI_BASE_URL."""
+    """`None`: the OpenAI client's default, which OPENAI_BASE_URL sets."""
     api_key: str | None
     prices: Prices | None
 
     def client_options(self) -> dict[str, str]:
-        """Return what the OpenAI client is made with; without a URL it reads its own variables."""
+        """Return the OpenAI client's arguments; without a URL it reads its own variables."""
         if self.url is None:
             return {}
-        # The client insists on a key; OPENAI_API_KEY is not for this endpoint to see.
+        # The client requires a key, and must not send OPENAI_API_KEY to this endpoint.
         return {"base_url": self.url, "api_key": self.api_key or "none"}
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Model | None:
-    """Return the judge that the environment names, if any."""
+    """Return the judge that the environment variables set, if any."""
     name = environment.get(MODEL)
     if not name:
         return None
@@ -40,7 +40,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Model | Non
 
 
 def required(evaluator: str) -> Model:
-    """Return the judge that the environment names; raises `EvaluatorError` without one."""
+    """Return the judge that the environment variables set; raises `EvaluatorError` if none is."""
     model = from_environment()
     if model is None:
         raise EvaluatorError(

@@ -1,4 +1,4 @@
-"""Other packages' metrics: is the package there, and can a metric be made of its name alone."""
+"""Find and instantiate other packages' metrics, with errors that say what is missing."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Any  # Any: what other packages hold, whose types are not there
+from typing import Any  # Any: objects of other packages, which have no types here
 
 from evals.errors import EvaluatorError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """A package, and the version from which on its interface is the one used here."""
+    """A package, and the oldest version that has the interface used here."""
 
     prefix: str
-    """What an evaluator's name begins with."""
+    """Prefix of its evaluators' names."""
     distribution: str
     minimum: tuple[int, int]
 
     def version(self) -> str:
-        """Return the version that is installed; raises `EvaluatorError` without a usable one."""
+        """Return the installed version; raises `EvaluatorError` if it is missing or too old."""
         wanted = ".".join(map(str, self.minimum))
         command = f'pip install "{self.distribution}>={wanted}"'
         try:
@@ -48,22 +48,27 @@ class Package:
             raise EvaluatorError(f"{self.prefix}: {name} cannot be imported: {exc}") from exc
 
 
-def named(module: ModuleType, name: str, evaluator: str, usable: Callable[[Any], bool]) -> Any:
-    """Return the module's metric of this name; raises `EvaluatorError` with those there are."""
+def find_metric(
+    module: ModuleType, name: str, evaluator: str, usable: Callable[[Any], bool]
+) -> Any:
+    """Return the module's metric of this name; raises `EvaluatorError`, which lists them all."""
     found = getattr(module, name, None)
     if found is None or not usable(found):
-        there = sorted(n for n in dir(module) if usable(getattr(module, n)))
-        raise EvaluatorError(f"no metric {evaluator}; there are {', '.join(there)}")
+        available = sorted(n for n in dir(module) if usable(getattr(module, n)))
+        raise EvaluatorError(f"no metric {evaluator}; there are {', '.join(available)}")
     return found
 
 
-def made(
+def instantiate(
     metric: Callable[..., Any],
     evaluator: str,
     known: dict[str, Any],
     errors: tuple[type[Exception], ...],
 ) -> Any:
-    """Call a metric's class with what it takes of `known`; raises `EvaluatorError`."""
+    """Call a metric's class with those of the `known` arguments that it takes.
+
+    Raises `EvaluatorError` if another argument is required, or for one of `errors`.
+    """
     parameters = inspect.signature(metric).parameters
     required = {
         p.name
@@ -81,8 +86,8 @@ def made(
         raise EvaluatorError(f"{evaluator}: {type(exc).__name__}: {exc}") from exc
 
 
-def only_known(evaluator: str, wanted: Iterable[str], known: AbstractSet[str]) -> None:
-    """Raise `EvaluatorError` where a metric wants what no generation carries."""
+def require_recorded(evaluator: str, wanted: Iterable[str], known: AbstractSet[str]) -> None:
+    """Raise `EvaluatorError` if a metric wants a field that is not recorded of an answer."""
     if lacking := sorted(set(wanted) - known):
         raise EvaluatorError(
             f"{evaluator} wants {', '.join(lacking)}, which is not recorded of an answer; "
@@ -90,10 +95,10 @@ def only_known(evaluator: str, wanted: Iterable[str], known: AbstractSet[str]) -
         )
 
 
-def refusals(*own: type[Exception]) -> tuple[type[Exception], ...]:
-    """Return what a package raises that refuses to make a metric or a model's client."""
+def construction_errors(*own: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return the exceptions that constructing a metric or a model's client may raise."""
     try:
-        # Without a key the client refuses to be made.
+        # The client raises OpenAIError if it has no key.
         return (*own, ValueError, ImportError, import_module("openai").OpenAIError)
     except ImportError:
         return (*own, ValueError, ImportError)

@@ -6,7 +6,13 @@ from typing import Any
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
 from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
-from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
+from evals.evaluators.adapters.packages import (
+    Package,
+    construction_errors,
+    find_metric,
+    instantiate,
+    require_recorded,
+)
 from evals.evaluators.base import Need
 
 PACKAGE = Package(prefix="phoenix", distribution="arize-phoenix-evals", minimum=(3, 0))
@@ -21,40 +27,40 @@ _NEEDS = {
 
 
 def metric(name: str) -> AdaptedMetric:
-    """Return the evaluator of `phoenix.evals.metrics` that has this name.
+    """Make an evaluator from the one of this name in `phoenix.evals.metrics`.
 
-    One that asks a model asks the judge of the environment. Raises `EvaluatorError`.
+    If it needs a model, that is the judge from the environment. Raises `EvaluatorError`.
     """
     evaluator = f"phoenix:{name}"
-    found = named(PACKAGE.module("phoenix.evals.metrics"), name, evaluator, _is_evaluator)
+    found = find_metric(PACKAGE.module("phoenix.evals.metrics"), name, evaluator, _is_evaluator)
     if not isinstance(found, type):
         return adapted(found, name=evaluator)
     if "llm" not in inspect.signature(found).parameters:
-        return adapted(made(found, evaluator, {}, _refusals()), name=evaluator)
+        return adapted(instantiate(found, evaluator, {}, _errors()), name=evaluator)
     model = judge.required(evaluator)
     options = {"provider": "openai", "model": model.name, **model.client_options()}
     try:
         llm = PACKAGE.module("phoenix.evals").LLM(**options)
-    except _refusals() as exc:
+    except _errors() as exc:
         raise EvaluatorError(f"{evaluator}: {exc} (its models need: pip install openai)") from exc
     return adapted(
-        made(found, evaluator, {"llm": llm}, _refusals()), name=evaluator, model=model.name
+        instantiate(found, evaluator, {"llm": llm}, _errors()), name=evaluator, model=model.name
     )
 
 
 def adapted(
     evaluator: Any, *, name: str, model: str | None = None
 ) -> AdaptedMetric:  # Any: Phoenix's
-    """Return an evaluator by one of Phoenix's.
+    """Make an evaluator from an instance of one of Phoenix's evaluators.
 
-    `model` becomes part of the version, so that another one's scores never mix with its own.
+    `model` becomes part of the version, so that scores of different models never mix.
     """
     if evaluator.direction != "maximize":
         raise EvaluatorError(
             f"{name}: its direction is {evaluator.direction}, and higher is better for the gate"
         )
     wanted = {n for n, f in evaluator.input_schema.model_fields.items() if f.is_required()}
-    only_known(name, wanted, _NEEDS.keys())
+    require_recorded(name, wanted, _NEEDS.keys())
 
     def ask(texts: Texts) -> MetricResult:
         fields = {
@@ -82,5 +88,5 @@ def _is_evaluator(found: Any) -> bool:  # Any: whatever the module holds
     return isinstance(found, base) or (isinstance(found, type) and issubclass(found, base))
 
 
-def _refusals() -> tuple[type[Exception], ...]:
-    return refusals(PACKAGE.module("phoenix.evals.exceptions").PhoenixException)
+def _errors() -> tuple[type[Exception], ...]:
+    return construction_errors(PACKAGE.module("phoenix.evals.exceptions").PhoenixException)

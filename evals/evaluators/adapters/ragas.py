@@ -8,7 +8,13 @@ from typing import Any
 from evals.errors import EvaluatorError
 from evals.evaluators.adapters import model as judge
 from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
-from evals.evaluators.adapters.packages import Package, made, named, only_known, refusals
+from evals.evaluators.adapters.packages import (
+    Package,
+    construction_errors,
+    find_metric,
+    instantiate,
+    require_recorded,
+)
 from evals.evaluators.base import Need
 
 PACKAGE = Package(prefix="ragas", distribution="ragas", minimum=(0, 4))
@@ -17,40 +23,42 @@ _LOWER_IS_BETTER = {"NoiseSensitivity"}
 
 
 def metric(name: str) -> AdaptedMetric:
-    """Return the metric of `ragas.metrics.collections` that has this name.
+    """Make an evaluator from the metric of this name in `ragas.metrics.collections`.
 
-    One that asks a model asks the judge of the environment. Raises `EvaluatorError`.
+    A metric that needs a model uses the judge from the environment. Raises `EvaluatorError`.
     """
     evaluator = f"ragas:{name}"
     collections = _collections()
-    found = named(collections, name, evaluator, _is_metric)
+    found = find_metric(collections, name, evaluator, _is_metric)
     if name in _LOWER_IS_BETTER:
         raise EvaluatorError(f"{evaluator}: lower is better there, and higher for the gate")
     if "llm" not in inspect.signature(found).parameters:
-        return adapted(made(found, evaluator, {}, refusals()), name=evaluator)
+        return adapted(instantiate(found, evaluator, {}, construction_errors()), name=evaluator)
     model = judge.required(evaluator)
     try:
         client = PACKAGE.module("openai").AsyncOpenAI(**model.client_options())
-    except refusals() as exc:
+    except construction_errors() as exc:
         raise EvaluatorError(f"{evaluator}: {exc}") from exc
     llm = PACKAGE.module("ragas.llms").llm_factory(model.name, client=client)
     return adapted(
-        made(found, evaluator, {"llm": llm}, refusals()), name=evaluator, model=model.name
+        instantiate(found, evaluator, {"llm": llm}, construction_errors()),
+        name=evaluator,
+        model=model.name,
     )
 
 
 def adapted(metric: Any, *, name: str, model: str | None = None) -> AdaptedMetric:  # Any: Ragas's
-    """Return an evaluator by a metric that was made of `ragas.metrics.collections`.
+    """Make an evaluator from an instance of a metric in `ragas.metrics.collections`.
 
-    `model` becomes part of the version, so that another one's scores never mix with its own.
+    `model` becomes part of the version, so that scores of different models never mix.
     """
     _collections()
     parameters = inspect.signature(metric.ascore).parameters.values()
     taken = {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
-    only_known(
+    require_recorded(
         name, {p.name for p in parameters if p.name in taken and p.default is p.empty}, _FIELDS
     )
-    # One event loop for all answers: the client's connections belong to the loop they began in.
+    # One event loop for all answers: the client's connections belong to the loop that opened them.
     runner = asyncio.Runner()
 
     def ask(texts: Texts) -> MetricResult:
@@ -73,8 +81,8 @@ def adapted(metric: Any, *, name: str, model: str | None = None) -> AdaptedMetri
     return AdaptedMetric(ask, name=name, version=version, needs=needs, close=runner.close)
 
 
-def _collections() -> Any:  # Any: a module whose types are not there
-    # Answers are nobody else's to count; whoever wants to be counted sets the variable.
+def _collections() -> Any:  # Any: a module without types
+    # Telemetry is off by default; a user who wants it sets the variable.
     os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
     return PACKAGE.module("ragas.metrics.collections")
 

@@ -1,1 +1,1 @@
-"""Running a model's code against its tests: in a sandbox, else in a restricted language."""
+"""Run a model's code against tests: in a sandbox, or in a restricted language without one."""

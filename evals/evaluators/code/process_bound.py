@@ -1,8 +1,8 @@
-"""How many processes, and how much memory, all of a sandboxed program may have together.
+"""Limit the processes and the total memory of a sandboxed program.
 
-RLIMIT_NPROC does not bind what root launches, whatever user the program then sees itself as. So
-root needs a control group, or an unprivileged user of its own to launch under; anybody else is
-bound by the limit that the worker sets inside the sandbox's user namespace.
+RLIMIT_NPROC does not limit processes that root launches, whatever user they see inside the
+sandbox. So root needs a control group, or an unprivileged user to launch each sandbox under. For
+other users the limit that the worker sets inside the sandbox's user namespace suffices.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_PROCESSES = 16
-"""Threads count, too."""
+"""Processes of one sandbox; threads count too."""
 TOTAL_MEMORY_BYTES = 768 * 2**20
 _GROUP_ROOT = Path("/sys/fs/cgroup")
 _FIRST_UID, _UIDS = 61_184, 4_000  # of the range that systemd hands out to transient services
@@ -24,15 +24,15 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How one sandbox is to be launched."""
+    """The control groups and user to launch one sandbox with."""
 
     groups: tuple[Path, ...] = ()
     """Control groups that the launcher joins first."""
     uid: int | None = None
-    """User to launch under."""
+    """User to launch under; None: the current one."""
 
     def wrap(self, command: list[str]) -> list[str]:
-        """Return the command so that it joins the groups before anything else."""
+        """Wrap the command in a shell that first joins the control groups."""
         if not self.groups:
             return command
         join = "".join(f"echo $$ > {group}/cgroup.procs && " for group in self.groups)
@@ -40,14 +40,14 @@ class Launch:
 
 
 class NoProcessBoundError(RuntimeError):
-    """Nothing here can bound the processes of what root launches."""
+    """There is no way here to limit the processes that root launches."""
 
 
 class ProcessBound:
-    """Bounds each launch by what this machine offers; looked up once, at the start."""
+    """Limits each launch by the best means of this machine, which are detected once."""
 
     def __init__(self, *, readable_by_all: bool) -> None:
-        """`readable_by_all`: an unprivileged user could start the interpreter."""
+        """Detect the means; `readable_by_all`: any user can start the interpreter."""
         self._is_root = os.geteuid() == 0
         self._controllers = _controllers() if self._is_root else {}
         if self._is_root and not self._controllers and not readable_by_all:
@@ -57,18 +57,18 @@ class ProcessBound:
                 "evaluate as another user than root"
             )
         for folder in self._controllers.values():
-            _sweep(folder)
+            _remove_stale_groups(folder)
 
     @property
     def kind(self) -> str:
-        """Say what bounds: `cgroup`, `uid` or `rlimit`."""
+        """The means in use: `cgroup`, `uid` or `rlimit`."""
         if not self._is_root:
             return "rlimit"
         return "cgroup" if self._controllers else "uid"
 
     @contextmanager
     def launch(self) -> Iterator[Launch]:
-        """Give what one launch needs, and take it back when nothing of it runs any more."""
+        """Set up the limits of one launch; remove its control groups on exit."""
         number = next(_numbers)
         if not self._is_root:
             yield Launch()
@@ -76,26 +76,31 @@ class ProcessBound:
             yield Launch(uid=_FIRST_UID + (os.getpid() * 64 + number) % _UIDS)
         else:
             name = f"draftgate-{os.getpid()}-{number}"
-            groups = [_made(folder / name, kind) for kind, folder in self._controllers.items()]
+            groups = [
+                _make_group(folder / name, kind) for kind, folder in self._controllers.items()
+            ]
             try:
                 yield Launch(groups=tuple(dict.fromkeys(groups)))
             finally:
                 for group in groups:
-                    _removed(group)
+                    _remove_group(group)
 
 
 def _controllers() -> dict[str, Path]:
-    """Return the folders in which control groups can be made, those of `pids` at the least."""
+    """Return folders in which control groups can be created, by controller.
+
+    Empty if there is none for `pids`.
+    """
     found: dict[str, Path] = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         for kind in ("pids", "memory"):
             if kind in names.split(","):
                 found[kind] = _GROUP_ROOT / kind / path.lstrip("/")
-    if not found:  # version 2: one tree, whose controllers its parent hands down
-        handed_down = _GROUP_ROOT / "cgroup.subtree_control"
-        if handed_down.exists():
-            kinds = handed_down.read_text().split()
+    if not found:  # cgroup v2: one tree, with the controllers that its root delegates
+        delegated = _GROUP_ROOT / "cgroup.subtree_control"
+        if delegated.exists():
+            kinds = delegated.read_text().split()
             found = {kind: _GROUP_ROOT for kind in ("pids", "memory") if kind in kinds}
     usable = {kind: folder for kind, folder in found.items() if _is_usable(folder, kind)}
     return usable if "pids" in usable else {}
@@ -103,13 +108,13 @@ def _controllers() -> dict[str, Path]:
 
 def _is_usable(folder: Path, kind: str) -> bool:
     try:
-        _removed(_made(folder / f"draftgate-{os.getpid()}-probe", kind))
+        _remove_group(_make_group(folder / f"draftgate-{os.getpid()}-probe", kind))
     except OSError:
         return False
     return True
 
 
-def _made(group: Path, kind: str) -> Path:
+def _make_group(group: Path, kind: str) -> Path:
     group.mkdir(exist_ok=True)
     if kind == "pids":
         (group / "pids.max").write_text(str(MAX_PROCESSES))
@@ -120,8 +125,8 @@ def _made(group: Path, kind: str) -> Path:
     return group
 
 
-def _removed(group: Path) -> None:
-    """Remove a group; its last process may still be on its way out."""
+def _remove_group(group: Path) -> None:
+    """Remove a control group; retry for about 1 s while its last process exits."""
     for _ in range(200):
         try:
             group.rmdir()
@@ -133,8 +138,8 @@ def _removed(group: Path) -> None:
             return
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the groups that killed processes of ours left behind."""
+def _remove_stale_groups(folder: Path) -> None:
+    """Remove control groups left behind by evaluator processes that were killed."""
     for group in folder.glob("draftgate-*-*"):
         pid = group.name.split("-")[1]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():

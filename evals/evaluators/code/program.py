@@ -1,4 +1,4 @@
-"""What is run of a code answer, and what can come of it."""
+"""Extract the program from a code answer; the results of running it."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ class Ran:
     """The program was judged."""
 
     problem: str | None
-    """What went wrong, `None` where every test passed."""
+    """What went wrong; `None` if every test passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,24 @@ class Refused:
 
 
 class Runner(Protocol):
-    """Judges programs. Safe to use from several threads; owns what it starts until `close`."""
+    """Judges programs. Safe to use from several threads; owns its processes until `close`."""
 
     def run(self, program: str, tests: str) -> Ran | Refused:
         """Judge a program; one that does not parse, raises, loops or fails a test has a problem."""
 
     def close(self) -> None:
-        """End what was started; may be called twice."""
+        """End all processes; may be called twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """Why a source is no Python."""
+    """The reason why a source is not valid Python."""
 
     reason: str
 
 
 def parsed(source: str) -> ast.Module | Unparsed:
-    """Parse a source; nothing is compiled or run."""
+    """Parse a source without compiling or running it."""
     try:
         return ast.parse(source)
     except SyntaxError as exc:
@@ -55,17 +55,17 @@ def parsed(source: str) -> ast.Module | Unparsed:
 
 
 def code_of(answer: str) -> str:
-    """Return the answer's code: what its fences hold, or, where it has none, all of it."""
+    """Return the code in the answer's Markdown fences, or the whole answer if it has none."""
     whole = unfenced(answer)
     blocks = _FENCED.findall(answer) if whole is answer else []
     return "\n".join(blocks) if blocks else whole
 
 
 def program_of(reference: CodeTests, answer: str) -> str:
-    """Return the program under test.
+    """Return the program under test: the prelude followed by the answer's code.
 
-    It is prelude and answer; where the answer defines the entry point itself, the answer with the
-    prelude's imports and other definitions before it.
+    If the code defines the entry point itself, only the part of the prelude before its own
+    definition of the entry point is kept.
     """
     code = code_of(answer)
     if not reference.entry_point or not _defines(code, reference.entry_point):
@@ -84,9 +84,9 @@ def _defines(code: str, name: str) -> bool:
 
 
 def stdio_tests(reference: StdioCases, answer: str) -> str:
-    """Return tests that run the answer as a script, once a case, and compare what it prints.
+    """Return tests that run the answer as a script, once per case, and compare its output.
 
-    Compared line by line, white space at the ends aside, as judges of contests do.
+    Output is compared line by line without white space at the ends, as programming contests do.
     """
     return _STDIO.format(source=code_of(answer), cases=reference.cases)
 

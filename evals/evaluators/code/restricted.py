@@ -1,4 +1,4 @@
-"""Runs a model's program against its tests in a restricted language, where there is no sandbox."""
+"""Run a model's program against its tests in a restricted language, if there is no sandbox."""
 
 import ast
 import json
@@ -20,10 +20,10 @@ _ENVIRONMENT = {"PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class RestrictedRunner:
-    """Runs programs one after the other in one child process, which forks for each.
+    """Runs programs one at a time in a child process, which forks for each program.
 
-    The child is started at the first program, restarted when it stops answering, and ended by
-    `close`. Safe to use from several threads: one program runs at a time.
+    The child is started for the first program, restarted if it stops answering, and ended by
+    `close`. Safe to use from several threads.
     """
 
     def __init__(self, *, wall_s: float = WALL_S) -> None:
@@ -36,21 +36,21 @@ class RestrictedRunner:
         if len(program) + len(tests) > MAX_PROGRAM_CHARS:
             return Ran(f"longer than {MAX_PROGRAM_CHARS} characters")
         for source, whose in ((program, "the program"), (tests, "the reference's test")):
-            found = _refusal(source)
+            found = _check_syntax(source)
             if isinstance(found, Ran) and source is tests:
                 return Refused(f"the reference's tests do not parse: {found.problem}")
             if isinstance(found, Refused):
                 return Refused(f"{whose} {found.reason}: needs a sandbox; {INSTALL}")
             if found is not None:
                 return found
-        return self._ask(program, tests)
+        return self._run_in_child(program, tests)
 
     def close(self) -> None:
-        """End the child; a later program starts a new one."""
+        """End the child process; a later program starts a new one."""
         with self._lock:
             self._stop()
 
-    def _ask(self, program: str, tests: str) -> Ran | Refused:
+    def _run_in_child(self, program: str, tests: str) -> Ran | Refused:
         nonce = secrets.token_hex(16)
         job = {"program": program, "tests": tests, "nonce": nonce, "wall_s": self._wall_s}
         with self._lock:
@@ -66,8 +66,8 @@ class RestrictedRunner:
         return Refused(problem) if reply.get("refused") else Ran(problem)
 
     def _exchange(self, line: bytes) -> dict[str, object] | None:
-        """Send one job and return its reply, `None` where none came in time."""
-        process = self._started()
+        """Send one job and return its reply; `None` if none came in time."""
+        process = self._running_child()
         if process.stdin is None or process.stdout is None:
             return None
         try:
@@ -79,7 +79,7 @@ class RestrictedRunner:
         reply = process.stdout.readline() if ready else b""
         return json.loads(reply) if reply.endswith(b"\n") else None
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _running_child(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._process = subprocess.Popen(  # noqa: S603  # our own interpreter and file
@@ -104,12 +104,12 @@ class RestrictedRunner:
 
 
 def _library_path() -> dict[str, str]:
-    """Pass on what some builds of Python need to start at all."""
+    """Return LD_LIBRARY_PATH if it is set: some builds of Python do not start without it."""
     name = "LD_LIBRARY_PATH"
     return {name: os.environ[name]} if name in os.environ else {}
 
 
-_PLAUSIBLE = {
+_UNSUPPORTED = {
     ast.Attribute: "uses attribute access",
     ast.Import: "imports a module",
     ast.ImportFrom: "imports a module",
@@ -127,15 +127,16 @@ _PLAUSIBLE = {
 }
 
 
-def _refusal(source: str) -> Ran | Refused | None:
-    """Say whether the source does not parse (wrong), or uses what a right program might (refused).
+def _check_syntax(source: str) -> Ran | Refused | None:
+    """Return `Ran` if the source does not parse, `Refused` if it uses unsupported syntax.
 
-    Parses only: nothing is compiled or run in this process.
+    A correct program may use that syntax, so it is not judged wrong. `None` if the source can run.
+    Only parses; nothing is compiled or run in this process.
     """
     tree = parsed(source)
     if isinstance(tree, Unparsed):
         return Ran(tree.reason)
     for node in ast.walk(tree):
-        if (use := _PLAUSIBLE.get(type(node))) is not None:
+        if (use := _UNSUPPORTED.get(type(node))) is not None:
             return Refused(use)
     return None

@@ -1,8 +1,8 @@
-"""The process that runs untrusted programs: a fork for each, with limits and few builtins.
+"""The process that runs untrusted programs: one fork per program, with limits and few builtins.
 
-Runs alone (`python -I restricted_worker.py`): it reads one JSON job a line from standard input and
-answers one JSON line each. A program passes only if the nonce of its job comes back, and nothing
-that the program can reach holds it.
+Runs on its own (`python -I restricted_worker.py`): it reads JSON jobs from standard input, one a
+line, and answers each with one JSON line. A program passes only if its job's nonce is returned,
+and the program cannot reach the nonce.
 """
 
 import ast
@@ -38,7 +38,7 @@ _BUILTINS = (
     "StopIteration", "TypeError", "ValueError", "ZeroDivisionError",
 )  # fmt: skip
 _ENDING = frozenset(["copyright", "credits", "exit", "help", "license", "quit"])
-"""Names of an interactive session: a program that ends itself has not passed."""
+"""Names of interactive sessions, such as `exit`: a program that uses them is wrong, not refused."""
 _OFFERED = frozenset([*_BUILTINS, "pow", "print", "True", "False", "None", "__name__"])
 
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def supervise(job: dict[str, Any]) -> dict[str, Any]:
-    """Fork for the job, wait for its reply at most `wall_s`, and leave no process behind."""
+    """Run the job in a fork, wait at most `wall_s` for its reply, and kill the fork."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -73,7 +73,7 @@ def supervise(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(reader: int, deadline: float) -> bytes | None:
-    """Return all that the child wrote before it closed the pipe, `None` past the deadline."""
+    """Return all bytes that the child wrote before it closed the pipe; `None` on timeout."""
     chunks: list[bytes] = []
     while sum(map(len, chunks)) < _MAX_REPLY_BYTES:
         ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
@@ -98,7 +98,7 @@ def _run_and_exit(job: dict[str, Any], writer: int) -> NoReturn:
 
 
 def _limit() -> None:
-    """Bound time, memory and files, and take the standard streams away."""
+    """Limit CPU time, memory and files; redirect the standard streams to the null device."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -109,12 +109,12 @@ def _limit() -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (limit, limit))
-    # At the hard limit the kernel kills without saying why; the soft one sends SIGXCPU.
+    # The soft limit sends SIGXCPU, which the parent recognizes; the hard limit sends SIGKILL.
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
 
 
 def judge(program: str, tests: str) -> dict[str, Any]:
-    """Compile and run the program, then its tests; empty where nothing went wrong."""
+    """Compile and run the program, then its tests; return an empty reply if all passed."""
     names: dict[str, Any] = _globals()
     if missing := _not_offered(program, tests):
         return {"problem": f"uses {missing}, which only a sandbox offers", "unoffered": True}
@@ -124,15 +124,15 @@ def judge(program: str, tests: str) -> dict[str, Any]:
             if compiled.code is None:
                 return {"problem": f"{whose}: {'; '.join(compiled.errors)[:300]}", "refused": True}
             exec(compiled.code, names)  # noqa: S102  # restricted, and in a bounded process
-        except BaseException as exc:  # whatever it raises is its result
-            return {"problem": f"{whose}: {_words(exc, source)}"}
+        except BaseException as exc:  # any exception is the program's result
+            return {"problem": f"{whose}: {_describe(exc, source)}"}
     return {}
 
 
 def _not_offered(program: str, tests: str) -> str | None:
-    """Return a name of Python's own that is used, not offered here, and not given by the program.
+    """Return a Python builtin that is used, not offered here and not defined by the program.
 
-    Another name that nothing defines is the program's error.
+    Any other undefined name is the program's own error.
     """
     try:
         nodes = [node for source in (program, tests) for node in ast.walk(ast.parse(source))]
@@ -146,8 +146,8 @@ def _not_offered(program: str, tests: str) -> str | None:
     return min((name for name in own - _ENDING if hasattr(builtins, name)), default=None)
 
 
-def _words(exc: BaseException, source: str) -> str:
-    """Name the exception and, for a failed test, its line; never calls into the program."""
+def _describe(exc: BaseException, source: str) -> str:
+    """Describe the exception or a failed test's line, without running the program's code."""
     frame = exc.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -178,10 +178,10 @@ def _globals() -> dict[str, Any]:
 
 
 class _Silence:
-    """What `print` becomes: output is no result here."""
+    """Replaces `print`; output is discarded."""
 
     def __init__(self, _getattr: object = None) -> None:
-        """Take what RestrictedPython hands over."""
+        """Accept the argument that RestrictedPython passes."""
 
     def _call_print(self, *_values: object, **_options: object) -> None:
         """Print nothing."""

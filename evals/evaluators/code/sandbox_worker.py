@@ -1,9 +1,9 @@
-"""The first program inside the sandbox: sets the last limits, runs a program and its tests.
+"""The process inside the sandbox: sets the remaining limits, runs a program and its tests.
 
-Runs alone (`python -I -S sandbox_worker.py SITE_PACKAGES`). Standard input holds the job as one
-JSON line, then the nonce. The nonce stays unread, in a descriptor of no known number, until the
-last test has passed, so that no memory, argument, variable or file of the process that runs the
-program holds it. Only a reply with the nonce counts as passed.
+Runs on its own (`python -I -S sandbox_worker.py SITE_PACKAGES`). Standard input holds the job as
+one JSON line, then the nonce. The nonce stays unread, behind a random descriptor number, until the
+last test has passed, so that the process that runs the program never has it in memory, arguments,
+variables or a named file. Only a reply with the nonce counts as passed.
 """
 
 import json
@@ -17,14 +17,14 @@ _NONCE_BYTES = 32
 
 
 def main() -> None:
-    """Judge the job of standard input, and answer with one JSON line."""
+    """Judge the job on standard input; write `started`, then the nonce or the problem as JSON."""
     line = _read_line(0)
     job = json.loads(line)
     nonce, replies = _hide(0), _hide(1)
     _hide(2)
     _limit(job["limits"])
     sys.path.append(sys.argv[1])
-    # Taken before the program runs, which may replace what the modules hold.
+    # Taken before the program runs, because it may replace functions in these modules.
     write, pread, leave = os.write, os.pread, os._exit
     write(replies, b"started\n")
     problem = _judge(job["program"], job["tests"])
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _read_line(descriptor: int) -> bytes:
-    """Read up to the line's end and nothing beyond it: what follows must not be in memory."""
+    """Read the job's line and nothing after it: the nonce must not get into memory."""
     size = os.fstat(descriptor).st_size - _NONCE_BYTES
     chunks = b""
     while len(chunks) < size:
@@ -45,7 +45,7 @@ def _read_line(descriptor: int) -> bytes:
 
 
 def _hide(descriptor: int) -> int:
-    """Move a descriptor to a number nobody knows, and put the null device into its place."""
+    """Move a descriptor to a random number, and put the null device in its place."""
     new = random.SystemRandom().randrange(20, 60)
     while _is_open(new):
         new = random.SystemRandom().randrange(20, 60)
@@ -65,25 +65,25 @@ def _is_open(descriptor: int) -> bool:
 
 
 def _limit(limits: dict[str, int]) -> None:
-    """Set hard limits, each of which holds for every process alone."""
+    """Set hard limits, which apply to each process separately."""
     for name, limit in limits.items():
         resource.setrlimit(getattr(resource, name), (limit, limit))
 
 
 def _judge(program: str, tests: str) -> str | None:
-    """Run the program, then its tests; return what went wrong."""
+    """Run the program, then its tests; return the problem, `None` if all passed."""
     module = types.ModuleType("program")
     sys.modules["program"] = module  # dataclasses and pickle look a class's module up
     for source, whose in ((program, "program"), (tests, "tests")):
         try:
             exec(compile(source, whose, "exec"), module.__dict__)  # noqa: S102  # in the sandbox
-        except BaseException as exc:  # whatever it raises is its result
-            return f"{whose}: {_words(exc, source)}"
+        except BaseException as exc:  # any exception is the program's result
+            return f"{whose}: {_describe(exc, source)}"
     return None
 
 
-def _words(exc: BaseException, source: str) -> str:
-    """Name the exception and, for a failed test, its line."""
+def _describe(exc: BaseException, source: str) -> str:
+    """Describe the exception, or a failed test by its line."""
     frame = exc.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next

@@ -1,1 +1,1 @@
-"""How an answer breaks when an engine errs, one file a failure; each says what it saw."""
+"""Checks for damage that engine errors do to answers; each returns what it found, or None."""

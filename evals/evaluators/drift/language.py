@@ -1,4 +1,4 @@
-"""An answer that falls into another script than the conversation's."""
+"""Detect an answer that switches to a script that the conversation does not use."""
 
 import re
 import unicodedata
@@ -13,15 +13,15 @@ _ASKED = re.compile(
     r"\b(?:Arabic|Chinese|Greek|Hebrew|Hindi|Japanese|Korean|Russian|Thai)\b",
     re.IGNORECASE,
 )
-_ONE = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "FULLWIDTH": "LATIN", "HANGUL": "HANGUL"}
+_MERGED = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "FULLWIDTH": "LATIN", "HANGUL": "HANGUL"}
 _MATHEMATICAL = frozenset({"GREEK", "MATHEMATICAL", "DOUBLE-STRUCK", "MICRO", "OHM", "MODIFIER"})
 
 
 def switched_script(text: str, prompt: str) -> str | None:
-    """Name a script of the answer that the prompt does not use and does not ask for.
+    """Return a script of the answer that the prompt neither uses nor asks for.
 
-    Eight letters and 2 % of the answer's at the least; Greek is taken for mathematics. A switch
-    between languages of one script, such as English and German, is not found.
+    It must have at least eight letters and 2 % of the answer's letters. Greek counts as
+    mathematics. A switch between languages of one script, such as English and German, is not found.
     """
     if _ASKED.search(prompt):
         return None
@@ -29,7 +29,7 @@ def switched_script(text: str, prompt: str) -> str | None:
     total, known = sum(scripts.values()), _scripts(prompt)
     for script, count in scripts.most_common():
         foreign = script not in known and script not in _MATHEMATICAL
-        # With a prompt of no letters, or none recorded, the answer's own main script is the norm.
+        # If the prompt has no letters or was not recorded, the answer's main script is expected.
         main = not known and script == scripts.most_common(1)[0][0]
         if foreign and not main and count >= _MIN_LETTERS and count >= _MIN_SHARE * total:
             return f"{count} letters of {script.capitalize()}"
@@ -43,4 +43,4 @@ def _scripts(text: str) -> Counter[str]:
 @lru_cache(maxsize=4096)
 def _script(character: str) -> str:
     name = unicodedata.name(character, "UNKNOWN").split()[0]
-    return _ONE.get(name, name)
+    return _MERGED.get(name, name)

@@ -1,4 +1,4 @@
-"""Pieces of a chat template, stop sequences and broken characters in an answer."""
+"""Detect chat template tokens, stop sequences and broken characters in an answer."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ _NEXT_TURN = re.compile(
 
 
 def template(text: str, prompt: str) -> str | None:
-    """Name a special token, or a turn that the answer opens by itself.
+    """Return a special token in the answer, or a turn label such as `User:` that it opens.
 
-    What the prompt writes too is the conversation's subject, or its form.
+    A token or label that the prompt contains too is the conversation's subject or format.
     """
     for pattern in (_TEMPLATE, _NEXT_TURN):
         for match in pattern.finditer(text):
@@ -25,13 +25,13 @@ def template(text: str, prompt: str) -> str | None:
 
 
 def stop_sequence(text: str, stops: Sequence[str]) -> str | None:
-    """Name a stop sequence of the request that the answer holds all the same."""
+    """Return a stop sequence of the request that the answer contains nevertheless."""
     found = next((stop for stop in stops if stop and stop in text), None)
     return None if found is None else f"{found!r} at character {text.index(found)}"
 
 
 def broken_characters(text: str, prompt: str) -> str | None:
-    """Name a replacement or lone surrogate: half of a character was lost."""
+    """Return a replacement character or lone surrogate: part of a character was lost."""
     for at, character in enumerate(text):
         if (character == "\ufffd" and character not in prompt) or "\ud800" <= character <= "\udfff":
             return f"half a character at {at}"

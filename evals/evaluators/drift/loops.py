@@ -1,4 +1,4 @@
-"""An answer that repeats itself without end."""
+"""Detect an answer that repeats itself."""
 
 import re
 
@@ -11,9 +11,10 @@ _UNSPACED_RUN = re.compile(r"([^\W\d_]{2,20}?)\1{9,}")
 
 
 def loop(text: str) -> str | None:
-    """Name a run of words that stands four times or more in a row, over 16 words at least.
+    """Return text that repeats: at least four times in a row, over at least 16 words.
 
-    Words without a letter do not count: tables and number lists repeat by right.
+    A letter 30 times, or 2 to 20 unspaced letters 10 times, count too. Words without a letter are
+    ignored: tables and lists of numbers may repeat.
     """
     for pattern in (_CHARACTER_RUN, _UNSPACED_RUN):
         if match := pattern.search(text):
@@ -27,7 +28,7 @@ def loop(text: str) -> str | None:
 
 
 def _run_end(words: list[str], period: int) -> int | None:
-    """Return where a long enough run of this period ends."""
+    """Return the index after a long enough run of this period; `None` if there is none."""
     needed = max(_MIN_REPEATS * period, _MIN_WORDS) - period
     same = 0
     for at in range(period, len(words)):

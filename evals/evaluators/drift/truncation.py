@@ -1,4 +1,4 @@
-"""An answer that ends before it is whole."""
+"""Detect an answer that was cut off."""
 
 import json
 import re
@@ -11,10 +11,10 @@ _OPEN_END = re.compile(
 
 
 def truncated(text: str, finish_reasons: Sequence[str]) -> str | None:
-    """Say how an answer that is cut off shows it.
+    """Return the sign that an answer was cut off, `None` if there is no sign.
 
-    The engine says so; or a code fence or a JSON value stays open, or the last word leads on. An
-    answer that is cut where a sentence might end is not found.
+    Signs: the finish reason `length`, an open code fence, an open JSON value, or a last word or
+    character that needs more text. An answer cut where a sentence could end is not found.
     """
     if "length" in finish_reasons:
         return "cut at its token limit"
@@ -29,7 +29,7 @@ def truncated(text: str, finish_reasons: Sequence[str]) -> str | None:
 
 
 def _is_open_json(text: str) -> bool:
-    """Say whether the text is JSON up to its end, which comes too early."""
+    """Return whether the text is JSON that ends too early."""
     try:
         json.loads(text)
     except json.JSONDecodeError as exc:

@@ -1,1 +1,1 @@
-"""A language model as judge, behind any endpoint that speaks OpenAI's chat completions."""
+"""A language model as judge, behind any OpenAI-compatible chat completions endpoint."""

@@ -1,4 +1,4 @@
-"""What a judge answered before, on disk."""
+"""On-disk cache of a judge's replies."""
 
 import json
 import os
@@ -9,13 +9,13 @@ Entry = dict[str, str | int | None]
 
 
 class Cache:
-    """A folder of answers by digest; several processes may use it at once."""
+    """A folder of replies by digest; several processes may use it at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, digest: str) -> Entry | None:
-        """Return the answer kept; one that cannot be read is none."""
+        """Return the cached reply; `None` if there is none or it cannot be read."""
         try:
             entry = json.loads(self._path(digest).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -23,7 +23,7 @@ class Cache:
         return entry if isinstance(entry, dict) else None
 
     def put(self, digest: str, entry: Entry) -> None:
-        """Keep an answer; it appears whole or not at all."""
+        """Store a reply atomically."""
         path = self._path(digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent)

@@ -1,4 +1,4 @@
-"""Asks a chat-completions endpoint, patiently."""
+"""Client of a chat completions endpoint, with retries, a rate limit and a cache."""
 
 import hashlib
 import json
@@ -17,26 +17,26 @@ from evals.evaluators.judge.settings import JudgeSettings
 
 Message = Mapping[str, str]
 _MAX_TOKENS = 1024
-_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class JudgeError(RuntimeError):
-    """The judge did not answer; says what it said last."""
+    """Every attempt failed; the message gives the last response or error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the judge said, and what that took."""
+    """The judge's reply, with its tokens and cost."""
 
     text: str
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
-    """None where tokens or prices are not known; 0 where it was remembered."""
+    """None if the tokens or prices are unknown; 0 for a cached reply."""
 
 
 class Endpoint:
-    """One judge; not safe to use from several threads. `close` ends its connections."""
+    """One judge's endpoint; not safe to use from several threads. `close` ends its connections."""
 
     def __init__(self, settings: JudgeSettings) -> None:
         self._settings = settings
@@ -46,13 +46,13 @@ class Endpoint:
         self._next_s = 0.0
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._http.close()
 
-    def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Answer:
-        """Return the judge's answer; the same question is asked once, for each `sample`.
+    def complete(self, messages: Sequence[Message], *, sample: int = 0) -> Answer:
+        """Return the judge's reply, from the cache if the same messages and `sample` are in it.
 
-        Raises `JudgeError` after the last attempt, or at once where the request itself is refused.
+        Raises `JudgeError` after the last attempt, or at once for a status that is not retried.
         """
         body = {
             "model": self._settings.model,
@@ -61,39 +61,39 @@ class Endpoint:
             "max_tokens": _MAX_TOKENS,
         }
         digest = _digest(self._settings.url, body, sample)
-        if self._cache is not None and (kept := self._cache.get(digest)) is not None:
-            return Answer(str(kept["text"]), None, None, 0.0)
-        answer = self._asked(body)
+        if self._cache is not None and (cached := self._cache.get(digest)) is not None:
+            return Answer(str(cached["text"]), None, None, 0.0)
+        answer = self._request(body)
         if self._cache is not None:
             self._cache.put(digest, {"text": answer.text})
         return answer
 
-    def _asked(self, body: Mapping[str, object]) -> Answer:
-        said = "nothing"
+    def _request(self, body: Mapping[str, object]) -> Answer:
+        failure = "nothing"
         for attempt in range(self._settings.attempts):
-            self._keep_to_rate()
+            self._wait_for_rate_limit()
             wait_s = min(2.0**attempt * (0.5 + random.random()), self._settings.max_wait_s)  # noqa: S311
             try:
                 response = self._http.post(f"{self._settings.url}/chat/completions", json=body)
             except httpx.HTTPError as exc:
-                said = f"{type(exc).__name__}: {exc}"
+                failure = f"{type(exc).__name__}: {exc}"
             else:
                 if response.status_code == HTTPStatus.OK:
                     answer = self._read(response)
                     if answer is not None:
                         return answer
-                    said = f"no chat completion: {response.text[:100]!r}"
+                    failure = f"no chat completion: {response.text[:100]!r}"
                 else:
-                    said = f"HTTP {response.status_code}: {response.text[:100]!r}"
-                    if response.status_code not in _RETRIED:
+                    failure = f"HTTP {response.status_code}: {response.text[:100]!r}"
+                    if response.status_code not in _RETRIED_STATUSES:
                         break
-                    asked_s = _asked_wait_s(response)
-                    wait_s = wait_s if asked_s is None else min(asked_s, self._settings.max_wait_s)
+                    if (retry_after_s := _retry_after_s(response)) is not None:
+                        wait_s = min(retry_after_s, self._settings.max_wait_s)
             if attempt + 1 < self._settings.attempts:
                 time.sleep(wait_s)
-        raise JudgeError(f"the judge at {self._settings.url} said {said}")
+        raise JudgeError(f"the judge at {self._settings.url} said {failure}")
 
-    def _keep_to_rate(self) -> None:
+    def _wait_for_rate_limit(self) -> None:
         if not self._settings.requests_per_s:
             return
         now = time.monotonic()
@@ -101,7 +101,7 @@ class Endpoint:
         self._next_s = max(now, self._next_s) + 1 / self._settings.requests_per_s
 
     def _read(self, response: httpx.Response) -> Answer | None:
-        """Return the first choice's text, None where there is none."""
+        """Return the first choice as an answer; `None` if the body has no text there."""
         try:
             document = response.json()
             text = document["choices"][0]["message"]["content"]
@@ -112,14 +112,14 @@ class Endpoint:
         usage = document.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         tokens = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-        given, made = (n if isinstance(n, int) and n >= 0 else None for n in tokens)
-        return Answer(text, given, made, self._cost_usd(given, made))
+        prompt, completion = (n if isinstance(n, int) and n >= 0 else None for n in tokens)
+        return Answer(text, prompt, completion, self._cost_usd(prompt, completion))
 
-    def _cost_usd(self, given: int | None, made: int | None) -> float | None:
+    def _cost_usd(self, prompt: int | None, completion: int | None) -> float | None:
         prices = self._settings.prices
-        if prices is None or given is None or made is None:
+        if prices is None or prompt is None or completion is None:
             return None
-        return (given * prices.input_usd + made * prices.output_usd) / 1e6
+        return (prompt * prices.input_usd + completion * prices.output_usd) / 1e6
 
 
 def _digest(url: str, body: Mapping[str, object], sample: int) -> str:
@@ -127,8 +127,8 @@ def _digest(url: str, body: Mapping[str, object], sample: int) -> str:
     return hashlib.sha256(question.encode()).hexdigest()
 
 
-def _asked_wait_s(response: httpx.Response) -> float | None:
-    """Return what Retry-After asks for, in seconds: a number or a date."""
+def _retry_after_s(response: httpx.Response) -> float | None:
+    """Return Retry-After (a number of seconds, or a date) in seconds from now."""
     header = response.headers.get("Retry-After", "")
     try:
         return max(0.0, float(header))

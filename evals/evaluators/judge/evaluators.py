@@ -1,4 +1,4 @@
-"""Groundedness, task completion and preference, as a judge sees them."""
+"""Groundedness, task completion and preference, scored by a judge."""
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from collector.contract import Generation, Score, ScoredSpan
 from evals.evaluators.answers import NOT_RECORDED, answer_text
 from evals.evaluators.base import Need, scored, unscored
-from evals.evaluators.conversation import asked_text
+from evals.evaluators.conversation import prompt_transcript
 from evals.evaluators.judge import prompts
 from evals.evaluators.judge.endpoint import Endpoint, JudgeError
 from evals.evaluators.judge.reply import Judgement, UnusableReplyError, ask
@@ -20,27 +20,27 @@ _Reply = Mapping[str, Any]  # Any: JSON values
 
 
 class _Judge:
-    """What the three have in common: an endpoint, and a version that names prompt and model."""
+    """Base of the three: an endpoint, and a version made of the prompt's hash and the model."""
 
     prompt: ClassVar[str]
 
     def __init__(self, settings: JudgeSettings | None = None, *, sample: int = 0) -> None:
-        """Take the environment's judge by default; other samples are asked for separately."""
+        """Use the environment's judge by default; each `sample` is cached separately."""
         self._settings = settings or from_environment()
         self._endpoint = Endpoint(self._settings)
         self._sample = sample
 
     @property
     def version(self) -> str:
-        """Name prompt and model."""
+        """The prompt's hash and the model's name."""
         return prompts.version(self.prompt, self._settings.model)
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._endpoint.close()
 
     def _ask(self, read: Callable[[_Reply], Any], **values: str) -> Judgement | str:
-        """Return the judgement, or the reason why there is none."""
+        """Return the judgement, or the reason why the answer stays unscored."""
         question = prompts.filled(self.prompt, **values)
         try:
             return ask(self._endpoint, question, read, sample=self._sample)
@@ -51,7 +51,7 @@ class _Judge:
 
 
 class JudgedGroundedness(_Judge):
-    """The share of an answer's claims that its passages support, as a judge says."""
+    """The share of an answer's claims that its passages support, as the judge reports it."""
 
     name = "judge-groundedness"
     metric = "groundedness"
@@ -59,7 +59,7 @@ class JudgedGroundedness(_Judge):
     prompt = prompts.GROUNDEDNESS
 
     def score(self, generation: Generation) -> Score | None:
-        """Ask for the claims that are not supported; those quoted word by word become spans."""
+        """Ask for the unsupported claims; those that quote the answer verbatim become spans."""
         passages = generation.content.context if generation.content else None
         if passages is None:
             return None
@@ -68,7 +68,7 @@ class JudgedGroundedness(_Judge):
         found = self._ask(
             _share,
             context="\n\n".join(passages),
-            question=asked_text(generation),
+            question=prompt_transcript(generation),
             answer=answer,
         )
         if isinstance(found, str):
@@ -90,9 +90,10 @@ class JudgedGroundedness(_Judge):
 
 
 class JudgedTask(_Judge):
-    """The share of a rubric's criteria that an answer meets; without a reference, one criterion.
+    """The share of a rubric's criteria that an answer meets.
 
-    References that a rule can judge are left to the rule.
+    An answer without a reference is judged by one general criterion. References of other kinds
+    than a rubric are left to their rules.
     """
 
     name = "judge-task"
@@ -101,7 +102,7 @@ class JudgedTask(_Judge):
     prompt = prompts.TASK
 
     def score(self, generation: Generation) -> Score | None:
-        """Ask for each criterion."""
+        """Ask which criteria the answer meets."""
         criteria = _criteria(generation)
         if criteria is None:
             return None
@@ -110,7 +111,7 @@ class JudgedTask(_Judge):
         found = self._ask(
             lambda reply: _met(reply, len(criteria)),
             criteria="\n".join(f"{n}. {c}" for n, c in enumerate(criteria, start=1)),
-            question=asked_text(generation),
+            question=prompt_transcript(generation),
             answer=answer,
         )
         if isinstance(found, str):
@@ -129,10 +130,10 @@ class JudgedTask(_Judge):
 
 
 class Preference(_Judge):
-    """1 where the candidate's answer is preferred, 0 the baseline's, 0.5 neither.
+    """1 if the judge prefers the candidate's answer, 0 if the baseline's, 0.5 if neither.
 
-    The judge does not know which is which, and sees both orders: where its choice goes with the
-    order, neither is preferred. Two equal texts are not asked about.
+    The judge is not told which is which, and is asked in both orders: if its choice changes with
+    the order, the score is 0.5. Two equal texts score 0.5 without a request.
     """
 
     name = "judge-preference"
@@ -147,7 +148,7 @@ class Preference(_Judge):
             return unscored(self, candidate, NOT_RECORDED)
         if got == wanted:
             return scored(self, candidate, 0.5, label="identical", cost_usd=0.0)
-        question = asked_text(candidate)
+        question = prompt_transcript(candidate)
         ahead = self._ask(_better, question=question, first=got, second=wanted)
         behind = self._ask(_better, question=question, first=wanted, second=got)
         if isinstance(ahead, str):
@@ -201,7 +202,7 @@ def _met(reply: _Reply, count: int) -> list[tuple[bool, str]]:
 
 
 def _better(reply: _Reply) -> float:
-    """Return 1 for the first, 0 for the second, 0.5 for neither."""
+    """Return 1 if the first is better, 0 if the second is, 0.5 if they are equal."""
     chosen = reply.get("better")
     values = {"first": 1.0, "second": 0.0, "equal": 0.5}
     if not isinstance(chosen, str) or chosen not in values:

@@ -1,4 +1,4 @@
-"""How much a judge differs from itself."""
+"""Measure how much a judge disagrees with itself (A/A)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from evals.evaluators.base import Evaluator
 
 @dataclass(frozen=True, slots=True)
 class JudgeNoise:
-    """Of the same answers, judged twice."""
+    """Differences between two judgements of the same answers."""
 
     answers: int
-    """Judged both times."""
+    """Answers that were scored both times."""
     disagreeing: int
     """Answers whose two values differ."""
     mean_difference: float | None
-    """Second minus first; what the judge's drift between the two would add to a comparison."""
+    """Mean of second minus first: the bias that the judge's drift would add to a comparison."""
     sd_of_one: float | None
-    """Standard deviation of one judgement: √(Σ d² / 2n); its square is the variance to subtract
-    from that of scores, twice from that of a difference of two."""
+    """Standard deviation of one judgement: √(Σ d² / 2n). Subtract its square from the variance of
+    scores, and twice its square from the variance of a difference of two scores."""
 
 
 def measure(first: Evaluator, second: Evaluator, answers: Iterable[Generation]) -> JudgeNoise:
-    """Judge each answer twice, by two samples of one judge (A/A); no answers, no numbers."""
+    """Score each answer with two samples of one judge (A/A); without answers the rest is None."""
     differences = []
     for generation in answers:
         one, other = first.score(generation), second.score(generation)

@@ -1,4 +1,4 @@
-"""What a judge is asked; a prompt's hash is part of its scores' version."""
+"""The judge's prompts. A prompt's hash is part of its scores' version."""
 
 import hashlib
 
@@ -58,14 +58,14 @@ REPAIR = "That was not the JSON object asked for ({problem}). Reply with it alon
 
 
 def version(prompt: str, model: str) -> str:
-    """Return the version of scores by this prompt and model."""
+    """Return the version of scores that this prompt and model give."""
     digest = hashlib.sha256(f"{prompt}\n{REPAIR}".encode()).hexdigest()[:8]
     return f"{digest}+{model}"[:255]
 
 
 def filled(prompt: str, **values: str) -> str:
-    """Return the prompt with its places filled; values are taken as they are."""
-    # Not str.format: answers hold braces, and one that holds `{question}` must stay as it is.
+    """Fill the prompt's placeholders; values are inserted as they are, except NUL characters."""
+    # Not str.format: answers contain braces, and a `{question}` in an answer must not be filled.
     pieces = prompt.replace("{{", "{").replace("}}", "}")
     for name in values:
         pieces = pieces.replace(f"{{{name}}}", f"\x00{name}\x00")

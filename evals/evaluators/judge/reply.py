@@ -1,4 +1,4 @@
-"""A judge's reply as a JSON object, repaired where it nearly is one."""
+"""Ask a judge for a JSON object; if its reply is unusable, ask once more."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,24 +13,24 @@ Read = Callable[[Mapping[str, Any]], R]  # Any: JSON values
 
 
 class UnusableReplyError(ValueError):
-    """A reply that is not what was asked for; says what is wrong with it."""
+    """A reply that does not have the form asked for; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was read out of a judge's reply, and what it cost."""
+    """The value read from a judge's reply, and its cost."""
 
-    reading: Any  # Any: of the reader's type
+    reading: Any  # Any: the type that `read` returns
     cost_usd: float | None
 
 
 def ask(endpoint: Endpoint, prompt: str, read: Read[R], *, sample: int = 0) -> Judgement:
-    """Ask, read, and where the reply is unusable ask once more with what was wrong.
+    """Ask the judge and read its reply; ask once more, with the problem, if it is unusable.
 
-    Raises `UnusableReplyError` after the second reply, and `JudgeError`.
+    Raises `UnusableReplyError` if the second reply is unusable too, and `JudgeError`.
     """
     messages: list[Message] = [{"role": "user", "content": prompt}]
-    first = endpoint.ask(messages, sample=sample)
+    first = endpoint.complete(messages, sample=sample)
     try:
         return Judgement(read(json_object(first.text)), first.cost_usd)
     except UnusableReplyError as exc:
@@ -38,12 +38,12 @@ def ask(endpoint: Endpoint, prompt: str, read: Read[R], *, sample: int = 0) -> J
             {"role": "assistant", "content": first.text},
             {"role": "user", "content": REPAIR.format(problem=exc)},
         ]
-    second = endpoint.ask(messages, sample=sample)
+    second = endpoint.complete(messages, sample=sample)
     return Judgement(read(json_object(second.text)), _sum(first, second))
 
 
 def json_object(text: str) -> Mapping[str, Any]:
-    """Return the first JSON object in the text, whatever stands around it."""
+    """Return the first JSON object in the text; other text around it is ignored."""
     decoder, problem = json.JSONDecoder(), "no JSON object in it"
     at = text.find("{")
     while at != -1:

@@ -1,4 +1,4 @@
-"""Which judge to ask, and how hard; from the environment."""
+"""The judge's settings, read from environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ CACHE = "DRAFTGATE_JUDGE_CACHE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a million tokens cost."""
+    """Prices in US dollars a million tokens."""
 
     input_usd: float
     output_usd: float
@@ -25,24 +25,24 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """A judge's endpoint and limits."""
+    """A judge's endpoint and its limits."""
 
     url: str
-    """Of the API, up to `/v1`."""
+    """URL of the API, up to `/v1`."""
     model: str
     api_key: str | None = None
     prices: Prices | None = None
     requests_per_s: float | None = None
-    """Of this process; each of several workers has its own."""
+    """Rate limit of this process; every worker process has its own."""
     cache: Path | None = None
     timeout_s: float = 120.0
     attempts: int = 5
     max_wait_s: float = 60.0
-    """Longest pause between two attempts, whatever the endpoint asks for."""
+    """Longest pause between two attempts; caps Retry-After too."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> JudgeSettings:
-    """Return the settings that the environment names; raises `EvaluatorError`."""
+    """Read the settings from environment variables; raises `EvaluatorError`."""
     missing = [name for name in (URL, MODEL) if not environment.get(name)]
     if missing:
         raise EvaluatorError(

@@ -1,1 +1,1 @@
-"""The rules of task completion, one file a family; each says what is wrong, or that nothing is."""
+"""The rules of task completion, one file a family; each returns a `RuleResult`."""

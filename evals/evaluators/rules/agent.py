@@ -1,4 +1,4 @@
-"""Rules for agents: the calls that change state, and the state that was reached."""
+"""Rules for agents: the state-changing calls, and the final state."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,22 +6,24 @@ from evals.evaluators.answers import NotJsonError, json_value
 from evals.evaluators.conversation import Call, Response
 from evals.evaluators.reference import Actions, EndState
 from evals.evaluators.rules.json_values import difference
-from evals.evaluators.rules.outcome import Found
+from evals.evaluators.rules.outcome import RuleResult
 
 
-def actions(history: Iterable[Call | Response], reference: Actions) -> Found:
+def actions(history: Iterable[Call | Response], reference: Actions) -> RuleResult:
     """Compare the calls that changed state with the wanted ones.
 
-    As a set of equals by default: the same calls, each as often, in any order. As a sequence: the
-    wanted calls occur in their order. A call that its tool answered with an error changed nothing.
+    By default as a multiset: the same calls, each equally often, in any order. As a sequence: the
+    wanted calls occur in their order. A call whose tool returned an error does not count.
     """
     counting = reference.state_changing or frozenset(name for name, _ in reference.calls)
     made = [call for call in _succeeded(history) if call.name in counting]
     wanted = [Call(name, arguments) for name, arguments in reference.calls if name in counting]
-    return _in_sequence(made, wanted) if reference.sequence else _as_set(made, wanted)
+    return (
+        _compare_sequence(made, wanted) if reference.sequence else _compare_multiset(made, wanted)
+    )
 
 
-def end_state(history: Iterable[Call | Response], reference: EndState) -> Found:
+def end_state(history: Iterable[Call | Response], reference: EndState) -> RuleResult:
     """Compare the last result of a tool with the wanted state."""
     results = [
         item.result
@@ -29,8 +31,8 @@ def end_state(history: Iterable[Call | Response], reference: EndState) -> Found:
         if isinstance(item, Response) and item.call and item.call.name == reference.tool
     ]
     if not results:
-        return Found(0.0, f"{reference.tool} answered nothing in this conversation")
-    return Found.of(difference(_value(results[-1]), reference.value, "state"))
+        return RuleResult(0.0, f"{reference.tool} answered nothing in this conversation")
+    return RuleResult.of(difference(_value(results[-1]), reference.value, "state"))
 
 
 def _succeeded(history: Iterable[Call | Response]) -> list[Call]:
@@ -39,7 +41,7 @@ def _succeeded(history: Iterable[Call | Response]) -> list[Call]:
         if isinstance(item, Call):
             made.append(item)
         elif item.call is not None and _is_error(item.result):
-            # By identity: the same call may be made again, and succeed.
+            # By identity: an equal call may be made again and succeed.
             made = [call for call in made if call is not item.call]
     return made
 
@@ -50,24 +52,24 @@ def _is_error(result: object) -> bool:
     return isinstance(result, str) and result.lstrip().lower().startswith("error")
 
 
-def _as_set(made: Sequence[Call], wanted: Sequence[Call]) -> Found:
+def _compare_multiset(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResult:
     left = list(made)
     for want in wanted:
         match = next((call for call in left if _same(call, want)), None)
         if match is None:
-            return Found(0.0, _missing(want, left))
+            return RuleResult(0.0, _missing(want, left))
         left.remove(match)
     if left:
-        return Found(0.0, f"{left[0].name} was not wanted")
-    return Found(1.0)
+        return RuleResult(0.0, f"{left[0].name} was not wanted")
+    return RuleResult(1.0)
 
 
-def _in_sequence(made: Sequence[Call], wanted: Sequence[Call]) -> Found:
+def _compare_sequence(made: Sequence[Call], wanted: Sequence[Call]) -> RuleResult:
     following = iter(made)
     for number, want in enumerate(wanted, start=1):
         if not any(_same(call, want) for call in following):
-            return Found(0.0, f"step {number}, {want.name}, was not reached in its turn")
-    return Found(1.0)
+            return RuleResult(0.0, f"step {number}, {want.name}, was not reached in its turn")
+    return RuleResult(1.0)
 
 
 def _same(call: Call, wanted: Call) -> bool:
@@ -75,7 +77,7 @@ def _same(call: Call, wanted: Call) -> bool:
 
 
 def _missing(wanted: Call, made: Sequence[Call]) -> str:
-    """Say what a call of that name had otherwise, where there was one."""
+    """Describe how a call of that name differs, or say that there was none."""
     for call in made:
         if call.name == wanted.name:
             return f"{difference(call.arguments, wanted.arguments, wanted.name)}"
@@ -83,7 +85,7 @@ def _missing(wanted: Call, made: Sequence[Call]) -> str:
 
 
 def _value(result: object) -> object:
-    """Return a result's JSON value; text that is none is itself the value."""
+    """Parse a result that is JSON text; return other results unchanged."""
     if not isinstance(result, str):
         return result
     try:

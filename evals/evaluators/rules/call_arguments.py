@@ -1,4 +1,4 @@
-"""The rule for tool calls' arguments: what each tool's own schema allows."""
+"""The rule for tool calls' arguments: each tool's own schema must allow them."""
 
 import re
 from collections.abc import Mapping
@@ -8,41 +8,41 @@ from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
 from evals.evaluators.conversation import answered_calls, calls_in_text, recorded_calls
 from evals.evaluators.json_schema import problems
-from evals.evaluators.rules.outcome import Found
+from evals.evaluators.rules.outcome import RuleResult
 
 _MARKERS = re.compile(r"<tool_call>|<\|tool_call|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
-"""What models write before a call: left in the text of a call that no parser could read."""
+"""Markers that models write before a call; they stay in the text if the call cannot be parsed."""
 
 JsonObject = Mapping[str, Any]  # Any: JSON values
 
 
-def arguments(generation: Generation) -> Found | None:
-    """Check each call that the answer makes; `None` if it makes none, nor tries to.
+def arguments(generation: Generation) -> RuleResult | None:
+    """Check each call of the answer; `None` if the answer makes no call and attempts none.
 
-    Raises `UnusableSchemaError` for a tool whose parameters are no schema.
+    Raises `UnusableSchemaError` if a called tool's parameters are no valid schema.
     """
     content = generation.content
     for name, given in recorded_calls(generation):
         if not isinstance(given, Mapping):
-            return Found(0.0, f"{name}: the arguments are no JSON object: {given!r:.60}")
+            return RuleResult(0.0, f"{name}: the arguments are no JSON object: {given!r:.60}")
     calls = answered_calls(generation)
     if not calls:
         text = answer_text(generation) or ""
         unread = _MARKERS.search(text) is not None and not calls_in_text(text)
-        return Found(0.0, "a tool call in the text cannot be read") if unread else None
+        return RuleResult(0.0, "a tool call in the text cannot be read") if unread else None
     tools = {_name(tool): tool for tool in _tools(content.tool_definitions if content else None)}
     for call in calls:
         tool = tools.get(call.name)
         if tool is None:
-            return Found(0.0, f"{call.name} is no tool that was offered")
+            return RuleResult(0.0, f"{call.name} is no tool that was offered")
         wrong = problems(tool.get("parameters") or {}, dict(call.arguments))
         if wrong:
-            return Found(0.0, f"{call.name}: {'; '.join(wrong)}")
-    return Found(1.0)
+            return RuleResult(0.0, f"{call.name}: {'; '.join(wrong)}")
+    return RuleResult(1.0)
 
 
 def _tools(definitions: str | None) -> list[JsonObject]:
-    """Return the definitions, bare or inside `function`."""
+    """Return the tools' definitions, which may be bare or inside `function`."""
     found = list[JsonObject]()
     for tool in json_list(definitions):
         inner = tool.get("function") if isinstance(tool, dict) else None

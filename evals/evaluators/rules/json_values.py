@@ -1,4 +1,4 @@
-"""Rules for JSON: a whole value, or a schema and values at places."""
+"""Rules for JSON: a whole value, or a schema and values at JSON Pointers."""
 
 import math
 from collections.abc import Mapping
@@ -6,48 +6,48 @@ from collections.abc import Mapping
 from evals.evaluators.answers import NotJsonError, json_value
 from evals.evaluators.json_schema import UnusableSchemaError, problems
 from evals.evaluators.reference import JsonParts, JsonValue, UnusableReferenceError
-from evals.evaluators.rules.outcome import Found
+from evals.evaluators.rules.outcome import RuleResult
 
 _TOLERANCE = 1e-9
 _ABSENT = object()
 
 
-def value(answer: str, reference: JsonValue) -> Found:
+def value(answer: str, reference: JsonValue) -> RuleResult:
     """Compare the whole value."""
     try:
         got = json_value(answer)
     except NotJsonError as exc:
-        return Found(0.0, f"not JSON: {exc}")
-    return Found.of(difference(got, reference.value))
+        return RuleResult(0.0, f"not JSON: {exc}")
+    return RuleResult.of(difference(got, reference.value))
 
 
-def parts(answer: str, reference: JsonParts) -> Found:
+def parts(answer: str, reference: JsonParts) -> RuleResult:
     """Validate against the schema, then compare the required values."""
     try:
         got = json_value(answer)
     except NotJsonError as exc:
-        return Found(0.0, f"not JSON: {exc}")
+        return RuleResult(0.0, f"not JSON: {exc}")
     if reference.schema is not None:
         try:
             wrong = problems(reference.schema, got)
         except UnusableSchemaError as exc:
             raise UnusableReferenceError(str(exc)) from exc
         if wrong:
-            return Found(0.0, "; ".join(wrong))
+            return RuleResult(0.0, "; ".join(wrong))
     for pointer, wanted in reference.required.items():
         found = _at(got, pointer)
         if found is _ABSENT:
-            return Found(0.0, f"{pointer or 'answer'}: missing")
+            return RuleResult(0.0, f"{pointer or 'answer'}: missing")
         if problem := difference(found, wanted, pointer or "answer"):
-            return Found(0.0, problem)
-    return Found(1.0)
+            return RuleResult(0.0, problem)
+    return RuleResult(1.0)
 
 
 def difference(got: object, wanted: object, at: str = "answer") -> str | None:
-    """Return where two JSON values differ, `None` where they are equal.
+    """Describe the first difference between two JSON values; `None` if they are equal.
 
-    Numbers are equal within one part in 10⁹, whether written whole or not; true is not 1; the
-    order of keys does not matter, that of a list does.
+    Two integers must be equal; other numbers are equal within one part in 10⁹. true is not 1. The
+    order of keys does not matter; the order of list items does.
     """
     if isinstance(wanted, Mapping) and isinstance(got, Mapping):
         return _object_difference(got, wanted, at)
@@ -66,7 +66,7 @@ def difference(got: object, wanted: object, at: str = "answer") -> str | None:
 
 
 def is_number(given: object) -> bool:
-    """Say whether a JSON value is a number; true and false are none."""
+    """Return whether a JSON value is a number; true and false are not."""
     return isinstance(given, int | float) and not isinstance(given, bool)
 
 
@@ -86,7 +86,7 @@ def _object_difference(
 
 
 def _at(document: object, pointer: str) -> object:
-    """Follow a JSON Pointer; `_ABSENT` where it leads nowhere."""
+    """Follow a JSON Pointer; `_ABSENT` if nothing is there."""
     found = document
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

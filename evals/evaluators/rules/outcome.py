@@ -1,17 +1,18 @@
-"""What a rule finds."""
+"""The result of a rule."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """How far an answer meets its reference, and why not wholly."""
+class RuleResult:
+    """How well an answer meets its reference, and what is wrong with it."""
 
     value: float
     """In [0, 1]."""
     problem: str | None = None
+    """What is wrong; None if nothing is."""
 
     @classmethod
-    def of(cls, problem: str | None) -> "Found":
-        """Return right without a problem, wrong with one."""
+    def of(cls, problem: str | None) -> "RuleResult":
+        """Return 1 without a problem, 0 with one."""
         return cls(0.0 if problem else 1.0, problem)

@@ -1,8 +1,8 @@
 """The rule for tool calls: the right calls with accepted arguments, in any order.
 
-It judges as the AST check of the Berkeley Function Calling Leaderboard does: types by the tools'
-schemas, a list of accepted values for each argument, optional arguments that may be left out,
-strings compared without case, spaces and the punctuation , . / - _ * ^.
+Follows the AST check of the Berkeley Function Calling Leaderboard: types by the tools' schemas, a
+list of accepted values for each argument, optional arguments that may be left out, and strings
+compared without case, spaces and the punctuation , . / - _ * ^.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 from evals.evaluators.conversation import Call
 from evals.evaluators.reference import ToolCalls, WantedCall
 from evals.evaluators.rules.json_values import is_number, short
-from evals.evaluators.rules.outcome import Found
+from evals.evaluators.rules.outcome import RuleResult
 
 FIELDS = "$fields"
 OPTIONAL = "$optional"
@@ -33,54 +33,54 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 JsonObject = Mapping[str, Any]  # Any: JSON values
 
 
-def calls(made: Sequence[Call], reference: ToolCalls) -> Found:
-    """Match the calls made with those wanted, each with one other."""
+def calls(made: Sequence[Call], reference: ToolCalls) -> RuleResult:
+    """Match the calls made one-to-one with the wanted calls."""
     if reference.any_call:
-        return Found.of(None if made else "wanted a tool call, got none")
+        return RuleResult.of(None if made else "wanted a tool call, got none")
     wanted = reference.calls
     if len(made) != len(wanted):
         names = ", ".join(call.name for call in made) or "none"
-        return Found(0.0, f"wanted {len(wanted)} tool calls, got {len(made)} ({names})")
+        return RuleResult(0.0, f"wanted {len(wanted)} tool calls, got {len(made)} ({names})")
     schemas = {_name(str(tool.get("name"))): tool for tool in map(_function, reference.tools)}
     problems = [
         [_problem(call, want, schemas.get(_name(want.name))) for call in made] for want in wanted
     ]
     unmet = _unmatched([[problem is None for problem in row] for row in problems])
     if unmet is None:
-        return Found(1.0)
-    return Found(0.0, _likeliest([problem or "taken by another" for problem in problems[unmet]]))
+        return RuleResult(1.0)
+    return RuleResult(0.0, _closest([problem or "taken by another" for problem in problems[unmet]]))
 
 
 def _function(tool: JsonObject) -> JsonObject:
-    """Return a tool's function, bare or inside `{"type": "function", "function": …}`."""
+    """Return a tool's function, which may be bare or in `{"type": "function", "function": …}`."""
     inner = tool.get("function")
     return inner if isinstance(inner, Mapping) else tool
 
 
-def _likeliest(problems: Sequence[str]) -> str:
-    """Return the problem of the call that came nearest: not one of another name."""
+def _closest(problems: Sequence[str]) -> str:
+    """Return the problem of the closest call: one of the wanted name, if any."""
     named = [problem for problem in problems if not problem.startswith("wanted a call of")]
     return (named or problems)[0]
 
 
 def _unmatched(fits: Sequence[Sequence[bool]]) -> int | None:
-    """Return a row that no assignment of rows to columns serves, `None` where all are served."""
-    taken: dict[int, int] = {}
+    """Match rows to columns (bipartite matching); return a row left over, `None` if none is."""
+    row_of_column: dict[int, int] = {}
 
-    def serve(row: int, tried: set[int]) -> bool:
+    def match(row: int, tried: set[int]) -> bool:
         for column, fit in enumerate(fits[row]):
             if fit and column not in tried:
                 tried.add(column)
-                if column not in taken or serve(taken[column], tried):
-                    taken[column] = row
+                if column not in row_of_column or match(row_of_column[column], tried):
+                    row_of_column[column] = row
                     return True
         return False
 
-    return next((row for row in range(len(fits)) if not serve(row, set())), None)
+    return next((row for row in range(len(fits)) if not match(row, set())), None)
 
 
 def _problem(call: Call, wanted: WantedCall, tool: JsonObject | None) -> str | None:
-    """Return why the call is not the wanted one, `None` where it is."""
+    """Return why the call is not the wanted one; `None` if it is."""
     if _name(call.name) != _name(wanted.name):
         return f"wanted a call of {wanted.name}, got {call.name}"
     parameters = (tool or {}).get("parameters", {})
@@ -100,7 +100,7 @@ def _problem(call: Call, wanted: WantedCall, tool: JsonObject | None) -> str | N
 def _value_problem(value: object, accepted: Sequence[object], schema: JsonObject) -> str | None:
     if not _has_type(value, schema, accepted):
         return f"{short(value)}, wanted {schema.get('type')}"
-    # A text where another type is wanted is a variable's name, which is spelled in one way.
+    # A string where another type is wanted is a variable's name, which must match exactly.
     is_variable = isinstance(value, str) and schema.get("type", "string") not in ("string", "any")
     right = value in accepted if is_variable else any(_equal(value, o) for o in accepted)
     if not right:
@@ -109,7 +109,7 @@ def _value_problem(value: object, accepted: Sequence[object], schema: JsonObject
 
 
 def _name(name: str) -> str:
-    """Return the name as providers accept it, that allow no dot."""
+    """Replace dots, which some providers do not allow in names."""
     return name.replace(".", "_")
 
 
@@ -118,9 +118,9 @@ def _options(accepted: Sequence[object]) -> str:
 
 
 def _has_type(value: object, schema: JsonObject, accepted: Sequence[object]) -> bool:
-    """Say whether a value has its schema's type, or that of an accepted value.
+    """Return whether a value has its schema's type, or the type of an accepted value.
 
-    The latter is a variable's name in place of a value.
+    The latter allows a variable's name in place of a value.
     """
     if any(type(option) is type(value) for option in accepted) and not isinstance(value, list):
         return True
@@ -135,8 +135,8 @@ def _has_type(value: object, schema: JsonObject, accepted: Sequence[object]) -> 
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return True
-    inside = [item for option in accepted if isinstance(option, list) for item in option]
-    return all(_has_type(item, items, inside) for item in value)
+    accepted_items = [item for option in accepted if isinstance(option, list) for item in option]
+    return all(_has_type(item, items, accepted_items) for item in value)
 
 
 def _equal(value: object, wanted: object) -> bool:
@@ -147,7 +147,7 @@ def _equal(value: object, wanted: object) -> bool:
     if isinstance(wanted, list) and isinstance(value, list):
         return len(value) == len(wanted) and all(map(_equal, value, wanted))
     if isinstance(wanted, str) and isinstance(value, str):
-        return _plain(value) == _plain(wanted)
+        return _normalized(value) == _normalized(wanted)
     if is_number(value) and is_number(wanted):
         return value == wanted
     return type(value) is type(wanted) and value == wanted
@@ -161,5 +161,5 @@ def _fields_equal(value: JsonObject, wanted: JsonObject) -> bool:
     ) and all(key in value or key in optional for key in fields)
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     return _IGNORED.sub("", text).lower().replace("'", '"')
