@@ -1,4 +1,4 @@
-"""Advice on speculation: what it brings each cohort, what it costs, and which k to serve with."""
+"""Advice on speculation: its speed-up and cost for each cohort, and which k to serve with."""
 
 from evals.advice.advisor import advise
 from evals.advice.observations import load

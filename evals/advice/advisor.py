@@ -1,4 +1,4 @@
-"""What to do with speculation in each cohort, and why."""
+"""Decide on speculation for each cohort: keep it, change k, disable it, or record more."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,26 +21,31 @@ def advise(
     prices: Prices | None = None,
     verdict: Verdict | None = None,
 ) -> Advice:
-    """Return the advice on a rollout's pairs, by their speed and by the newest verdict on them.
+    """Return the advice on a rollout, from its pairs' speed and its newest verdict.
 
-    `others` holds rollouts of the same routes at another k, which the forecasts use too.
+    `others` are rollouts of the same routes at another k; the forecasts use them too.
     """
-    beside = [p for found in (others or {}).values() for p in found]
-    says = Permission(rollout, verdict)
-    scopes = tuple(_advice(s, s.of(pairs), s.of(beside), prices, says) for s in _scopes(pairs))
+    other_pairs = [p for found in (others or {}).values() for p in found]
+    permission = Permission(rollout, verdict)
+    scopes = tuple(
+        _advice(s, s.of(pairs), s.of(other_pairs), prices, permission) for s in _scopes(pairs)
+    )
     return Advice(
         rollout=rollout,
         others=tuple(others or ()),
         bootstrap_seed=SEED,
         bootstrap_draws=DRAWS,
         scopes=scopes,
-        default=says.default,
-        routes=routes(pairs, scopes, says.default),
+        default=permission.default,
+        routes=routes(pairs, scopes, permission.default),
     )
 
 
 def _scopes(pairs: Sequence[Observation]) -> list[Scope]:
-    """Return the pool, each cohort, and each load of a scope without cohorts that has several."""
+    """Return all pairs, each cohort, and each load of a cohort that has several loads.
+
+    If no pair has a cohort, the loads are of all pairs.
+    """
     cohorts = sorted({p.cohort for p in pairs if p.cohort is not None})
     found = [Scope(None), *(Scope(cohort) for cohort in cohorts)]
     leaves: list[str | None] = [*cohorts] or [None]
@@ -56,20 +61,18 @@ def _advice(
     pairs: Sequence[Observation],
     others: Sequence[Observation],
     prices: Prices | None,
-    says: Permission,
+    permission: Permission,
 ) -> ScopeAdvice:
     n = numbers(pairs, others, prices)
-    decision, here = (
-        says.limited(_decide(n), scope.cohort),
-        next((f for f in n.by_k if f.k == n.now), None),
-    )
+    decision = permission.limited(_decide(n), scope.cohort)
+    here = next((f for f in n.by_k if f.k == n.now), None)
     best = _best(n)
     return ScopeAdvice(
         cohort=scope.cohort,
         load=scope.load,
         action=decision.action,
-        reason=decision.reason + _collapsed(n.wasted),
-        judged=says.answer(scope.cohort),
+        reason=decision.reason + _collapse_note(n.wasted),
+        judged=permission.answer(scope.cohort),
         missing=decision.missing,
         pairs=n.timed,
         left_out=n.pairs - n.timed,
@@ -90,8 +93,8 @@ def _advice(
     )
 
 
-def _collapsed(wasted: Wasted | None) -> str:
-    """Name an acceptance so low that something must be broken."""
+def _collapse_note(wasted: Wasted | None) -> str:
+    """Return a note if acceptance is so low that something must be broken, else nothing."""
     if wasted is None:
         return ""
     accepted = wasted.draft_tokens - wasted.wasted_tokens
@@ -111,30 +114,30 @@ def _decide(n: Numbers) -> Decision:
         return Decision(
             Action.CHANGE_K,
             f"k = {best.k} instead of {n.now}: {best.gain.estimate:+.0%} a token, "
-            f"{best.gain.lower:+.1%} at worst; now {faster}{_longer(n)}",
+            f"{best.gain.lower:+.1%} at worst; now {faster}{_longer_k_note(n)}",
             missing,
         )
     if 1 / n.e2e.upper - 1 > MIN_GAIN:
-        return Decision(Action.DISABLE, f"{faster}: slower{_why_slow(n)}", missing)
+        return Decision(Action.DISABLE, f"{faster}: slower{_slow_note(n)}", missing)
     if n.e2e.lower > 1 / (1 + MIN_GAIN):
-        return Decision(Action.KEEP, _keep(n, faster), missing)
+        return Decision(Action.KEEP, _keep_reason(n, faster), missing)
     words = f"{faster}: the limits hold both a gain and a loss"
     if n.e2e.upper < 1:
         words = f"{faster}: slower, but perhaps by less than {MIN_GAIN:.0%}"
     return Decision(Action.UNKNOWN, words, (*missing, "more pairs, to narrow the limits"))
 
 
-def _keep(n: Numbers, faster: str) -> str:
+def _keep_reason(n: Numbers, faster: str) -> str:
     if n.e2e is not None and n.e2e.lower is not None and n.e2e.lower < 1:
         return f"{faster}: no change would bring {MIN_GAIN:.0%}"
     tried = scope_numbers.trial(n)
     if tried is not None and tried.gain_at_most > MIN_GAIN:
-        return f"{faster}; {_to_record(tried)}"
-    return faster + _longer(n)
+        return f"{faster}; {_trial_note(tried)}"
+    return faster + _longer_k_note(n)
 
 
-def _longer(n: Numbers) -> str:
-    """Name a longer k than any recorded; its forecast rests on the model, so no advice does."""
+def _longer_k_note(n: Numbers) -> str:
+    """Suggest recording a longer k than any recorded one; no advice rests on an extrapolation."""
     best = _best(n)
     if best is None or best.tpot_speedup is None:
         return ""
@@ -149,12 +152,12 @@ def _longer(n: Numbers) -> str:
     )
 
 
-def _to_record(tried: Trial) -> str:
+def _trial_note(tried: Trial) -> str:
     return f"k = {tried.k} might bring up to {tried.gain_at_most:.0%} more a token: record it"
 
 
-def _why_slow(n: Numbers) -> str:
-    """Say by how much acceptance misses what the cost of a step asks for."""
+def _slow_note(n: Numbers) -> str:
+    """Compare the tokens a step with those that the cost of a step requires."""
     needed = scope_numbers.break_even(n)
     if needed is None or n.model is None or n.now is None:
         return ""
@@ -167,7 +170,7 @@ def _why_slow(n: Numbers) -> str:
 
 
 def _best(n: Numbers) -> KForecast | None:
-    """Return the fastest k up to the longest recorded, 0 included, where costs can be split."""
+    """Return the fastest k from 0 to the longest recorded; `None` if costs cannot be split."""
     if n.model is None or n.model.cost is None or n.steps < MIN_STEPS:
         return None
     if n.modelled_prompts < MIN_PROMPTS:
@@ -177,7 +180,7 @@ def _best(n: Numbers) -> KForecast | None:
 
 
 def _missing(n: Numbers) -> tuple[str, ...]:
-    """Say what evidence is lacking, and for what."""
+    """List the missing evidence, each with its purpose."""
     lacking = []
     if n.prompts < MIN_PROMPTS:
         lacking.append(

@@ -1,4 +1,4 @@
-"""What each k would bring: tokens a step, over the measured cost of a step."""
+"""Forecast the speed of each k: tokens a step divided by the measured cost of a step."""
 
 from typing import NamedTuple
 
@@ -22,10 +22,10 @@ class Model(NamedTuple):
     cost: StepCost | None
     baseline_step_s: float
     now_step_s: float
-    """Seconds of a step at the k that is served now."""
+    """Seconds of a step at the k served now."""
 
     def step_s(self, k: int, now: int) -> float | None:
-        """Return a step's seconds: as measured at k now, by the fit elsewhere, or unknown."""
+        """Return a step's seconds: by the fit if there is one, else as measured at `now`."""
         if k == 0:
             return self.baseline_step_s
         if self.cost is not None:
@@ -33,7 +33,7 @@ class Model(NamedTuple):
         return self.now_step_s if k == now else None
 
     def speedup(self, k: int, now: int) -> float | None:
-        """Return how many times faster than the baseline each token after the first is."""
+        """Return the speed-up over the baseline for each token after the first."""
         step_s = self.step_s(k, now)
         if step_s is None or step_s <= 0:
             return None
@@ -41,14 +41,14 @@ class Model(NamedTuple):
 
 
 def model(sums: Sums, now: int) -> Model | None:
-    """Return the model of summed counts and times; `None` where k now has no steps or time."""
+    """Return the model of summed counts and times; `None` if k = `now` has no steps or no time."""
     acceptance = survival(sums.steps, sums.accepted_per_pos)
     at = now - 1
     enough = min(sums.decode_steps[at], sums.decode_s[at], sums.baseline_decode_s[at])
     if acceptance is None or enough <= 0:
         return None
     baseline_s = sums.baseline_step_s
-    # Rollouts of other k may have met a slower hour: each k is scaled by its own pairs' baseline.
+    # Rollouts of other k may have run on a slower machine or hour: scale by their own baseline.
     scaled_s = sums.step_s * baseline_s[at] / baseline_s
     return Model(
         survival=acceptance,
@@ -59,10 +59,10 @@ def model(sums: Sums, now: int) -> Model | None:
 
 
 def forecasts(sums: Sums, now: int) -> tuple[KForecast, ...]:
-    """Return the forecast of each k up to twice the longest that was logged, 0 included.
+    """Return the forecasts of each k from 0 to twice the longest that was logged.
 
-    Limits are one-sided 95 % each, percentiles of a bootstrap over prompts; none where a prompt
-    alone decides whether there is a model.
+    Limits are one-sided 95 % each, percentiles of a bootstrap over prompts. There are no limits if
+    fewer than 95 % of the bootstrap samples give a model of the same kind.
     """
     found = model(sums.total(), now)
     if found is None:

@@ -1,4 +1,4 @@
-"""The pairs of a rollout as the numbers that the advisor needs."""
+"""Load the pairs of a rollout as the numbers that the advisor needs."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Counts(NamedTuple):
     """One answer's verify steps."""
 
     k: int | None
-    """Draft tokens asked for a step; `None` where nobody recorded that."""
+    """Configured draft tokens per step; `None` if not recorded."""
     steps: int
     decode_steps: int
     """Steps after the first token."""
@@ -39,12 +39,12 @@ class Counts(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One pair; a side that failed, never arrived or has no usable times is `None`."""
+    """A pair; a side is `None` if it failed, is missing or has no usable times."""
 
     prompt: str
     cohort: str | None
     load: tuple[int, int] | None
-    """Requests in flight, as the ends of a power-of-two bucket; `None` where the arms differ."""
+    """Requests in flight, as the ends of a power-of-two bucket; `None` if the arms differ."""
     max_tokens: int | None
     baseline: Times | None
     candidate: Times | None
@@ -52,7 +52,7 @@ class Observation(NamedTuple):
 
 
 def load(client: Client, rollout: str) -> list[Observation]:
-    """Return a rollout's pairs; raises `SourceError` where the collector does not know it."""
+    """Return a rollout's pairs; raises `SourceError` if the collector does not know it."""
     require(client, rollout)
     return list(_observations(client, rollout))
 
@@ -106,9 +106,10 @@ def _counts(generation: Generation) -> Counts | None:
 
 
 def _decode_steps(steps: int, chunks: int | None) -> int:
-    """Leave out a first step that ended with the first token: no chunk came before it.
+    """Count the verify steps after the first token.
 
-    Engines that prefill apart send one chunk more than they verify steps.
+    An engine that emits the first token from a separate prefill sends one more chunk than it has
+    verify steps. With no more chunks than steps, the first step produced the first token.
     """
     first_included = chunks is not None and 0 < chunks <= steps
     return steps - 1 if first_included else steps

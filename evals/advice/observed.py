@@ -1,4 +1,4 @@
-"""How much faster the candidate was, pair by pair."""
+"""The candidate's measured speed-up, from pairs."""
 
 import math
 from collections import defaultdict
@@ -13,7 +13,7 @@ from evals.stats.log_ratio import geometric_mean_ratio
 
 
 def e2e_ratios(pairs: Sequence[Observation]) -> list[tuple[str, float]]:
-    """Return each pair's prompt and log(baseline/candidate) of the whole duration."""
+    """Return (prompt, log(baseline/candidate)) of each pair's end-to-end duration."""
     return [
         (p.prompt, math.log(p.baseline.e2e_s / p.candidate.e2e_s))
         for p in pairs
@@ -22,7 +22,7 @@ def e2e_ratios(pairs: Sequence[Observation]) -> list[tuple[str, float]]:
 
 
 def tpot_ratios(pairs: Sequence[Observation]) -> list[tuple[str, float]]:
-    """Return each pair's prompt and log(baseline/candidate) of the time per output token."""
+    """Return (prompt, log(baseline/candidate)) of each pair's time per output token."""
     return [
         (p.prompt, math.log(p.baseline.tpot_s / p.candidate.tpot_s))
         for p in pairs
@@ -33,15 +33,15 @@ def tpot_ratios(pairs: Sequence[Observation]) -> list[tuple[str, float]]:
 
 
 def prompts(ratios: Sequence[tuple[str, float]]) -> int:
-    """Count the prompts: repeats of one are one."""
+    """Count the distinct prompts."""
     return len({prompt for prompt, _ in ratios})
 
 
 def speedup(ratios: Sequence[tuple[str, float]], confidence: float = 0.95) -> Limits | None:
     """Return the geometric mean of baseline/candidate, repeats of a prompt averaged first.
 
-    Limits by Student's t on the logarithms, each one-sided; above 1 is faster. `None` without a
-    spread.
+    One-sided limits by Student's t on the logarithms; above 1 is faster. `None` if the ratios do
+    not vary or are too few.
     """
     by_prompt: dict[str, list[float]] = defaultdict(list)
     for prompt, log_ratio in ratios:

@@ -1,4 +1,4 @@
-"""How far a verdict lets advice go: speed alone never says that a candidate may serve."""
+"""Limit advice by the verdict: speed alone never allows a candidate to serve."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ _ANSWERS = {
 
 
 class Decision(NamedTuple):
-    """What to do with a scope, and why."""
+    """The action for a scope, and its reason."""
 
     action: Action
     reason: str
@@ -21,7 +21,7 @@ class Decision(NamedTuple):
 
 
 class Permission:
-    """What the newest verdict on a rollout allows, cohort by cohort."""
+    """The limits that the newest verdict on a rollout sets, for each cohort."""
 
     def __init__(self, rollout: str, verdict: Verdict | None) -> None:
         self._rollout = rollout
@@ -29,22 +29,22 @@ class Permission:
 
     @property
     def default(self) -> Arm:
-        """The arm for requests that no rule names."""
+        """The arm for requests that match no rule."""
         return Arm.CANDIDATE if self.answer(None) is Answer.YES else Arm.BASELINE
 
     def answer(self, cohort: str | None) -> Answer | None:
-        """Return the answer for a cohort, or for the release; `None` if nobody judged it."""
-        return None if self._verdict is None else self._said(self._verdict, cohort)[0]
+        """Return the answer for a cohort or (`None`) the release; `None` without a verdict."""
+        return None if self._verdict is None else self._answer_and_reason(self._verdict, cohort)[0]
 
     def limited(self, by_speed: Decision, cohort: str | None) -> Decision:
-        """Return the decision as far as the verdict allows it."""
+        """Return the decision, restricted to what the verdict allows."""
         serves = by_speed.action in (Action.KEEP, Action.CHANGE_K)
         if self._verdict is None:
             if not serves:
                 return by_speed
             unjudged = f"a verdict: draftgate gate {self._rollout}"
             return Decision(Action.UNKNOWN, by_speed.reason, (*by_speed.missing, unjudged))
-        answer, because = self._said(self._verdict, cohort)
+        answer, because = self._answer_and_reason(self._verdict, cohort)
         if answer is Answer.NO:
             reason = f"the verdict says no: {because}; its speed: {by_speed.reason}"
             return Decision(Action.DISABLE, reason, by_speed.missing)
@@ -54,12 +54,12 @@ class Permission:
         return by_speed
 
     @staticmethod
-    def _said(verdict: Verdict, cohort: str | None) -> tuple[Answer, str]:
+    def _answer_and_reason(verdict: Verdict, cohort: str | None) -> tuple[Answer, str]:
         if cohort is None:
             return _ANSWERS[verdict.outcome], verdict.summary.partition(": ")[2] or verdict.summary
         found = next((one for one in verdict.cohorts if one.cohort == cohort), None)
         if found is not None:
             return found.answer, found.because
         if not verdict.cohorts:  # judged as a whole
-            return Permission._said(verdict, None)
+            return Permission._answer_and_reason(verdict, None)
         return Answer.UNKNOWN, "it does not speak of this cohort"

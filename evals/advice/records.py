@@ -1,4 +1,4 @@
-"""What the advisor says, as records; `collector.contract.to_document` makes them JSON."""
+"""Records of the advice; `collector.contract.to_document` makes them JSON."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from collector.contract import Answer, Arm
 
 
 class Action(StrEnum):
-    """What to do with speculation in one scope."""
+    """The advised action on speculation in one scope."""
 
     KEEP = "keep"
     CHANGE_K = "change_k"
@@ -17,7 +17,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """An estimate with one-sided 95 % limits; a limit that is not known is `None`."""
+    """An estimate with one-sided 95 % limits; an unknown limit is `None`."""
 
     estimate: float
     lower: float | None = None
@@ -26,42 +26,43 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KForecast:
-    """What drafting k tokens a step would bring."""
+    """The forecast for k draft tokens a step."""
 
     k: int
     extrapolated: bool
-    """k is beyond the longest draft that was logged."""
+    """Whether k exceeds the longest logged draft."""
     tokens_a_step: Limits | None
     step_s: float | None
-    """`None` where nothing recorded tells what such a step costs."""
+    """`None` if the cost of such a step is unknown."""
     tpot_speedup: Limits | None
     gain: Limits | None
-    """Speed-up over that of the k served now, less 1."""
+    """Speed-up divided by that of the k served now, minus 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Seconds of a step, as measured."""
+    """Measured seconds of a step."""
 
     baseline_step_s: float
     step_s: float
     verify_s: float | None
-    """With `draft_s`, only where several k were recorded."""
+    """Fixed part of a step; known, like `draft_s`, only if several k were recorded."""
     draft_s: float | None
+    """Seconds per draft token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Where the factor between k + 1 and the observed speed-up of a token goes; parts multiply."""
+    """Factors of (k + 1) / observed speed-up of a token; their product is that ratio."""
 
     acceptance: float
-    """(k + 1) / tokens a step: drafts that were not accepted."""
+    """(k + 1) / tokens a step: the loss from rejected drafts."""
     cost: float
-    """A verify step's time / a baseline step's."""
+    """Time of a verify step / time of a baseline step."""
     rest: float
-    """What the model leaves out, such as steps without a draft: predicted / observed."""
+    """Predicted / observed speed-up: everything else, such as steps without a draft."""
     side: str
-    """`acceptance` or `cost`, the larger."""
+    """`acceptance` or `cost`, whichever is larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,31 +73,31 @@ class Wasted:
     wasted_tokens: int
     share: float | None
     money: float | None
-    """Their drafting time at the candidate's price; `None` without a price or t_draft."""
+    """Cost of drafting them at the candidate's price; `None` if the price or t_draft is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A shorter k worth recording, where one k alone does not split the cost."""
+    """A shorter k worth recording, if only one k is recorded and costs cannot be split."""
 
     k: int
     gain_at_most: float
-    """If the target's pass costs a baseline step and drafting all the rest."""
+    """Upper limit: assumes that the target's pass costs a baseline step, drafting the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeAdvice:
-    """The advice for one cohort, under one load where several were recorded."""
+    """The advice for one cohort, or for one load of a cohort."""
 
     cohort: str | None
     """`None`: all pairs."""
     load: tuple[int, int] | None
-    """Requests in flight, first and last; `None`: whatever the load."""
+    """Minimum and maximum of requests in flight; `None`: every load."""
     action: Action
-    """Never more than the verdict allows."""
+    """Restricted to what the verdict allows."""
     reason: str
     judged: Answer | None
-    """The newest verdict's answer for the scope; `None`: nobody judged the rollout."""
+    """The newest verdict's answer for the scope; `None`: the rollout has no verdict."""
     missing: tuple[str, ...]
     pairs: int
     left_out: int
@@ -104,7 +105,7 @@ class ScopeAdvice:
     k: int | None
     """The k served now."""
     best_k: int | None
-    """The fastest k up to the longest recorded; `None` where only one k's cost is known."""
+    """The fastest k up to the longest recorded; `None` if the cost of only one k is known."""
     e2e_speedup: Limits | None
     tpot_speedup: Limits | None
     predicted_tpot_speedup: float | None
@@ -114,7 +115,7 @@ class ScopeAdvice:
     """Entry j is P(accepted ≥ j + 1)."""
     cost: Cost | None
     break_even_tokens_a_step: float | None
-    """Tokens a step at which the candidate equals the baseline at its measured step cost."""
+    """Tokens a step at which the candidate is as fast as the baseline, at its measured cost."""
     gap: Gap | None
     wasted: Wasted | None
     trial: Trial | None
@@ -123,7 +124,7 @@ class ScopeAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Requests that a router should send to an arm; an absent bound is none."""
+    """A rule for requests that a router should send to an arm; `None` is no condition."""
 
     to: Arm = Arm.BASELINE
     cohort: str | None
@@ -144,6 +145,6 @@ class Advice:
     bootstrap_draws: int
     scopes: tuple[ScopeAdvice, ...]
     default: Arm
-    """Where a router should send what no route names: to the candidate if the verdict is a pass."""
+    """The arm for requests that match no route: the candidate only if the verdict is a pass."""
     routes: tuple[Route, ...]
-    """The first that matches counts."""
+    """The first route that matches applies."""

@@ -1,4 +1,4 @@
-"""The advice on a terminal of 80 columns, and as a document."""
+"""Render the advice for a terminal of 80 columns, and as JSON."""
 
 import json
 from typing import Any
@@ -29,13 +29,13 @@ _JUDGED = "By speed, and no more than the newest verdict allows: {answer} for th
 
 
 def to_json(advice: Advice) -> str:
-    """Return the advice as JSON with sorted keys; what is not known is null."""
+    """Return the advice as JSON with sorted keys; unknown values are null."""
     document = _rounded(to_document(advice))
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
 
 
 def print_advice(console: Console, advice: Advice) -> None:
-    """Print each scope's advice in words, then the numbers behind it."""
+    """Print each scope's advice, then tables of the numbers behind it."""
     console.print(Text(f"Advice on {advice.rollout}", style="bold"))
     for scope in advice.scopes:
         style = _STYLES[scope.action]
@@ -52,7 +52,7 @@ def print_advice(console: Console, advice: Advice) -> None:
 
 
 def basis(advice: Advice) -> str:
-    """Return what the advice rests on beside speed."""
+    """Return a sentence on the verdict that the advice is limited by."""
     judged = next((scope.judged for scope in advice.scopes if scope.cohort is None), None)
     return _UNJUDGED if judged is None else _JUDGED.format(answer=judged.value)
 
@@ -70,15 +70,15 @@ def _words(scope: ScopeAdvice) -> str:
 
 
 def _missing(advice: Advice) -> list[str]:
-    """Return what is lacking, each with the scopes that lack it."""
+    """Return a line for each kind of missing evidence, with the scopes that lack it."""
     lacking: dict[str, list[str]] = {}
     for scope in advice.scopes:
-        for what in scope.missing:
-            lacking.setdefault(what, []).append(name(scope))
-    everywhere = len(advice.scopes)
+        for evidence in scope.missing:
+            lacking.setdefault(evidence, []).append(name(scope))
+    count = len(advice.scopes)
     return [
-        f"missing: {what}" + ("" if len(who) == everywhere else f" ({', '.join(who)})")
-        for what, who in lacking.items()
+        f"missing: {evidence}" + ("" if len(scopes) == count else f" ({', '.join(scopes)})")
+        for evidence, scopes in lacking.items()
     ]
 
 
@@ -122,7 +122,7 @@ def _steps(advice: Advice) -> Table:
 
 
 def _by_k(advice: Advice) -> Table:
-    """Show E(k) at each k, and the speed-up where its cost is known; beyond the log in brackets."""
+    """Show E(k), and the speed-up if the cost is known; extrapolated values are in brackets."""
     longest = max((len(s.acceptance_survival) for s in advice.scopes), default=0)
     ks = sorted({1, 2, 3, 4, 6, 8, longest, 2 * longest} - {0})
     ks = [k for k in ks if k <= 2 * longest]

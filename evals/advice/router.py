@@ -1,4 +1,4 @@
-"""Rules for a router: which requests to send to the baseline."""
+"""Rules for a router: which requests go to which arm."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -23,9 +23,9 @@ _HEADER = """\
 def routes(
     pairs: Sequence[Observation], scopes: Sequence[ScopeAdvice], default: Arm
 ) -> tuple[Route, ...]:
-    """Return rules to the baseline for what loses or may not ship, then those to the candidate.
+    """Return rules to the baseline for requests that lose or may not ship, then to the candidate.
 
-    The pool makes a rule only if no pair has a cohort.
+    Rules for all pairs together are made only if no pair has a cohort.
     """
     cohorts = [s for s in scopes if s.load is None and s.cohort is not None]
     whole = cohorts or [s for s in scopes if s.load is None]
@@ -46,7 +46,7 @@ def routes(
     ]
     for scope in whole:
         own = [p for p in pairs if scope.cohort in (None, p.cohort)]
-        if scope.cohort not in off and (rule := _short(scope.cohort, own)) is not None:
+        if scope.cohort not in off and (rule := _short_answers_rule(scope.cohort, own)) is not None:
             found.append(rule)
     if default is Arm.BASELINE:
         found += [
@@ -58,7 +58,7 @@ def routes(
 
 
 def write(path: Path, advice: Advice) -> None:
-    """Write the rules as YAML; raises `AdviceError` where the file cannot be written."""
+    """Write the rules as YAML; raises `AdviceError` if the file cannot be written."""
     rules = [
         {
             "to": rule.to.value,
@@ -90,10 +90,10 @@ def _below(limit: int) -> dict[str, dict[str, int]]:
     return {"max_tokens": {"below": limit}}
 
 
-def _short(cohort: str | None, pairs: Sequence[Observation]) -> Route | None:
-    """Return the rule of the smallest limits of tokens, each group of which loses by itself.
+def _short_answers_rule(cohort: str | None, pairs: Sequence[Observation]) -> Route | None:
+    """Return a rule for short answers (small `max_tokens`), if each group of them loses.
 
-    The levels are split over the groups, so that looking at several makes no loss likelier.
+    The error level is split over the groups, so that testing several makes no false loss likelier.
     """
     groups = _groups(pairs)
     if len(groups) < 2:
@@ -114,7 +114,7 @@ def _short(cohort: str | None, pairs: Sequence[Observation]) -> Route | None:
 
 
 def _groups(pairs: Sequence[Observation]) -> list[list[Observation]]:
-    """Return groups of ascending `max_tokens`, each of enough prompts; the rest joins the last."""
+    """Group pairs by ascending `max_tokens`, with enough prompts each; the rest joins the last."""
     ordered = sorted({p.max_tokens for p in pairs if p.max_tokens is not None})
     groups: list[list[Observation]] = [[]]
     for low, high in pairwise([*ordered, None]):

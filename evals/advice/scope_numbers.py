@@ -14,7 +14,7 @@ from evals.policy_sections import Prices
 
 
 class Scope(NamedTuple):
-    """A cohort, under one load where several were recorded."""
+    """A cohort (`None`: all pairs), optionally at one load."""
 
     cohort: str | None
     load: tuple[int, int] | None = None
@@ -29,15 +29,17 @@ class Scope(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What is known of a scope; `now` and all after it need verify steps by position."""
+    """The measurements of a scope; `now` and all fields after it need verify steps by position."""
 
     pairs: int
     timed: int
+    """Pairs with both durations."""
     prompts: int
     e2e: Limits | None
     tpot: Limits | None
     wasted: Wasted | None
     now: int | None = None
+    """The k served now."""
     steps: int = 0
     modelled_prompts: int = 0
     model: Model | None = None
@@ -48,7 +50,7 @@ class Numbers(NamedTuple):
 def numbers(
     pairs: Sequence[Observation], others: Sequence[Observation], prices: Prices | None
 ) -> Numbers:
-    """Return what a scope's pairs say; the model also rests on other rollouts' pairs."""
+    """Return the measurements of a scope's pairs; the model uses other rollouts' pairs too."""
     ratios, tpots = e2e_ratios(pairs), tpot_ratios(pairs)
     own = modelled(pairs)
     seen = Numbers(len(pairs), len(ratios), prompts(ratios), speedup(ratios), speedup(tpots), None)
@@ -90,7 +92,7 @@ def break_even(n: Numbers) -> float | None:
 
 
 def gap(n: Numbers) -> Gap | None:
-    """Say what stands between the observed speed-up of a token and k + 1."""
+    """Split the ratio of k + 1 to the observed speed-up of a token into factors."""
     if n.model is None or n.now is None or n.tpot is None:
         return None
     acceptance = (n.now + 1) / n.model.survival.tokens_a_step(n.now)
@@ -101,10 +103,10 @@ def gap(n: Numbers) -> Gap | None:
 
 
 def trial(n: Numbers) -> Trial | None:
-    """Return the shorter k that might bring most, where the cost of a step cannot be split.
+    """Return the shorter k with the largest possible gain, if the cost of a step cannot be split.
 
-    The most that it can bring: the target's pass over several tokens costs no less than over one,
-    so that what a step costs beyond a baseline step is an upper limit for the drafts.
+    The gain is an upper limit: the target's pass over several tokens costs at least a baseline
+    step, so the rest of a step's time is an upper limit for drafting.
     """
     if n.model is None or n.now is None or n.model.cost is not None:
         return None
@@ -121,7 +123,7 @@ def trial(n: Numbers) -> Trial | None:
 
 
 def _e2e(own: Sequence[Modelled], found: Model | None, now: int) -> float | None:
-    """Return the predicted speed-up of the whole: the time to first token is not divided."""
+    """Return the predicted end-to-end speed-up; the time to first token stays as it is."""
     factor = None if found is None else found.speedup(now, now)
     if not factor:
         return None

@@ -1,4 +1,4 @@
-"""What a verify step costs: the target's pass, and each draft token."""
+"""Split the cost of a verify step into the target's pass and the draft tokens."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,8 @@ class StepCost:
 def split(steps: FloatColumn, step_s: FloatColumn) -> StepCost | None:
     """Fit t_verify and t_draft, both at least 0, to groups of steps, group i of length i + 1.
 
-    Least squares, weighted by steps. `None` with fewer than two draft lengths: one cannot tell
-    the target's pass from the drafts.
+    Least squares, weighted by steps. `None` with fewer than two draft lengths, since one length
+    cannot separate the target's pass from the drafts.
     """
     groups = np.flatnonzero(steps > 0)
     if len(groups) < 2:

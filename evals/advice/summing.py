@@ -1,4 +1,4 @@
-"""From pairs to the sums by prompt that the forecasts rest on."""
+"""Sum pairs by prompt, for the forecasts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from evals.advice.sums import Sums
 
 
 class Modelled(NamedTuple):
-    """A pair with all that the model needs."""
+    """A pair with all the fields that the model needs."""
 
     prompt: str
     k: int
@@ -23,9 +23,9 @@ class Modelled(NamedTuple):
 
 
 def modelled(pairs: Sequence[Observation]) -> list[Modelled]:
-    """Return the pairs with both times, verify steps and counts by position.
+    """Return the pairs with both arms' times, verify steps and accepted tokens by position.
 
-    Where nobody recorded k, it is the last position that a token was accepted at in these pairs.
+    If k was not recorded, it is the last position at which any of these pairs accepted a token.
     """
     lists = [p.counts.accepted_per_pos for p in pairs if p.counts is not None]
     widest = max((_last(found) for found in lists if found is not None), default=0)
@@ -53,7 +53,7 @@ def _last(per_pos: tuple[int, ...]) -> int:
 
 
 def sums_of(pairs: Sequence[Modelled]) -> Sums:
-    """Return the sums of at least one pair by prompt."""
+    """Return the sums by prompt; needs at least one pair."""
     longest = max(p.k for p in pairs)
     number = {prompt: i for i, prompt in enumerate(sorted({p.prompt for p in pairs}))}
     by_k = (len(number), longest)

@@ -1,4 +1,4 @@
-"""The sums by prompt of which every forecast is a function, and their bootstrap."""
+"""Sums by prompt, from which every forecast is computed, and their bootstrap."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -10,30 +10,30 @@ from evals.evidence import FloatColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Sums of pairs; the first axis, where there is one, is the prompt.
+    """Sums of pairs, of shape (prompts, k − 1); `accepted_per_pos` has a third axis, the position.
 
-    The next axis is the draft length less 1, and that of `accepted_per_pos` after it the position.
+    Totals over all prompts lack the first axis.
     """
 
     steps: FloatColumn
     decode_steps: FloatColumn
-    """Steps that fell between the first token and the last."""
+    """Steps between the first token and the last."""
     decode_s: FloatColumn
     """The candidate's seconds between the first token and the last."""
     accepted_per_pos: FloatColumn
     baseline_decode_s: FloatColumn
-    """Of the same pairs, by the candidate's k: what that k was measured against."""
+    """The baseline's seconds in the same pairs, by the candidate's k."""
     baseline_decode_tokens: FloatColumn
 
     @property
     def baseline_step_s(self) -> FloatColumn:
-        """The baseline's seconds a token after the first, beside each k; NaN where none."""
+        """The baseline's seconds per token after the first, for each k; NaN without tokens."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.baseline_decode_s / self.baseline_decode_tokens)
 
     @property
     def step_s(self) -> FloatColumn:
-        """The candidate's seconds a step at each k; NaN where none."""
+        """The candidate's seconds per step at each k; NaN without steps."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.decode_s / self.decode_steps)
 

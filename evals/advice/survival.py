@@ -1,4 +1,4 @@
-"""How many tokens a verify step emits at each draft length, from summed counts."""
+"""Estimate the tokens that a verify step emits at each draft length, from summed counts."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ class Survival:
 
     probabilities: tuple[float, ...]
     tail: float
-    """P(the next draft token is accepted | all before it were), carried beyond the logged k."""
+    """P(next draft token accepted | all before it accepted), used beyond the logged k."""
 
     def tokens_a_step(self, k: int) -> float:
-        """Return E(k) = 1 + Σ S_j for j ≤ k; beyond the logged k each S_j is the last · tail."""
+        """Return E(k) = 1 + Σ S_j for j ≤ k; beyond the logged k, S_j = S_{j−1} · tail."""
         logged = self.probabilities
         beyond = k - len(logged)
         expected = 1 + sum(logged[:k])
@@ -27,10 +27,10 @@ class Survival:
 def survival(steps: FloatColumn, accepted_per_pos: FloatColumn) -> Survival | None:
     """Return the survival of groups of steps, group i of draft length i + 1; `None` without steps.
 
-    `accepted_per_pos[i, j]` counts the group's steps that accepted at least j + 1 tokens. S_j
-    rests on the steps that drafted so far. The tail is â = ΣA/(ΣA + steps with A < k): of the
-    draft tokens that the target reached, the share that it accepted. The ratio accepted/drafted
-    is no such probability, and is carried to no other k.
+    `accepted_per_pos[i, j]` counts the group's steps that accepted at least j + 1 tokens. S_j is
+    estimated from the steps that drafted at least j tokens. The tail is
+    â = ΣA/(ΣA + steps with A < k): the accepted share of the draft tokens that the target reached.
+    The ratio accepted/drafted is not that probability and does not carry over to another k.
 
     Source: Y. Leviathan et al., Fast Inference from Transformers via Speculative Decoding (2023);
     censored geometric trials.

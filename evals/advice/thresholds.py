@@ -1,8 +1,8 @@
-"""What evidence advice needs, and what a change must bring."""
+"""The minimum evidence and the minimum gain for advice."""
 
 MIN_PROMPTS = 30
-"""Prompts below which a scope gets no advice: as many as the gate's geometric mean needs."""
+"""A scope with fewer prompts gets no advice; the gate's geometric mean needs as many."""
 MIN_STEPS = 100
-"""Verify steps below which nothing is advised of another k."""
+"""With fewer verify steps, no other k is advised."""
 MIN_GAIN = 0.02
-"""What a change must bring at worst."""
+"""The lower limit of a change's gain must exceed this."""

@@ -1,1 +1,1 @@
-"""Scoring what a collector holds and nobody has scored yet."""
+"""Score the collector's generations that have no scores yet."""

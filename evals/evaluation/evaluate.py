@@ -1,4 +1,4 @@
-"""Pull what lacks scores, score it, and post the scores."""
+"""Fetch the generations of a rollout, score those that lack scores, and post the scores."""
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -11,15 +11,15 @@ from evals.evaluation.scoring import (
     Signature,
     Signatures,
     Task,
-    answered,
-    known_by_answer,
+    both_answered,
+    signatures_by_answer,
 )
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import scored
 from evals.rollouts import require
 
 Progress = Callable[[int, int], None]
-"""Called with (generations done, generations in all)."""
+"""Called with (generations done, total generations)."""
 
 
 def evaluate_rollout(
@@ -30,11 +30,11 @@ def evaluate_rollout(
     choice: Choice | None = None,
     workers: int = 1,
 ) -> EvaluationCounts:
-    """Score what has no score yet, and post the scores in batches.
+    """Score the answers that lack scores, and post the scores in batches.
 
-    Idempotent: a score already stored under the evaluator's name and version is kept, so that an
-    evaluation that was broken off goes on where it was. Raises `SourceError` for a rollout that
-    the collector does not know.
+    Idempotent: a score already stored under the evaluator's name and version is kept, so an
+    interrupted evaluation continues where it stopped. Raises `SourceError` if the collector does
+    not know the rollout.
     """
     total = require(client, rollout)
     evaluation = _Evaluation(client, rollout, choice or Choice(), progress, total)
@@ -58,10 +58,10 @@ class _Evaluation:
         self._progress, self._total = progress, total
         self._posting = Posting(client.post_scores)
         self._wanted = Signatures.of(choice)
-        self._known = known_by_answer(client.scores(rollout))
+        self._known = signatures_by_answer(client.scores(rollout))
 
     def run(self, workers: int) -> None:
-        """Score pairs, then answers; what is scored is posted, whatever ends the pass."""
+        """Score pairs, then single answers; finished scores are posted even after an exception."""
         try:
             for done in scored(self._choice, self._tasks(), workers=workers):
                 self._posting.add(self.tally.take(done.scores))
@@ -69,13 +69,13 @@ class _Evaluation:
             self._posting.flush()
 
     def _tasks(self) -> Iterator[Task]:
-        # Pairs first: an answer that is scored beside another one is not scored by itself, too.
+        # Pairs first: an answer that is scored beside another one is not scored alone as well.
         if self._wanted.wants_pairs:
             yield from self._pair_tasks()
         for generation in self._client.generations(self._rollout, content=True):
             self.tally.count(generation)
             if generation.error_type is None:
-                known = self._known_of(generation)
+                known = self._stored(generation)
                 self.tally.kept += len(self._wanted.alone & known)
                 if lacking := self._wanted.lacking(known):
                     yield Task(generation, None, lacking)
@@ -86,16 +86,15 @@ class _Evaluation:
         after: str | None = None
         while True:
             page = self._client.pairs(self._rollout, content=True, after=after)
-            for candidate, baseline in answered(page.pairs):
+            for candidate, baseline in both_answered(page.pairs):
                 yield from self._pair_task(candidate, baseline)
             after = page.next
             if after is None:
                 return
 
     def _pair_task(self, candidate: Generation, baseline: Generation) -> Iterator[Task]:
-        known, beside = self._known_of(candidate), self._known_of(baseline)
-        lacking = self._wanted.lacking_in_pair(known)
-        lacking |= self._wanted.of_both - beside
+        lacking = self._wanted.lacking_in_pair(self._stored(candidate))
+        lacking |= self._wanted.of_both - self._stored(baseline)
         self.tally.kept += len(self._wanted.in_pairs - lacking)
         self.tally.kept += len(self._wanted.of_both - lacking)
         if lacking:
@@ -103,5 +102,5 @@ class _Evaluation:
                 self._known[one.trace_id, one.span_id].update(self._wanted.of_both)
             yield Task(candidate, baseline, lacking)
 
-    def _known_of(self, generation: Generation) -> AbstractSet[Signature]:
+    def _stored(self, generation: Generation) -> AbstractSet[Signature]:
         return self._known.get((generation.trace_id, generation.span_id), frozenset())

@@ -1,8 +1,8 @@
-"""Score what arrives, together with every other worker that does.
+"""Score generations as they arrive, shared with any number of other workers.
 
-A worker leases generations from the collector, scores them, posts the scores, and only then says
-that it is done: one that is killed leaves nothing undone, for its lease runs out and another takes
-it over. Scores are stored once, so that work done twice changes nothing.
+A worker leases generations from the collector, scores them, posts the scores, and only then
+finishes the lease. If a worker is killed, its lease expires and another worker takes the
+generations over. Posting a score twice changes nothing, so work done twice is harmless.
 """
 
 import logging
@@ -24,18 +24,18 @@ from evals.evaluation.scoring import (
     Signature,
     Signatures,
     Task,
-    answered,
-    known_by_answer,
+    both_answered,
+    signatures_by_answer,
 )
 from evals.evaluation.tally import EvaluationCounts, Tally
 from evals.evaluation.workers import Scoring, scoring
 from evals.rollouts import require
 
 LEASED = 64
-"""Generations in a lease, for each process that scores: few seconds' work of most evaluators."""
+"""Generations in a lease, per scoring process: a few seconds of work for most evaluators."""
 REPORTED_EVERY_S = 10.0
-_AGAIN_S = 1.0
-_COME_AGAIN = frozenset(
+_RETRY_S = 1.0
+_RETRIED_STATUSES = frozenset(
     {
         None,
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -50,14 +50,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How a worker works."""
+    """Settings of a worker."""
 
     workers: int = 1
-    """Processes that score."""
+    """Scoring processes."""
     ttl_s: float = 60.0
-    """After so long without a sign of this worker another takes over what it has leased."""
+    """Time without a renewal after which the lease expires and another worker may take it."""
     every_s: float = 2.0
-    """How often it asks where nothing is left."""
+    """Pause between requests for a lease when nothing is left to score."""
 
 
 def follow_rollout(
@@ -68,19 +68,20 @@ def follow_rollout(
     choice: Choice | None = None,
     terms: Terms | None = None,
 ) -> None:
-    """Score what nobody has scored, as it arrives, until interrupted.
+    """Score answers that lack scores, as they arrive, until interrupted.
 
-    `report` gets the counts since the last report, now and then while something is posted. A
-    collector that does not answer is asked again. Raises `SourceError` for a rollout that it does
-    not know at the beginning.
+    `report` gets the counts since the last report: when nothing is left to score, otherwise every
+    `REPORTED_EVERY_S` or so, and only if there are new scores. Requests to a collector that is down
+    or busy are retried. Raises `SourceError` if the collector does not know the rollout at the
+    start.
     """
     require(client, rollout)
     terms = terms or Terms()
     with scoring(choice or Choice(), workers=terms.workers) as score:
-        _Following(client, rollout, choice or Choice(), terms).run(score, report)
+        _Follower(client, rollout, choice or Choice(), terms).run(score, report)
 
 
-class _Following:
+class _Follower:
     def __init__(self, client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
         self._client, self._terms = client, terms
         self._names = Signatures.of(choice)
@@ -100,12 +101,12 @@ class _Following:
         )
 
     def run(self, score: Scoring, report: Callable[[EvaluationCounts], None]) -> None:
-        """Lease and score, until interrupted."""
+        """Lease and score until interrupted."""
         try:
             while True:
-                lease = _patiently(lambda: self._client.lease(self._wanted))
+                lease = _with_retries(lambda: self._client.lease(self._wanted))
                 if lease is not None:
-                    self._work_off(lease, score)
+                    self._score_lease(lease, score)
                 if lease is None or time.monotonic() > self._reported_s + REPORTED_EVERY_S:
                     self._report(report)
                 if lease is None:
@@ -113,21 +114,21 @@ class _Following:
         finally:
             self._report(report)
 
-    def _work_off(self, lease: Lease, score: Scoring) -> None:
-        posting = Posting(lambda scores: _patiently(lambda: self._client.post_scores(scores)))
+    def _score_lease(self, lease: Lease, score: Scoring) -> None:
+        posting = Posting(lambda scores: _with_retries(lambda: self._client.post_scores(scores)))
         with _renewed(self._client, lease.id, self._terms.ttl_s):
             try:
                 for done in score(self._tasks(lease)):
                     posting.add(self._tally.take(done.scores))
             finally:
                 posting.flush()
-            self._restore_pairs(lease)
-            # Where it was lost meanwhile another scores it again, and comes to the same.
-            _patiently(lambda: self._client.finish_lease(lease.id))
+            self._repost_pair_scores(lease)
+            # If the lease was lost meanwhile, another worker posts the same scores again.
+            _with_retries(lambda: self._client.finish_lease(lease.id))
 
     def _tasks(self, lease: Lease) -> Iterator[Task]:
-        known = known_by_answer(lease.scores)
-        for candidate, baseline in answered(lease.pairs):
+        known = signatures_by_answer(lease.scores)
+        for candidate, baseline in both_answered(lease.pairs):
             has = known[candidate.trace_id, candidate.span_id]
             left = self._names.lacking_in_pair(has)
             self._tally.kept += len(self._names.in_pairs - left)
@@ -143,30 +144,30 @@ class _Following:
                 if left := self._names.lacking(has):
                     yield Task(one, None, left)
 
-    def _restore_pairs(self, lease: Lease) -> None:
-        """Post again the scores beside another answer that ours of an answer alone came after.
+    def _repost_pair_scores(self, lease: Lease) -> None:
+        """Post pair scores again if this worker's scores of single answers came after them.
 
-        The other side may have arrived, and another worker scored both, while we scored ours; of a
-        metric's scores the last that was posted counts.
+        While this worker scored an answer alone, its counterpart may have arrived and another
+        worker may have scored both beside each other. The last posted score of a metric counts.
         """
-        whole = answered(lease.pairs)
-        first, self._pairs_seen = self._pairs_seen is None, bool(self._pairs_seen or whole)
+        complete = both_answered(lease.pairs)
+        first, self._pairs_seen = self._pairs_seen is None, bool(self._pairs_seen or complete)
         if not self._names.beside or not (first or self._pairs_seen):
-            return  # nothing has a pair here: a split of traffic, for example
-        paired = {(one.trace_id, one.span_id) for pair in whole for one in pair}
+            return  # this rollout has no pairs: a split of traffic, for example
+        paired = {(one.trace_id, one.span_id) for pair in complete for one in pair}
         again = list[Score]()
         for one in lease.generations:
             if one.error_type is None and (one.trace_id, one.span_id) not in paired:
-                again += self._beside(one)
+                again += self._pair_scores(one)
         if again:
-            _patiently(lambda: self._client.post_scores(again))
+            _with_retries(lambda: self._client.post_scores(again))
 
-    def _beside(self, one: Generation) -> list[Score]:
-        """Return the stored scores of an answer beside its pair's other one."""
+    def _pair_scores(self, one: Generation) -> list[Score]:
+        """Return the stored scores of an answer beside the other answer of its pair."""
         prompt, repeat = one.prompt_id, one.repeat
         if prompt is None or repeat is None or one.arm is None:
             return []
-        pair = _patiently(lambda: self._client.pair(self._wanted.rollout, prompt, repeat))
+        pair = _with_retries(lambda: self._client.pair(self._wanted.rollout, prompt, repeat))
         return (
             [
                 score
@@ -188,11 +189,11 @@ class _Following:
 
 @contextmanager
 def _renewed(client: Client, lease_id: str, ttl_s: float) -> Iterator[None]:
-    """Renew a lease, on a thread, for as long as it is worked on; give it back where that fails."""
+    """Renew a lease on a thread inside the block; release the lease if the block raises."""
     ended = threading.Event()
 
     def renew() -> None:
-        # Three times, so that one renewal that does not get through loses nothing.
+        # Three times per TTL, so that one failed renewal does not lose the lease.
         while not ended.wait(ttl_s / 3):
             with suppress(ClientError):
                 if not client.renew_lease(lease_id, ttl_s=ttl_s):
@@ -215,16 +216,16 @@ def _stop(ended: threading.Event, thread: threading.Thread) -> None:
     thread.join()
 
 
-def _patiently(ask: Callable[[], T]) -> T:
-    """Ask until a collector answers: one that restarts, or is busy, is back in a while."""
-    said = False
+def _with_retries(request: Callable[[], T]) -> T:
+    """Retry a request, without limit, while the collector is down or busy."""
+    warned = False
     while True:
         try:
-            return ask()
+            return request()
         except ClientError as exc:
-            if exc.status not in _COME_AGAIN:
+            if exc.status not in _RETRIED_STATUSES:
                 raise
-            if not said:
+            if not warned:
                 _log.warning("the collector does not answer and is asked again: %s", exc)
-            said = True
-            time.sleep(_AGAIN_S)
+            warned = True
+            time.sleep(_RETRY_S)

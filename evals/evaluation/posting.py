@@ -1,4 +1,4 @@
-"""Scores on their way to the collector: many in a post, and none kept waiting for long."""
+"""Post scores to the collector in batches, without holding any score back for long."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,11 +8,11 @@ from collector.contract import Score
 
 BATCH: Final = 200
 MAX_UNPOSTED_S: Final = 5.0
-"""However slow a judge is, no score waits longer than this for others to be posted with."""
+"""Seconds since the last post after which `add` posts an incomplete batch."""
 
 
 class Posting:
-    """Gathers scores and posts them."""
+    """Collects scores and posts them in batches."""
 
     def __init__(self, post: Callable[[list[Score]], object]) -> None:
         self._post = post
@@ -20,14 +20,14 @@ class Posting:
         self._posted_s = time.monotonic()
 
     def add(self, scores: Iterable[Score]) -> None:
-        """Take scores, and post what is due."""
+        """Add scores; post them if the batch is full or overdue."""
         self._batch += scores
         late = time.monotonic() - self._posted_s > MAX_UNPOSTED_S
         if len(self._batch) >= BATCH or (self._batch and late):
             self.flush()
 
     def flush(self) -> None:
-        """Post what is left."""
+        """Post the remaining scores."""
         batch, self._batch = self._batch, []
         self._posted_s = time.monotonic()
         if batch:

@@ -1,4 +1,4 @@
-"""Evaluators over generations, each text scored once."""
+"""Apply evaluators to generations; equal texts are scored once."""
 
 import hashlib
 import json
@@ -12,23 +12,23 @@ from collector.contract import Generation, Pair, Score
 from evals.evaluators import AnyEvaluator, Need, make, shipped
 from evals.evaluators.base import ComparingEvaluator
 
-_REMEMBERED = 20_000
+_MAX_CACHED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which evaluators to use; another process makes its own of it."""
+    """The evaluators to use, by name; each process makes its own instances."""
 
     names: tuple[str, ...] | None = None
-    """`None`: the shipped ones."""
+    """`None`: the shipped evaluators."""
 
     def make(self) -> tuple[AnyEvaluator, ...]:
-        """Return fresh evaluators, which the caller closes."""
+        """Return new evaluators, which the caller closes."""
         return shipped() if self.names is None else make(self.names)
 
 
 class Signature(NamedTuple):
-    """What a score is stored under, beside its generation's ids."""
+    """The key of a score, besides its generation's ids."""
 
     metric: str
     name: str
@@ -36,28 +36,28 @@ class Signature(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One answer, and what it still lacks."""
+    """An answer and the scores that it lacks."""
 
     generation: Generation
     baseline: Generation | None
-    """The other answer of its pair, where it is known."""
+    """The other answer of its pair; None if the answer is scored alone."""
     lacking: frozenset[Signature]
 
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What all scores of some evaluators are stored under."""
+    """The signatures of all scores that a choice of evaluators gives."""
 
     alone: frozenset[Signature]
-    """Of answers by themselves."""
+    """Scores of single answers."""
     of_pairs: frozenset[Signature]
-    """Of a candidate's answer against the baseline's."""
+    """Scores of a candidate's answer against the baseline's."""
     beside: Mapping[Signature, Signature]
-    """By that of an answer by itself, that of an answer beside the other one of its pair."""
+    """For comparing evaluators: signature alone → signature beside the pair's other answer."""
 
     @classmethod
     def of(cls, choice: Choice) -> "Signatures":
-        """Return those of chosen evaluators."""
+        """Return the signatures of the chosen evaluators."""
         evaluators = choice.make()
         for evaluator in evaluators:
             evaluator.close()
@@ -67,37 +67,37 @@ class Signatures:
 
     @property
     def of_both(self) -> frozenset[Signature]:
-        """Those that both answers of a pair have, each beside the other."""
+        """Scores that both answers of a pair get, each beside the other."""
         return frozenset(self.beside.values())
 
     @property
     def in_pairs(self) -> frozenset[Signature]:
-        """Those that only an answer with a pair has."""
+        """Scores that only answers in pairs get."""
         return self.of_pairs | self.of_both
 
     @property
     def wants_pairs(self) -> bool:
-        """Say whether any is scored in pairs."""
+        """Whether any score needs a pair."""
         return bool(self.in_pairs)
 
     def lacking(self, known: Container[Signature]) -> frozenset[Signature]:
-        """Return what an answer without a pair lacks; what it had beside another one stays."""
+        """Return the scores that an answer lacks alone; a score beside another answer suffices."""
         return frozenset(
             s for s in self.alone if s not in known and self.beside.get(s) not in known
         )
 
     def lacking_in_pair(self, known: Container[Signature]) -> frozenset[Signature]:
-        """Return what a pair lacks of what only pairs have; `known` is the candidate's."""
+        """Return the pair scores that a pair lacks; `known` are those of the candidate."""
         return frozenset(s for s in self.in_pairs if s not in known)
 
 
 def signature(evaluator: AnyEvaluator) -> Signature:
-    """Return what the evaluator's scores are stored under."""
+    """Return the signature of the evaluator's scores."""
     return Signature(evaluator.metric, evaluator.name, evaluator.version)
 
 
-def known_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set[Signature]]:
-    """Return what each answer, by its trace's and span's id, has scores of."""
+def signatures_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set[Signature]]:
+    """Return the signatures of each answer's scores, by (trace id, span id)."""
     known = defaultdict[tuple[str, str], set[Signature]](set)
     for score in scores:
         name = Signature(score.metric, score.evaluator, score.version)
@@ -105,8 +105,8 @@ def known_by_answer(scores: Iterable[Score]) -> defaultdict[tuple[str, str], set
     return known
 
 
-def answered(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
-    """Return candidate and baseline of the pairs in which both answered."""
+def both_answered(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
+    """Return (candidate, baseline) of the pairs in which both requests succeeded."""
     return [
         (pair.candidate, pair.baseline)
         for pair in pairs
@@ -118,23 +118,23 @@ def answered(pairs: Iterable[Pair]) -> list[tuple[Generation, Generation]]:
 
 
 def signature_beside(evaluator: ComparingEvaluator) -> Signature:
-    """Return what the evaluator's scores beside the other answer are stored under."""
+    """Return the signature of the evaluator's scores by `score_beside`."""
     return signature(evaluator)._replace(version=evaluator.version_beside)
 
 
 def is_comparing(evaluator: AnyEvaluator) -> TypeGuard[ComparingEvaluator]:
-    """Say whether an evaluator sees more of an answer beside the other one of its pair."""
+    """Return whether an evaluator has `score_beside`."""
     return hasattr(evaluator, "score_beside")
 
 
 class Scorer:
-    """Scores generations by its evaluators; not safe to use from several threads."""
+    """Applies its evaluators to generations; not safe to use from several threads."""
 
     def __init__(self, evaluators: Sequence[AnyEvaluator]) -> None:
-        """Take the evaluators over: `close` closes them."""
+        """Take ownership of the evaluators; `close` closes them."""
         self._evaluators = {signature(e): e for e in evaluators}
         self._beside = {signature_beside(e): e for e in evaluators if is_comparing(e)}
-        self._remembered: dict[tuple[Signature, bytes], Score | None] = {}
+        self._cache: dict[tuple[Signature, bytes], Score | None] = {}
 
     def close(self) -> None:
         """Close the evaluators."""
@@ -142,35 +142,35 @@ class Scorer:
             evaluator.close()
 
     def score(self, task: Task) -> list[Score | None]:
-        """Return a score, or None where it does not apply, for each that is lacking.
+        """Return one result for each lacking score; `None` if the metric does not apply.
 
-        Where an answer is scored beside the other one of its pair, so is that one: two scores.
+        A comparing evaluator scores both answers of the pair, which gives two results.
         """
         found, beside = list[Score | None](), sorted(task.lacking & self._beside.keys())
         if rest := sorted(task.lacking - self._beside.keys()):
             digest = _digest(task.generation, task.baseline)
-            found += [self._one(task, wanted, digest) for wanted in rest]
+            found += [self._cached_score(task, wanted, digest) for wanted in rest]
         if beside and task.baseline is not None:
             for one in (task, task._replace(generation=task.baseline, baseline=task.generation)):
                 digest = _digest(one.generation, one.baseline)
-                found += [self._one(one, wanted, digest) for wanted in beside]
+                found += [self._cached_score(one, wanted, digest) for wanted in beside]
         return found
 
-    def _one(self, task: Task, wanted: Signature, digest: bytes) -> Score | None:
+    def _cached_score(self, task: Task, wanted: Signature, digest: bytes) -> Score | None:
         key = (wanted, digest)
-        if key not in self._remembered:
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.pop(next(iter(self._remembered)))
-            self._remembered[key] = self._judged(wanted, task)
-        found, own = self._remembered[key], task.generation
+        if key not in self._cache:
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[key] = self._score_one(wanted, task)
+        found, own = self._cache[key], task.generation
         if found is None or (found.trace_id, found.span_id) == (own.trace_id, own.span_id):
             return found
-        # The same text was judged before: the judgement holds, and cost nothing this time.
+        # Scored before for an equal text: the score holds, and cost nothing this time.
         return replace(
             found, trace_id=own.trace_id, span_id=own.span_id, latency_s=None, cost_usd=None
         )
 
-    def _judged(self, wanted: Signature, task: Task) -> Score | None:
+    def _score_one(self, wanted: Signature, task: Task) -> Score | None:
         started = perf_counter()
         comparing = self._beside.get(wanted)
         if comparing is None:
@@ -192,7 +192,7 @@ def _scored(evaluator: AnyEvaluator, task: Task) -> Score | None:
 
 
 def _digest(generation: Generation, baseline: Generation | None) -> bytes:
-    """Return a digest of all that an evaluator may read but who, when and how fast."""
+    """Return a digest of all fields that an evaluator may read, except ids and times."""
     parts = [
         (
             astuple(one.content) if one.content is not None else None,

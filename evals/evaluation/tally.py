@@ -1,4 +1,4 @@
-"""What an evaluation did, counted."""
+"""Counts of an evaluation's results."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -8,25 +8,25 @@ from collector.contract import Generation, Score
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationCounts:
-    """What one evaluation did; scores are counted, not generations, unless said."""
+    """The results of one evaluation; counts are of scores unless stated otherwise."""
 
     generations: int
-    """Generations looked at."""
+    """Generations read."""
     failed: int
-    """Generations that ended in an error: the gate counts them, no evaluator does."""
+    """Generations that ended in an error; the gate counts them, evaluators skip them."""
     scored: int
     unscored: int
-    """Answers that a metric applies to and that could not be judged."""
+    """Scores without a value: the metric applies, but the answer could not be judged."""
     kept: int
-    """Scores that were already there."""
+    """Scores that were stored before."""
     not_applicable: int
     without_text: int
-    """Generations that did not fail and of which the collector holds no text."""
+    """Generations that succeeded, but whose text the collector does not have."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts that grow."""
+    """Running counts; see `EvaluationCounts`."""
 
     generations: int = 0
     failed: int = 0
@@ -37,11 +37,11 @@ class Tally:
     without_text: int = 0
 
     def counts(self) -> EvaluationCounts:
-        """Freeze the tally."""
+        """Return the counts so far."""
         return EvaluationCounts(**asdict(self))
 
     def count(self, generation: Generation) -> None:
-        """Count a generation that is looked at."""
+        """Count a generation."""
         self.generations += 1
         if generation.error_type is not None:
             self.failed += 1
@@ -49,7 +49,7 @@ class Tally:
             self.without_text += generation.content is None
 
     def take(self, scores: Iterable[Score | None]) -> list[Score]:
-        """Count what became of a task, and return what is to be posted."""
+        """Count a task's results, and return the scores to post."""
         posted = []
         for score in scores:
             if score is None:

@@ -1,4 +1,4 @@
-"""Where scoring happens: in this process, or in several."""
+"""Run the scoring in this process or in several worker processes."""
 
 import multiprocessing
 import signal
@@ -19,7 +19,7 @@ _scorer: Scorer | None = None
 
 
 class Scored(NamedTuple):
-    """What became of one task: a score, or None where it does not apply, for each it lacked."""
+    """A task and its results: one for each lacking score, None if the metric does not apply."""
 
     task: Task
     scores: list[Score | None]
@@ -32,8 +32,8 @@ Scoring = Callable[[Iterable[Task]], Iterator[Scored]]
 def scored(choice: Choice, tasks: Iterable[Task], *, workers: int) -> Iterator[Scored]:
     """Yield each task's scores, in the order of the tasks.
 
-    With one worker in this process, else in so many others. Raises `EvaluatorError` where one of
-    those ended: what was yielded before stays.
+    With one worker the scoring runs in this process, otherwise in that many worker processes.
+    Raises `EvaluatorError` if a worker process ends; results yielded before are valid.
     """
     with scoring(choice, workers=workers) as score:
         yield from score(tasks)
@@ -41,11 +41,11 @@ def scored(choice: Choice, tasks: Iterable[Task], *, workers: int) -> Iterator[S
 
 @contextmanager
 def scoring(choice: Choice, *, workers: int) -> Iterator[Scoring]:
-    """Make the evaluators once, for one round of tasks after the other; as `scored`."""
+    """Make the evaluators once, for several series of tasks; otherwise like `scored`."""
     if workers == 1:
         scorer = Scorer(choice.make())
         try:
-            yield partial(_here, scorer)
+            yield partial(_in_this_process, scorer)
         finally:
             scorer.close()
         return
@@ -53,11 +53,11 @@ def scoring(choice: Choice, *, workers: int) -> Iterator[Scoring]:
         workers,
         # A fork would share the parent's connections and locks.
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
+        initializer=_initialize,
         initargs=(choice,),
     )
     try:
-        yield partial(_elsewhere, pool, workers)
+        yield partial(_in_workers, pool, workers)
     except BrokenProcessPool as exc:
         raise EvaluatorError(
             "a worker process ended (was it killed, or out of memory?); run the command again, "
@@ -67,22 +67,22 @@ def scoring(choice: Choice, *, workers: int) -> Iterator[Scoring]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _here(scorer: Scorer, tasks: Iterable[Task]) -> Iterator[Scored]:
+def _in_this_process(scorer: Scorer, tasks: Iterable[Task]) -> Iterator[Scored]:
     for task in tasks:
         yield Scored(task, scorer.score(task))
 
 
-def _elsewhere(pool: ProcessPoolExecutor, workers: int, tasks: Iterable[Task]) -> Iterator[Scored]:
+def _in_workers(pool: ProcessPoolExecutor, workers: int, tasks: Iterable[Task]) -> Iterator[Scored]:
     waiting: deque[tuple[list[Task], Future[list[list[Score | None]]]]] = deque()
     for chunk in _chunks(tasks):
         waiting.append((chunk, pool.submit(_score, chunk)))
         if len(waiting) > 2 * workers:
-            yield from _done(*waiting.popleft())
+            yield from _results(*waiting.popleft())
     while waiting:
-        yield from _done(*waiting.popleft())
+        yield from _results(*waiting.popleft())
 
 
-def _done(chunk: list[Task], future: "Future[list[list[Score | None]]]") -> Iterator[Scored]:
+def _results(chunk: list[Task], future: "Future[list[list[Score | None]]]") -> Iterator[Scored]:
     for task, scores in zip(chunk, future.result(), strict=True):
         yield Scored(task, scores)
 
@@ -98,14 +98,14 @@ def _chunks(tasks: Iterable[Task]) -> Iterator[list[Task]]:
         yield chunk
 
 
-def _begin(choice: Choice) -> None:
-    """Make a worker's evaluators; they live as long as it does."""
-    global _scorer  # noqa: PLW0603  # a worker process has one, and only functions reach it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells it when to end
+def _initialize(choice: Choice) -> None:
+    """Make a worker process's evaluators, which live as long as the process."""
+    global _scorer  # noqa: PLW0603  # one per worker process; tasks can only call functions
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the worker
     _scorer = Scorer(choice.make())
 
 
 def _score(chunk: list[Task]) -> list[list[Score | None]]:
     if _scorer is None:
-        raise EvaluatorError("a worker process was asked before it began")
+        raise EvaluatorError("a worker process got a task before it was initialized")
     return [_scorer.score(task) for task in chunk]

@@ -1,1 +1,1 @@
-"""Whether speculation changed what is said: greedy answers token by token, samples by e-values."""
+"""Check that speculation is lossless: greedy answers by token, sampled ones by e-values."""

@@ -1,4 +1,4 @@
-"""The answers of a rollout's pairs, compared and audited: columns beside the table of pairs."""
+"""Compare and audit the answers of a rollout's pairs; add the results to the table of pairs."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class _Row(NamedTuple):
     allowed: float | None = None
     words: str | None = None
     unknown: str | None = None
-    """Why answers that may be greedy were not compared."""
+    """Why the answers were not compared, although they may be greedy."""
 
 
 def with_divergences(
@@ -47,13 +47,13 @@ def with_divergences(
     noise: float = 0.0,
     audits: Mapping[Arm, ArmAudit] | None = None,
 ) -> pa.Table:
-    """Return the table of pairs with where their greedy answers first differ.
+    """Add the first divergence of each pair's greedy answers to the table of pairs.
 
-    With a rescorer answers are compared token by token and each divergence is rescored under the
-    baseline; without one they are compared character by character. Answers that were sampled or
-    failed are not compared; why others were not is said. `noise` is a gap of logits that equal arms
-    show. With `audits` each arm's sampled answers go on through its audit, in the order of pairs,
-    and the table has the evidence after each.
+    With a rescorer, answers are compared by token, and each divergence is rescored under the
+    baseline's model; without one they are compared by character. Sampled and failed answers are
+    not compared; for others that are not compared the table gives the reason. `noise` is the gap
+    of logits that equal arms show. With `audits`, each arm's sampled answers are fed to its audit
+    in the order of pairs, and the table has the evidence after each answer.
     """
     rows, seen = dict[_Key, _Row](), dict[Arm, dict[_Key, Seen]]({arm: {} for arm in audits or ()})
     for pair in _pairs(client, rollout):
@@ -75,7 +75,7 @@ def with_divergences(
 
 
 def noise_of(control: pa.Table) -> float:
-    """Return the gap noise of an A/A control that was rescored; 0 where it shows none."""
+    """Return the gap noise of a rescored A/A control; 0 if it has no divergence."""
     gaps = control["divergence_gap"].drop_null()
     return gap_noise(np.asarray(gaps.to_numpy(), dtype=np.float64))
 
@@ -130,9 +130,9 @@ def _rescored(
     words = f"{where} at token {at}: {rescorer.shown(ours)} for {rescorer.shown(theirs)}"
     if prefix is None:
         return _Row(found.tokens, at, words=words)
-    said = confirm(rescorer.next_logits(prefix), ours, dtype=rescorer.dtype, noise=noise)
-    words += f", gap {said.gap:.3g} where {said.allowed:.2g} is a tie"
-    return _Row(found.tokens, at, said.gap, said.allowed, words)
+    checked = confirm(rescorer.next_logits(prefix), ours, dtype=rescorer.dtype, noise=noise)
+    words += f", gap {checked.gap:.3g} where {checked.allowed:.2g} is a tie"
+    return _Row(found.tokens, at, checked.gap, checked.allowed, words)
 
 
 def _incomparable(sides: tuple[Generation, Generation]) -> str | None:

@@ -1,4 +1,4 @@
-"""What makes the tables that a lossless policy judges: answers compared, and samples audited."""
+"""Prepare the tables of pairs that a lossless policy judges."""
 
 import pyarrow as pa
 
@@ -12,12 +12,12 @@ from evals.lossless.sampled_answers import ArmAudit
 class Comparer:
     """Compares a release's greedy answers and, with the baseline's model, audits its sampled ones.
 
-    The A/A control comes first, for its gaps are ties of the others; an audit goes on over all
-    rollouts of one release.
+    Call `control` first: the gaps of the A/A control set which gaps count as ties in the rollouts.
+    The audits continue over all rollouts of a release.
     """
 
     def __init__(self, model: str | None, tolerance: float) -> None:
-        """Load the baseline's model, where one is given; raises `RescoringError`."""
+        """Load the baseline's model, if given; raises `RescoringError`."""
         self._rescorer = None if model is None else TransformersRescorer(model)
         self._audits = None
         if self._rescorer is not None:
@@ -27,7 +27,7 @@ class Comparer:
     def control(
         self, client: Client, rollout: str | None, table: pa.Table | None
     ) -> pa.Table | None:
-        """Return the A/A control's table, if there is one, with where its equal arms part."""
+        """Return the A/A control's table with the divergences of its equal arms; None without."""
         if rollout is None or table is None:
             return None
         table = with_divergences(client, rollout, table, self._rescorer)
@@ -35,7 +35,7 @@ class Comparer:
         return table
 
     def rollout(self, client: Client, rollout: str, table: pa.Table) -> pa.Table:
-        """Return a rollout's table with where greedy answers part, and what sampled ones show."""
+        """Return a rollout's table with the greedy divergences and the audits' evidence."""
         return with_divergences(
             client, rollout, table, self._rescorer, noise=self._noise, audits=self._audits
         )

@@ -1,8 +1,8 @@
-"""Greedy answers token by token: where the candidate left the baseline's path, and whether it may.
+"""Compare greedy answers by token: the first divergence, and whether it is only rounding.
 
-Verifying k + 1 rows at once and decoding one add up in another order, so that two tokens whose
-logits are equal up to rounding may swap. Such a divergence is benign; a larger gap is not greedy
-decoding of the baseline.
+Verifying k + 1 rows at once sums in another order than decoding one row, so two tokens whose
+logits are equal up to rounding may swap. Such a divergence is benign; with a larger gap the
+candidate's token is not the baseline's greedy choice.
 """
 
 from collections.abc import Sequence
@@ -17,47 +17,48 @@ _NOISE_QUANTILE = 0.999
 
 
 class Rescorer(Protocol):
-    """The baseline's model at hand: one forward pass over a text of tokens."""
+    """The baseline's model, for forward passes over given tokens."""
 
     dtype: str
     """`float32`, `bfloat16`, `float16` or `float64`."""
 
     def next_logits(self, tokens: Sequence[int]) -> NDArray[np.float64]:
-        """Return the logits of the token after these: teacher forcing, nothing is kept."""
+        """Return the logits of the token after these (teacher forcing); stateless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One prompt's two answers, as token ids."""
+    """The comparison of one prompt's two answers, as token ids."""
 
     tokens: int
     """Tokens compared: up to the first divergence, or the whole answer."""
     position: int | None
-    """Index of the first token that differs; None where the answers are equal."""
+    """Index of the first token that differs; None if the answers are equal."""
     baseline_token: int | None = None
-    """None where the baseline's answer had ended there."""
+    """None if the baseline's answer ended there."""
     candidate_token: int | None = None
+    """None if the candidate's answer ended there."""
     round_position: int | None = None
-    """Place in the candidate's verify round; None where the rounds are not known."""
+    """Index within the candidate's verify step; None if the steps are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What teacher forcing says of a divergence."""
+    """A divergence, rescored with teacher forcing."""
 
     gap: float
-    """The baseline's highest logit less that of the candidate's token."""
+    """The baseline's highest logit minus the logit of the candidate's token."""
     allowed: float
-    """The gap up to which it is a tie."""
+    """The largest gap that counts as a tie."""
     benign: bool
 
 
 def compare(
     baseline: Sequence[int], candidate: Sequence[int], emitted_a_round: Sequence[int] | None = None
 ) -> Compared:
-    """Return where two greedy answers first differ; an end is a token too.
+    """Return where two greedy answers first differ; the end of an answer counts as a token.
 
-    `emitted_a_round` are the tokens that each of the candidate's verify rounds emitted.
+    `emitted_a_round` has the number of tokens that each of the candidate's verify steps emitted.
     """
     shared = min(len(baseline), len(candidate))
     pairs = zip(baseline, candidate, strict=False)
@@ -77,10 +78,10 @@ def compare(
 def confirm(
     logits: NDArray[np.float64], candidate_token: int, *, dtype: str, noise: float
 ) -> Confirmed:
-    """Say whether the candidate's token ties with the baseline's best.
+    """Check whether the candidate's token ties with the baseline's best token.
 
-    ε = max(2 ulp of the dtype at the highest |logit|, `noise`), a gap up to ε is benign; bfloat16
-    has an ulp of .125 at logits from 16 to 32.
+    A gap up to ε = max(2 ulp of the dtype at the highest logit, `noise`) is benign. For bfloat16
+    an ulp is .125 at logits from 16 to 32.
     """
     top = float(logits.max())
     gap = top - float(logits[candidate_token])
@@ -89,7 +90,7 @@ def confirm(
 
 
 def ulp(value: float, dtype: str) -> float:
-    """Return the distance from a number to the next one that the dtype can hold."""
+    """Return the distance from a number to the next one that the dtype can represent."""
     if dtype not in _MANTISSA_BITS:
         known = ", ".join(_MANTISSA_BITS)
         raise ValueError(f"dtype: wanted one of {known}, got {dtype!r}")
@@ -98,7 +99,7 @@ def ulp(value: float, dtype: str) -> float:
 
 
 def gap_noise(gaps: NDArray[np.float64]) -> float:
-    """Return the least gap that 99.9 % of an A/A run's do not exceed; 0 where it had none."""
+    """Return the 99.9 % quantile of an A/A run's gaps (numpy's `higher`); 0 without gaps."""
     return float(np.quantile(gaps, _NOISE_QUANTILE, method="higher")) if len(gaps) else 0.0
 
 
@@ -108,5 +109,5 @@ def _place(at: int, emitted_a_round: Sequence[int] | None) -> int | None:
     ends = np.cumsum(emitted_a_round)
     which = int(np.searchsorted(ends, at, side="right"))
     if which == len(ends):
-        return None  # beyond what the rounds account for
+        return None  # beyond the tokens that the steps account for
     return at - (int(ends[which - 1]) if which else 0)

@@ -1,4 +1,4 @@
-"""A baseline's model in this process, to rescore where answers part: transformers on a CPU."""
+"""Run the baseline's model in this process, with transformers on the CPU, to rescore answers."""
 
 import json
 from collections.abc import Sequence
@@ -13,27 +13,27 @@ from evals.lossless.greedy import Rescorer
 
 
 class TextRescorer(Rescorer, Protocol):
-    """A rescorer that also reads texts as the model's tokens."""
+    """A rescorer that also tokenizes texts."""
 
     end_token: int
 
     def tokens(self, text: str) -> list[int]:
-        """Return an answer's tokens, without special ones."""
+        """Return an answer's tokens, without special tokens."""
 
     def prompt_tokens(self, input_messages: str | None) -> list[int] | None:
-        """Return the tokens of a recorded prompt; None where none was recorded."""
+        """Return the tokens of a recorded prompt; None if it was not recorded."""
 
     def shown(self, token: int) -> str:
-        """Return a token for a reader."""
+        """Return a token in readable form."""
 
 
 class TransformersRescorer:
-    """Teacher forcing with a model folder, or a name that transformers resolves."""
+    """Teacher forcing with a model from a folder, or by a name that transformers resolves."""
 
     def __init__(self, model: str | Path) -> None:
         """Load the model; raises `RescoringError`."""
         try:
-            # Heavy, and an extra of its own: nobody else needs it here.
+            # Slow to import, and in an optional extra.
             import torch  # noqa: PLC0415
             from transformers import (  # noqa: PLC0415
                 AutoModelForCausalLM,
@@ -56,11 +56,11 @@ class TransformersRescorer:
         self.end_token = int(ends[0] if isinstance(ends, list) else ends)
 
     def tokens(self, text: str) -> list[int]:
-        """Return an answer's tokens, without special ones."""
+        """Return an answer's tokens, without special tokens."""
         return [int(t) for t in self._tokenizer(text, add_special_tokens=False)["input_ids"]]
 
     def prompt_tokens(self, input_messages: str | None) -> list[int] | None:
-        """Return the tokens of a recorded prompt; None where none was recorded."""
+        """Return the tokens of a recorded prompt; None if it was not recorded."""
         messages = _messages(input_messages)
         if messages is None:
             return None
@@ -70,7 +70,7 @@ class TransformersRescorer:
         return [int(t) for t in encoded["input_ids"]]
 
     def shown(self, token: int) -> str:
-        """Return a token for a reader."""
+        """Return a token in readable form."""
         return "the end" if token == self.end_token else repr(self._tokenizer.decode([token]))
 
     def next_logits(self, tokens: Sequence[int]) -> NDArray[np.float64]:
@@ -80,7 +80,7 @@ class TransformersRescorer:
         return np.asarray(found.to(self._torch.float64).numpy())
 
     def answer_logits(self, prompt: list[int], answer: list[int]) -> NDArray[np.float64]:
-        """Return the logits at each of the answer's tokens, one row a token."""
+        """Return the logits at each of the answer's tokens, one row per token."""
         given = [*prompt, *answer[:-1]]
         with self._torch.inference_mode():
             found = self._model(self._torch.tensor([given])).logits[0, len(prompt) - 1 :]
@@ -88,7 +88,7 @@ class TransformersRescorer:
 
 
 def _messages(input_messages: str | None) -> list[dict[str, str]] | None:
-    """Return `gen_ai.input.messages` as a chat template takes them."""
+    """Convert `gen_ai.input.messages` to a chat template's messages; None if unreadable."""
     if input_messages is None:
         return None
     try:

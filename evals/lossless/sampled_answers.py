@@ -1,4 +1,4 @@
-"""Sampled answers, rescored under the baseline's model and audited one after the other."""
+"""Rescore sampled answers under the baseline's model, and audit them one by one."""
 
 import math
 from collections import Counter
@@ -20,62 +20,62 @@ SAME_SEED = "with the seed of an earlier answer"
 
 
 class SequenceRescorer(TextRescorer, Protocol):
-    """A rescorer that also judges a whole answer in one pass."""
+    """A rescorer that also scores a whole answer in one pass."""
 
     def answer_logits(self, prompt: list[int], answer: list[int]) -> Floats:
-        """Return the logits at each of the answer's tokens, one row a token."""
+        """Return the logits at each of the answer's tokens, one row per token."""
 
 
 class Seen(NamedTuple):
-    """What the audit made of one answer."""
+    """One audited answer, and the evidence after it."""
 
     tokens: int | None = None
-    """None where the answer is of no use."""
+    """None if the answer cannot be used."""
     log_e: float | None = None
     """Logarithm of the arm's e-value after this answer."""
     left_out: str | None = None
-    """Why the answer is of no use."""
+    """Why the answer cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What the audit saw of one arm."""
+    """The audit of one arm."""
 
     answers: int
     tokens: int
     left_out: Mapping[str, int]
     """Answers that could not be used, by reason."""
     log_e: float
-    """The greatest that was reached after any answer; 0 where there was none."""
+    """The greatest log e-value after any answer; 0 without answers."""
     tokens_to_alarm: int | None
-    """Tokens up to the answer at which the e-value reached the alarm."""
+    """Tokens up to the answer after which the e-value reached the alarm; None if it never did."""
 
     @property
     def alarmed(self) -> bool:
-        """Say whether the e-value ever reached the alarm."""
+        """Whether the e-value ever reached the alarm."""
         return self.tokens_to_alarm is not None
 
     @property
     def cut(self) -> int:
-        """Answers whose text is not made of the tokens that were counted."""
+        """Answers whose text does not have as many tokens as the engine counted."""
         return self.left_out.get(CUT, 0)
 
 
 class ArmAudit:
-    """Holds an arm's sampled tokens against the baseline's distribution, answer by answer.
+    """Tests an arm's sampled tokens against the baseline's distribution, answer by answer.
 
-    Answers that share a seed share their randomness, so that only the first of each seed counts.
+    Answers with equal seeds share their randomness, so only the first answer of each seed counts.
     """
 
     def __init__(self, rescorer: SequenceRescorer, tolerance: float, seed: int = 0) -> None:
-        """Begin; `seed` is of the random numbers that break ties of ranks."""
+        """Start an audit; `seed` seeds the random numbers of the rank-PIT."""
         self._rescorer = rescorer
         self._state = SamplingAudit.begin(tolerance)
         self._rng = np.random.default_rng(seed)
         self._seeds = set[int]()
 
     def take(self, one: Generation) -> Seen:
-        """Rescore one answer, and return the evidence after it."""
+        """Rescore one answer and return the evidence after it."""
         usable = _usable(one, self._rescorer, self._seeds)
         if isinstance(usable, str):
             return Seen(left_out=usable)
@@ -87,10 +87,10 @@ class ArmAudit:
 
 
 class Tally:
-    """Sums up what was seen of an arm's answers, in their order."""
+    """Sums up an arm's audited answers, in their order."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
+        """Start without answers."""
         self._answers = self._tokens = 0
         self._left_out = Counter[str]()
         self._log_e = 0.0
@@ -118,7 +118,7 @@ class Tally:
 def law(logits: Floats, temperature: float, top_p: float | None, top_k: int | None) -> Floats:
     """Return the distributions that the request asked for: temperature, then top-k, then top-p.
 
-    Of top-p the most likely tokens are kept up to the one that reaches it.
+    Top-p keeps the most likely tokens, up to and including the one that reaches it.
     """
     scaled = logits / temperature
     if top_k is not None and 0 < top_k < scaled.shape[1]:
@@ -138,7 +138,7 @@ def law(logits: Floats, temperature: float, top_p: float | None, top_k: int | No
 def _usable(
     one: Generation, rescorer: SequenceRescorer, seeds: set[int]
 ) -> tuple[list[int], list[int]] | str:
-    """Return prompt and answer as tokens, or why the answer is of no use."""
+    """Return prompt and answer as tokens, or the reason why the answer cannot be used."""
     if one.error_type is not None or not one.temperature:
         return FAILED if one.error_type is not None else GREEDY
     text = answer_text(one)
@@ -147,7 +147,7 @@ def _usable(
         return "without the texts"
     if one.seed is not None and one.seed in seeds:
         return SAME_SEED
-    tokens = _counted(rescorer.tokens(text), one, rescorer.end_token)
+    tokens = _checked_tokens(rescorer.tokens(text), one, rescorer.end_token)
     if not tokens:
         return CUT
     if one.seed is not None:
@@ -155,11 +155,11 @@ def _usable(
     return prompt, tokens
 
 
-def _counted(tokens: list[int], one: Generation, end_token: int) -> list[int] | None:
-    """Return the tokens if they are as many as the engine counted, with the end where it did.
+def _checked_tokens(tokens: list[int], one: Generation, end_token: int) -> list[int] | None:
+    """Return the tokens if their number matches the engine's count, with the end token if counted.
 
-    An answer that stopped by itself ends with a token that its text lacks. Engines that do not
-    count it, and answers that a string of the request stopped, have as many tokens as the text.
+    An answer that stopped by itself ends with an end token, which its text lacks. Some engines do
+    not count that token, and an answer stopped by a stop string has none.
     """
     ended = [*tokens, end_token] if one.finish_reasons == ("stop",) else tokens
     if one.output_tokens is None or one.output_tokens == len(ended):

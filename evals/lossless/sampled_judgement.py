@@ -1,4 +1,4 @@
-"""What the audits of both arms' sampled answers say together."""
+"""Judge the audits of both arms' sampled answers."""
 
 import math
 from typing import NamedTuple
@@ -10,48 +10,47 @@ from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Audit
 from evals.lossless.sampling_audit import ALARM
 
 ENOUGH_TOKENS = 4000
-"""Tokens by which the audit has seen each planted fault in most runs; fewer that are quiet say
-little."""
+"""Minimum tokens for a pass; by then the audit had detected each planted fault in most runs."""
 MOST_CUT = 0.05
-"""Share of answers cut into other tokens beyond which the others are a choice by what they say."""
+"""Maximum share of answers cut into other tokens; with more, the rest is a biased selection."""
 CUT_LEVEL = 0.01
 """Level of the test that the candidate has no more such answers than the baseline."""
 _EXPECTED = frozenset({CUT, GREEDY, FAILED, SAME_SEED})
-"""Reasons to leave an answer out that are judged elsewhere, or say nothing against it."""
+"""Reasons for leaving an answer out that are judged elsewhere, or are harmless."""
 
 
 class Judged(NamedTuple):
-    """What sampled answers come to."""
+    """The judgement of an arm's sampled answers."""
 
     outcome: Outcome
     reason: Reason | None
     words: str
     tokens_needed: int | None = None
-    """Tokens lacking, where more of them would decide."""
+    """Tokens still missing, if more of them would decide."""
 
 
 def judge(audited: Audited, control: Audited | None) -> Judged:
-    """Judge an arm's sampled answers; `control` is the same audit of the baseline's own.
+    """Judge an arm's sampled answers; `control` is the same audit of the baseline's answers.
 
-    Fails where the e-value reaches the alarm, or where Fisher's exact test finds more answers cut
-    into other tokens than the baseline has. An alarm is the candidate's only where the baseline's
-    own answers are quiet over as many tokens: else the model or the sampler that ran is not the one
-    that was rescored. `None` judges the arm by itself. A correct sampler fails in 1 % of cases by
-    each at most.
+    Fails if the e-value reaches the alarm, or if Fisher's exact test finds more answers cut into
+    other tokens than the baseline has. An alarm counts only if the baseline's own answers are quiet
+    over as many tokens; otherwise the model or sampler that ran is not the one that was rescored.
+    Without `control` the arm is judged by itself. A correct sampler fails each of the two tests
+    with a probability of at most 1 %.
     """
     numbers = _numbers(audited)
     if audited.alarmed:
-        return _alarm(audited, control, numbers)
+        return _judge_alarm(audited, control, numbers)
     if control is not None and (p := _p_cut(audited, control)) <= CUT_LEVEL:
         words = f"{_cut(audited)}, of the baseline's {_cut(control)} (p = {p:.2g}): fail"
         return Judged(Outcome.FAIL, None, words)
     if control is not None and control.alarmed:
-        return _unlike(control, numbers)
-    return _unless_missing(audited, numbers)
+        return _control_alarmed(control, numbers)
+    return _judge_quiet(audited, numbers)
 
 
-def _unless_missing(audited: Audited, numbers: str) -> Judged:
-    """Judge a quiet arm: a pass unless it rests on too little, or on a choice of answers."""
+def _judge_quiet(audited: Audited, numbers: str) -> Judged:
+    """Judge a quiet arm: pass, unless too few answers or a biased selection could be audited."""
     if audited.cut > MOST_CUT * (audited.cut + audited.answers):
         words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
         return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
@@ -65,11 +64,11 @@ def _unless_missing(audited: Audited, numbers: str) -> Judged:
     return Judged(Outcome.PASS, None, f"quiet over {numbers}: pass")
 
 
-def _alarm(audited: Audited, control: Audited | None, numbers: str) -> Judged:
+def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> Judged:
     if control is None:
         return Judged(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
     if control.alarmed:
-        return _unlike(control, numbers)
+        return _control_alarmed(control, numbers)
     needed = (audited.tokens_to_alarm or 0) - control.tokens
     if needed > 0:
         words = (
@@ -83,7 +82,7 @@ def _alarm(audited: Audited, control: Audited | None, numbers: str) -> Judged:
 
 
 def e_value(audited: Audited) -> float:
-    """Return the greatest e-value, at most e^700."""
+    """Return the greatest e-value, capped at e^700."""
     return math.exp(min(audited.log_e, 700.0))
 
 
@@ -104,8 +103,8 @@ def _p_cut(audited: Audited, control: Audited) -> float:
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
-def _unlike(control: Audited, numbers: str) -> Judged:
-    """Say that even the baseline's own answers are not drawn from what was rescored."""
+def _control_alarmed(control: Audited, numbers: str) -> Judged:
+    """Return inconclusive: even the baseline's own answers do not fit the rescored model."""
     words = (
         f"{numbers}; the baseline's own alarm, too, over {_numbers(control)}: the model that was "
         "rescored is not its, or a sampler ran that the requests do not name (a server's default "

@@ -1,7 +1,7 @@
-"""Whether sampled tokens are the baseline's: four e-processes over rescored tokens.
+"""Test whether sampled tokens follow the baseline's distribution: four e-processes over tokens.
 
-Everything is a function of arrays: whichever engine can score an emitted token under the baseline,
-with the temperature and the top-p or top-k that the request asked for, can feed them.
+All inputs are arrays, so any engine can provide them that scores an emitted token under the
+baseline with the request's temperature, top-p and top-k.
 """
 
 import math
@@ -16,7 +16,7 @@ from evals.stats.bets import Bets, log_e_path
 
 METHOD = "sampling-audit/1"
 ALARM = 100.0
-"""The e-value at which the sampler is called broken: a correct one reaches it in 1 % at most."""
+"""The e-value at which the sampler counts as broken; a correct one reaches it in at most 1 %."""
 _DECILES = 10
 _BISECTIONS = 40
 
@@ -25,9 +25,9 @@ Ints = NDArray[np.int64]
 
 
 class Rescored(NamedTuple):
-    """What was seen of each emitted token, less what the baseline's distribution expects.
+    """Each emitted token's statistics, minus their expectations under the baseline.
 
-    All have mean 0, but `decile`, which is uniform. NaN where there is nothing to see: no draft.
+    Under the baseline `decile` is uniform and the others have mean 0. NaN if there was no draft.
     """
 
     decile: Ints
@@ -37,10 +37,10 @@ class Rescored(NamedTuple):
 
 
 class Drafts(NamedTuple):
-    """What the draft proposed at each emitted token's position; NaN rows where it did not."""
+    """The draft at each emitted token's position; NaN rows where nothing was drafted."""
 
     probabilities: Floats
-    """q, one row a token."""
+    """q, one row per token."""
     token: Ints
     accepted: NDArray[np.bool_]
 
@@ -48,12 +48,12 @@ class Drafts(NamedTuple):
 def observe(
     probabilities: Floats, token: Ints, drafts: Drafts | None, rng: np.random.Generator
 ) -> Rescored:
-    """Return what each emitted token shows.
+    """Return the statistics of each emitted token.
 
-    `probabilities` is the baseline's distribution at each token's position, one row a token, after
-    temperature and truncation. Decile: of the randomised rank-PIT, Σ p of more likely tokens plus a
-    uniform share of the token's own. Top-1: 1{x = argmax p} − max p. Contrast: 1{q(x) > p(x)} − Σ p
-    where q > p. Acceptance: 1{accepted} − min(1, p/q) of the draft's token.
+    `probabilities` is the baseline's distribution at each token's position, one row per token,
+    after temperature and truncation. Decile: of the randomised rank-PIT, Σ p of more likely tokens
+    plus a uniform share of the token's own p. Top-1: 1{x = argmax p} − max p. Contrast:
+    1{q(x) > p(x)} − Σ p where q > p. Acceptance: 1{accepted} − min(1, p/q) of the draft's token.
     """
     rows = np.arange(len(token))
     own = probabilities[rows, token]
@@ -78,11 +78,12 @@ def observe(
 
 @dataclass(frozen=True, slots=True)
 class SamplingAudit:
-    """Evidence against "every token is the baseline's", which may be looked at after each.
+    """Evidence against "every token follows the baseline's distribution", valid at any time.
 
-    E is the mean of four e-values: deciles by a Dirichlet-multinomial (½) against the nearest law
-    within `tolerance` of uniform, and bets on either side of the three means, beyond `tolerance`,
-    which is there for numerics. Under the hypothesis P(E ever reaches 100) ≤ 1 %. n = 0 is E = 1.
+    E is the mean of four e-values: for the deciles, a Dirichlet-multinomial (½) against the nearest
+    law within `tolerance` of uniform; for each of the three means, bets that it is above or below
+    0 by more than `tolerance`, which allows for numerical error. Under the hypothesis
+    P(E ever reaches 100) ≤ 1 %. Without tokens E = 1.
 
     Source: I. Waudby-Smith and A. Ramdas, Journal of the Royal Statistical Society B 86 (2024)
     1–27; the projection, P. Grünwald, R. de Heide and W. Koolen, ibid. 1091–1128.
@@ -100,7 +101,7 @@ class SamplingAudit:
         return cls(tolerance, (0,) * _DECILES, 0.0, (Bets(tolerance),) * 6)
 
     def after(self, seen: Rescored) -> Self:
-        """Return the state after more tokens, in their order."""
+        """Return the state after these further tokens, in their order."""
         path, counts = _decile_path(seen.decile, self.counts, self.tolerance)
         sides = []
         for i, bets in enumerate(self.sides):
@@ -119,7 +120,7 @@ class SamplingAudit:
 
     @property
     def alarmed(self) -> bool:
-        """Say whether E stands at the alarm."""
+        """Whether E is at or above the alarm now."""
         return self.log_e >= math.log(ALARM)
 
 
@@ -138,7 +139,7 @@ def log_e_after_each(seen: Rescored, tolerance: float) -> Floats:
 def _decile_path(
     decile: Ints, before: tuple[int, ...], tolerance: float
 ) -> tuple[Floats, tuple[int, ...]]:
-    """Return log E of the deciles after each token, from 0 on, and the counts."""
+    """Return log E of the deciles after each token, starting from 0, and the final counts."""
     hits = decile[:, None] == np.arange(_DECILES)
     past = np.array(before) + np.concatenate(
         (np.zeros((1, _DECILES), dtype=np.int64), hits.cumsum(axis=0))
@@ -151,10 +152,10 @@ def _decile_path(
 
 
 def _nearest(predicted: Floats, tolerance: float) -> Floats:
-    """Return, row by row, the law within the tolerance of uniform that is nearest to a prediction.
+    """Return, for each row, the law within the tolerance of uniform that is nearest to it.
 
-    In the sense of Kullback and Leibler: c·predicted, cut off at 1/10 ± tolerance, with c such that
-    it sums to 1. Then Σ π·predicted/nearest ≤ 1 under every law π within the tolerance.
+    Nearest in Kullback–Leibler divergence: c·predicted, clipped to 1/10 ± tolerance, with c such
+    that it sums to 1. Then Σ π·predicted/nearest ≤ 1 under every law π within the tolerance.
     """
     low, high = 1 / _DECILES - tolerance, 1 / _DECILES + tolerance
     least = np.full((len(predicted), 1), 1e-3)
@@ -163,4 +164,4 @@ def _nearest(predicted: Floats, tolerance: float) -> Floats:
         middle = np.sqrt(least * most)
         beyond = np.clip(middle * predicted, low, high).sum(axis=1, keepdims=True) > 1
         least, most = np.where(beyond, least, middle), np.where(beyond, middle, most)
-    return np.clip(most * predicted, low, high)  # sums to 1, or a little more: never in our favour
+    return np.clip(most * predicted, low, high)  # sums to 1 or slightly more, which lowers E

@@ -16,7 +16,7 @@ from evals.evaluators.groundedness.features import matrix, read
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.shared_sentences import Key, key, twins
+from evals.evaluators.groundedness.shared_sentences import Key, key, match_sentences
 from training.groundedness.data import Labelled
 from training.groundedness.twin_examples import contrasts, made_duels
 
@@ -126,12 +126,12 @@ def test_sentences_find_their_counterparts() -> None:
 
     one = keys("A cat sat there. The dog ran off quickly. Rain fell. It was late.")
     other = keys("A cat sat there. The dog ran home quickly. Snow lay deep. It was late.")
-    found = twins(one, other)
+    found = match_sentences(one, other)
     assert found.shared == (((0,), (0,)), ((3,), (3,)))
     assert (found.pairs, found.ours, found.theirs) == (((1, 1), (2, 2)), (), ())
-    assert twins(other, one) == found.exchanged()
+    assert match_sentences(other, one) == found.exchanged()
     more = keys("A cat sat there. It was late. Then all went to bed.")
-    assert (twins(one, more).ours, twins(one, more).theirs) == ((1, 2), (2,))
+    assert (match_sentences(one, more).ours, match_sentences(one, more).theirs) == ((1, 2), (2,))
 
 
 def test_a_sentence_that_is_known_is_not_read_otherwise() -> None:

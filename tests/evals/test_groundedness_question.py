@@ -6,7 +6,7 @@ from grounding_passages import FACTS
 from evals.evaluators.groundedness.features import Values, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.model import shipped
-from evals.evaluators.groundedness.question import asked
+from evals.evaluators.groundedness.question import question_of
 from evals.evaluators.groundedness.sentences import sentences_of
 
 QUESTION = "Who founded the library in 1882?"
@@ -25,30 +25,30 @@ STEMS = {"found", "librari", "1882"}
 )
 def test_the_question_is_found_in_a_prompt(prompt) -> None:
     """Without the passages, the instructions around it, and the examples before it."""
-    assert asked(prompt, FACTS).stems == STEMS
+    assert question_of(prompt, FACTS).stems == STEMS
 
 
 @pytest.mark.parametrize(
     "prompt", ["", "?!", " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(50))]
 )
 def test_what_is_no_question_stays_unknown(prompt) -> None:
-    """An empty prompt, and one that says much and marks nothing as asked."""
-    assert asked(prompt, FACTS).stems == frozenset()
+    """An empty prompt, and a long one without a labelled question."""
+    assert question_of(prompt, FACTS).stems == frozenset()
 
 
 def test_the_numbers_of_the_whole_prompt_are_known() -> None:
     """Whatever of it the question is."""
-    assert asked(f"As of 2024.\nQuestion: {QUESTION}", ()).numbers == {"2024", "1882"}
+    assert question_of(f"As of 2024.\nQuestion: {QUESTION}", ()).numbers == {"2024", "1882"}
 
 
 def test_an_empty_passage_takes_nothing_from_a_prompt() -> None:
     """Blank texts are no part of it."""
-    assert asked(QUESTION, ("", " \n")).stems == STEMS
+    assert question_of(QUESTION, ("", " \n")).stems == STEMS
 
 
 def test_a_long_prompt_is_read_from_its_end() -> None:
     """A conversation of megabytes costs no more than its last 20,000 characters."""
-    assert asked("lorem " * 500_000 + f"\nQuestion: {QUESTION}", ()).stems == STEMS
+    assert question_of("lorem " * 500_000 + f"\nQuestion: {QUESTION}", ()).stems == STEMS
 
 
 def measured(answer: str, question: str) -> Values:

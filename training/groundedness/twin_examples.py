@@ -14,7 +14,7 @@ from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.features import Rarity, Reading, read
 from evals.evaluators.groundedness.judgement import indexed
 from evals.evaluators.groundedness.sentences import sentences_of
-from evals.evaluators.groundedness.shared_sentences import key, twins
+from evals.evaluators.groundedness.shared_sentences import key, match_sentences
 from training.groundedness.corruption import KINDS, corrupt
 from training.groundedness.data import Labelled
 from training.groundedness.edits import harmful, harmless
@@ -119,7 +119,7 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
     for duel in real(answers):
         one, other = duel.one, duel.other
         a, b = sentences_of(one.answer), sentences_of(other.answer)
-        variants = twins([key(s) for s in a], [key(s) for s in b]).pairs
+        variants = match_sentences([key(s) for s in a], [key(s) for s in b]).pairs
         if not variants:
             continue
         at, there = rng.choice(variants)
@@ -172,7 +172,7 @@ def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
 def _differing(
     duel: Duel, ours: Sequence[Reading], theirs: Sequence[Reading]
 ) -> Iterator[tuple[Labelled, Reading, Reading | None]]:
-    found = twins([key(r.sentence) for r in ours], [key(r.sentence) for r in theirs])
+    found = match_sentences([key(r.sentence) for r in ours], [key(r.sentence) for r in theirs])
     for a, b in found.pairs:
         yield duel.one, ours[a], theirs[b]
         yield duel.other, theirs[b], ours[a]

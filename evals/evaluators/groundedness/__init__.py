@@ -1,4 +1,4 @@
-"""Whether every sentence of an answer rests on the passages that were retrieved."""
+"""Groundedness: whether the retrieved passages support every sentence of an answer."""
 
 from evals.evaluators.groundedness.evaluator import Groundedness
 

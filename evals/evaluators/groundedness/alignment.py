@@ -1,4 +1,4 @@
-"""A sentence beside the stretch of the passages that is nearest to it: what differs."""
+"""Compare a sentence with its nearest stretch of the passages and list the differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,17 @@ from evals.evaluators.groundedness.tokens import Token, form_of
 
 NEGATION_REACH = 4
 NEIGHBOURS = 4
-"""Content words on either side that are asked whether a number or a name stands with them."""
+"""Content words on either side of a number or name that count as its neighbours."""
 CONTEXT_REACH = 10
 MAX_OCCURRENCES = 24
 
 
 @dataclass(slots=True)
 class Differences:
-    """What a sentence says otherwise than its stretch; words as written."""
+    """Differences between a sentence and its stretch; pairs are (sentence, stretch).
+
+    Swapped and negated words are stems; `antonyms` has the sentence's word as written.
+    """
 
     numbers_swapped: list[tuple[str, str]] = field(default_factory=list)
     names_swapped: list[tuple[str, str]] = field(default_factory=list)
@@ -27,14 +30,14 @@ class Differences:
     negations_dropped: list[str] = field(default_factory=list)
     matched: int = 0
     backwards: int = 0
-    """Neighbouring matched words that stand in the other order."""
+    """Successive matched words that are in reverse order in the stretch."""
     names_backwards: int = 0
 
 
 def differences(
     tokens: Sequence[Token], text: str, passages: Passages, start: int, end: int
 ) -> Differences:
-    """Compare a sentence with the passages' places from `start` to before `end`."""
+    """Compare a sentence with the passages' places in `range(start, end)`."""
     stretch = [(p, t) for p in range(start, end) if (t := passages.places[p]) is not None]
     where: dict[str, list[int]] = {}
     for at, (_, token) in enumerate(stretch):
@@ -46,14 +49,17 @@ def differences(
     found = Differences(matched=sum(m is not None for m in matched))
     _compare_order(content, matched, found)
     _compare_negation(tokens, content, matched, words, found)
-    held = {t.form.stem for t in content}
-    _find_antonyms(tokens, text, where, words, held, found)
-    _find_swaps(content, matched, words, held, found)
+    own_stems = {t.form.stem for t in content}
+    _find_antonyms(tokens, text, where, words, own_stems, found)
+    _find_swaps(content, matched, words, own_stems, found)
     return found
 
 
 def _matched(content: Sequence[Token], where: dict[str, list[int]]) -> list[int | None]:
-    """Return each content word's place in the stretch: the nearest after the one before it."""
+    """Return each content word's index in the stretch, `None` if it is absent.
+
+    Of several occurrences, the first after the previous matched word is taken.
+    """
     places: list[int | None] = []
     before = -1
     for token in content:
@@ -82,7 +88,7 @@ def _compare_order(
 
 
 def _negated(tokens: Sequence[Token]) -> set[int]:
-    """Return which words stand within reach after a negator."""
+    """Return the indices of words within `NEGATION_REACH` after a negator."""
     reached, left = set[int](), 0
     for at, token in enumerate(tokens):
         if token.form.is_negator:
@@ -119,7 +125,7 @@ def _find_antonyms(
     text: str,
     where: dict[str, list[int]],
     words: Sequence[Token],
-    held: set[str],
+    own_stems: set[str],
     found: Differences,
 ) -> None:
     known = opposites()
@@ -129,13 +135,13 @@ def _find_antonyms(
         if stem in stems:
             continue
         for other in known.get(stem, ()):
-            if other in stems and other not in held:
+            if other in stems and other not in own_stems:
                 found.antonyms.append((text[token.start : token.end], other))
 
 
 @cache
 def opposites() -> dict[str, tuple[str, ...]]:
-    """Return the words that mean the opposite, stem by stem."""
+    """Return the stems of each stem's antonyms."""
     found: dict[str, set[str]] = {}
     for one, other in ANTONYM_PAIRS:
         a, b = form_of(one).stem, form_of(other).stem
@@ -149,16 +155,16 @@ def _find_swaps(
     content: Sequence[Token],
     matched: Sequence[int | None],
     words: Sequence[Token],
-    held: set[str],
+    own_stems: set[str],
     found: Differences,
 ) -> None:
-    """Find words that stand where the stretch has another one between the same neighbours."""
+    """Find words in whose place the stretch has another word beside the same neighbours."""
     for at, place in enumerate(matched):
         if place is not None:
             continue
         left = matched[at - 1] if at else None
         right = matched[at + 1] if at + 1 < len(matched) else None
-        other = _other_between(words, left, right, held)
+        other = _other_between(words, left, right, own_stems)
         if other is None:
             continue
         token = content[at]
@@ -172,9 +178,9 @@ def _find_swaps(
 
 
 def _other_between(
-    words: Sequence[Token], left: int | None, right: int | None, held: set[str]
+    words: Sequence[Token], left: int | None, right: int | None, own_stems: set[str]
 ) -> Token | None:
-    """Return the one content word next to a matched neighbour that the sentence lacks."""
+    """Return the content word beside matched neighbours that the sentence lacks, if it is one."""
     if left is not None and right is not None:
         if not 0 < right - left <= 6:
             return None
@@ -185,15 +191,15 @@ def _other_between(
         inside = words[max(right - 2, 0) : right]
     else:
         return None
-    others = [w for w in inside if w.form.is_content and w.form.stem not in held]
+    others = [w for w in inside if w.form.is_content and w.form.stem not in own_stems]
     return others[0] if len(others) == 1 else None
 
 
 def company(at: int, content: Sequence[int], weights: Sequence[float], passages: Passages) -> float:
-    """Return how much of a word's neighbourhood stands with it in the passages, at best.
+    """Return the weighted share of a word's neighbours that are near it in the passages.
 
-    `content` holds the sentence's content words as the passages' numbers, −1 for absent ones. 1
-    where the word has no neighbours.
+    The maximum over its occurrences in the passages. `content` has the passages' ids of the
+    sentence's content words, −1 for absent ones. 1 if the word has no neighbours.
     """
     near = {
         content[i]: weights[i]

@@ -1,4 +1,4 @@
-"""Explicit checks of a sentence: what counts against it whatever the forests say."""
+"""Explicit checks of a sentence, whose findings override the forests."""
 
 from collections.abc import Sequence
 
@@ -9,24 +9,24 @@ from evals.evaluators.groundedness.features import Reading
 
 ABSENT_NUMBER = 0.69
 CONTRADICTION = 0.49
-"""Log-odds by which a sentence that a check found wrong stands above the threshold, by itself."""
+"""Log-odds above the threshold that a sentence gets at least, if a check finds it wrong."""
 _STRANGE_WORDS = 8
-"""From so many content words on, a sentence that shares none with the passages is an error."""
+"""A sentence with at least this many content words, none of them in the passages, is wrong."""
 _LEAST_STRENGTH = {"splice_added_negation": 8.0, "splice_antonym": 8.0, "splice_name": 10.0}
-"""How much must be copied around a word before its exchange is an error by itself.
+"""Strength of the copied words around an exchanged word above which the exchange is an error.
 
-A number of the passages in another one's place is none: people accept most of what looks so, and
-the forests see it.
+Exchanged numbers are not checked: annotators accept most of what looks like one, and the forests
+have that feature too.
 """
 _LEFT_OUT = 8.0
-"""As much around a negation that is left out, where the sentence has none of its own elsewhere."""
+"""The same for a negation left out, if the sentence has no other negation."""
 
 
 def excess(readings: Sequence[Reading]) -> NDArray[np.float64]:
-    """Return how far above the threshold each sentence stands at the least, in log-odds.
+    """Return each sentence's minimum log-odds above the threshold; −∞ if no check found anything.
 
-    −∞ where no check found anything. The forests learned from long answers, in which few numbers
-    are wrong; a number that no passage holds, and that nothing explains, counts all the same.
+    The checks are needed because the forests learned from long answers, in which few numbers are
+    wrong: an unexplained number that no passage contains must count all the same.
     """
     return np.array([_excess(reading) for reading in readings], dtype=np.float64)
 
@@ -41,7 +41,7 @@ def _excess(reading: Reading) -> float:
 
 
 def _is_strange(reading: Reading) -> bool:
-    """Say whether a sentence about the subject has no word of the passages."""
+    """Return whether a sentence about the subject shares no word with the passages."""
     values = reading.values
     return (
         values["content_words"] >= _STRANGE_WORDS

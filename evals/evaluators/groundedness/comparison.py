@@ -1,4 +1,4 @@
-"""Two answers on the same passages, judged beside each other."""
+"""Judge two answers on the same passages beside each other."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,42 +11,47 @@ from evals.evaluators.groundedness.judgement import (
     Judgement,
     SentenceJudge,
     SentenceJudgement,
-    alone,
+    judge_alone,
 )
-from evals.evaluators.groundedness.shared_sentences import Group, Key, SentenceMatch, key, twins
+from evals.evaluators.groundedness.shared_sentences import (
+    Group,
+    Key,
+    SentenceMatch,
+    key,
+    match_sentences,
+)
 
 Both = tuple[Judgement | None, Judgement | None]
 
 
 def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
-    """Judge both answers, `None` where one has no sentence.
+    """Judge both answers; `None` for one without sentences.
 
-    What both say is the same for both: it counts by the probability that each has it from, which
-    is not sharpened. Of sentences that differ each is judged beside its counterpart. The other
-    answer only tells where to look, the passages alone what is supported; and with the answers
-    exchanged the judgements are the same, exchanged. Answers that have no sentence in common, and
-    no variants of one, are judged each by itself.
+    A sentence that both answers share gets the same probability in both, and that probability is
+    not sharpened. Sentences that differ are each judged beside their counterpart. The other answer
+    only shows where to look; support comes from the passages alone. Swapping the answers swaps the
+    judgements. Answers without shared sentences or counterparts are judged separately.
     """
-    if other < one:  # so that in either order the same is read first
+    if other < one:  # a fixed order, so that swapped arguments give swapped results
         second, first = judge_beside(other, one, judge)
         return first, second
     ours = judge.sentences(one)
     theirs = judge.sentences(other, () if ours is None else ours.readings)
     if ours is None or theirs is None:
-        return alone(ours, judge), alone(theirs, judge)
+        return judge_alone(ours, judge), judge_alone(theirs, judge)
     one_side, other_side = _keys(ours), _keys(theirs)
-    found = twins(one_side, other_side)
+    found = match_sentences(one_side, other_side)
     if not found.shared and not found.pairs:
-        return alone(ours, judge), alone(theirs, judge)
-    turned = found.exchanged()
+        return judge_alone(ours, judge), judge_alone(theirs, judge)
+    swapped = found.exchanged()
     return (
         _beside(_Side(ours, theirs, found), _common(ours, theirs, found.shared), judge),
-        _beside(_Side(theirs, ours, turned), _common(theirs, ours, turned.shared), judge),
+        _beside(_Side(theirs, ours, swapped), _common(theirs, ours, swapped.shared), judge),
     )
 
 
 class _Side(NamedTuple):
-    """One of the two answers."""
+    """The comparison from the side of one answer (`ours`)."""
 
     ours: Judged
     theirs: Judged
@@ -58,10 +63,10 @@ def _keys(judged: Judged) -> list[Key]:
 
 
 def _common(ours: Judged, theirs: Judged, shared: Sequence[Group]) -> dict[int, float]:
-    """Return, by number, the probabilities of our sentences that both answers have.
+    """Return the probabilities of our shared sentences, by sentence number.
 
-    A sentence has the lesser one of both. Where both split the same words otherwise, the worst
-    sentence of either side is compared.
+    The lower of the two answers' probabilities counts. If the answers split the same words into
+    sentences differently, the worst sentences of the two sides are compared.
     """
     found: dict[int, float] = {}
     for here, there in shared:
@@ -94,14 +99,14 @@ def _beside(side: _Side, common: Mapping[int, float], judge: SentenceJudge) -> J
 
 
 def _differing(found: SentenceMatch) -> tuple[int, int]:
-    """Return how many sentences of each answer the other one lacks."""
+    """Return how many sentences of each answer are not shared: ours, theirs."""
     return len(found.pairs) + len(found.ours), len(found.pairs) + len(found.theirs)
 
 
 def _worst_of(count: int, probability: float) -> float:
-    """Return the probability of the worst of several sentences, corrected for their number.
+    """Correct the probability of the worst sentence for the number of sentences.
 
-    Of many sentences one looks bad by chance: the log-odds fall by the number's logarithm.
+    Among many sentences one looks bad by chance, so the log-odds are reduced by log(count).
     """
     if count < 2 or probability >= 1:
         return probability
@@ -110,9 +115,9 @@ def _worst_of(count: int, probability: float) -> float:
 
 
 def _contrasted(side: _Side, judge: SentenceJudge) -> dict[int, SentenceJudgement]:
-    """Return what is said, by number, of the sentences that are judged beside a counterpart."""
+    """Judge our differing sentences beside their counterparts; return them by sentence number."""
     counterparts: dict[int, int | None] = dict(side.found.pairs)
-    if side.found.shared:  # else a sentence without a counterpart is judged by itself
+    if side.found.shared:  # without shared sentences, one without a counterpart is judged alone
         counterparts |= dict.fromkeys(side.found.ours)
     if not counterparts:
         return {}

@@ -1,4 +1,4 @@
-"""What is measured of a sentence where the other answer has a variant of it, or another one."""
+"""Features of a sentence beside its counterpart in the other answer of a pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of
 
 _NOTHING = -99.0
-"""Stands where there is nothing to measure."""
+"""The value of a feature that has nothing to measure."""
 _NEAREST = 3
-"""Windows that count as near."""
+"""Number of nearest windows to compare with."""
 _AROUND = 6
 _MAX_ASKED = 8
 _SCOPE = 4
@@ -43,15 +43,15 @@ _OF_READING = (
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """The words of one of two sentences that the other one lacks."""
+    """A sentence and those of its words that the counterpart lacks."""
 
     words: Words
     own: frozenset[int]
-    """Numbers of its tokens."""
+    """Indices of the tokens that the counterpart lacks."""
 
 
 def contrast(ours: Reading, theirs: Reading | None, passages: Passages) -> Values:
-    """Return the features of our sentence beside theirs; None where nothing stands there."""
+    """Return the features of our sentence beside theirs; `None`: it has no counterpart."""
     values: Values = {f"own_{name}": float(ours.values[name]) for name in _OF_READING}
     if theirs is None:
         values["twin"] = 0.0
@@ -100,8 +100,11 @@ def _compared(words: Words) -> list[str]:
 def _differences(
     a: Sequence[str], b: Sequence[str]
 ) -> tuple[frozenset[int], frozenset[int], float]:
-    """Return the places of each list's words that the other one lacks there, and the likeness."""
-    if swapped := list(b) < list(a):  # so that both orders find the same
+    """Diff two word lists: the indices only in `a`, those only in `b`, and the likeness in [0, 1].
+
+    The likeness is 2 · (equal words) / (words of both).
+    """
+    if swapped := list(b) < list(a):  # a fixed order, so that swapped lists give swapped results
         a, b = b, a
     here, there, same = set(range(len(a))), set(range(len(b))), 0
     for block in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
@@ -114,15 +117,15 @@ def _differences(
 
 
 def _near(words: Words, own: frozenset[int], passages: Passages) -> list[tuple[int, int]]:
-    """Return the stretches that hold most of what both sentences say."""
-    held = {
+    """Return the stretches that best support the words which both sentences share."""
+    weights = {
         row: weight
         for at, (row, weight, token) in enumerate(
             zip(words.rows, words.row_weights, words.tokens, strict=True)
         )
         if at not in own and row >= 0 and token.form.is_content
     }
-    support = passages.support(list(held), list(held.values()))
+    support = passages.support(list(weights), list(weights.values()))
     order = np.argsort(-support, kind="stable")[:_NEAREST].tolist()
     best = [at for at in order if support[at] > 0]
     last = len(passages.places)
@@ -141,7 +144,7 @@ class _Near:
 
     rows: frozenset[int]
     forms: frozenset[tuple[int, bool]]
-    """Each with whether it is in the past."""
+    """Each word with whether it is in the past tense."""
 
 
 def _held_near(near: Sequence[tuple[int, int]], passages: Passages) -> _Near:
@@ -210,7 +213,10 @@ def _side(one: _Difference, against: _Difference, near: "_Near", passages: Passa
 def _negated(
     mine: _Difference, other: _Difference, near: Sequence[tuple[int, int]], passages: Passages
 ) -> float:
-    """Return how often what one of both negates is negated in the passages nearby."""
+    """Return the share of nearby occurrences of the negated words that are negated there too.
+
+    The words are those behind a negator that only one of the sentences has.
+    """
     scope: set[int] = set()
     for one in (mine, other):
         tokens, rows = one.words.tokens, one.words.rows
@@ -244,4 +250,4 @@ CONTRASTS = (
     "twin", "alike", "negated_near", "same_words",
     *(f"{name}_held" for name in word_classes.NAMES),
 )  # fmt: skip
-"""The features' names, in the order of the model's columns."""
+"""Names of the features, in the order of the model's columns."""

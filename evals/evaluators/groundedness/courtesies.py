@@ -1,4 +1,4 @@
-"""Sentences that claim nothing: greetings, offers of help, wishes."""
+"""Detect sentences that claim nothing: greetings, offers of help, wishes."""
 
 import re
 
@@ -40,8 +40,8 @@ _WORDS = frozenset(_WORD_LIST.split())
 _LETTERS = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 _SUFFIX = re.compile(r"'(?:s|d|ll|ve|re|m)$")
 _BEGINNING = re.compile(r"\s+(?=[A-Z])")
-_MOST_CHARACTERS = 200
-"""Of a courtesy behind a sentence that has no end of its own."""
+_MAX_CHARACTERS = 200
+"""Longest courtesy that is looked for after a sentence without a full stop."""
 _ANNOUNCEMENT = re.compile(
     r"\s*(?:(?:sure|certainly|absolutely|of course|okay|ok)(?: thing)?[,!.:]*\s*)?"
     r"(?:here(?:'s| is| are)|below (?:is|are)|the following is)[^:.!?\n]{0,60}:\s*",
@@ -50,7 +50,7 @@ _ANNOUNCEMENT = re.compile(
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Say whether a sentence speaks only of the conversation, in words that conversations have."""
+    """Return whether a sentence has a courtesy's phrase and only words that courtesies use."""
     words = _words(sentence)
     if not words or _TRIGGER.search(sentence.replace("’", "'").strip(" \n*_-")) is None:
         return False
@@ -58,8 +58,8 @@ def is_courtesy(sentence: str) -> bool:
 
 
 def courtesy_behind(text: str, start: int, end: int) -> int | None:
-    """Return where a courtesy begins that ends a sentence without a full stop before it."""
-    for match in _BEGINNING.finditer(text, max(start, end - _MOST_CHARACTERS), end):
+    """Return where a courtesy begins at a sentence's end without a full stop before it, if any."""
+    for match in _BEGINNING.finditer(text, max(start, end - _MAX_CHARACTERS), end):
         if is_courtesy(text[match.end() : end]):
             return match.end()
     return None
@@ -71,7 +71,7 @@ def _words(text: str) -> list[str]:
 
 
 def announcement(text: str) -> int:
-    """Return how many characters at a text's beginning only announce the answer."""
+    """Return the length of a text's beginning that only announces the answer, or 0."""
     match = _ANNOUNCEMENT.match(text)
     if match is None:
         return 0

@@ -15,33 +15,33 @@ from evals.evaluators.groundedness.judgement import (
     MAX_CONTEXT_CHARACTERS,
     Judgement,
     SentenceJudge,
-    alone,
     by_forests,
     indexed,
+    judge_alone,
 )
 from evals.evaluators.groundedness.language import why_unreadable
 from evals.evaluators.groundedness.model import shipped
 from evals.evaluators.groundedness.passages import Passages, Span
 
-_Judging = Callable[[str, tuple[str, ...], str], Judgement | None]
-"""From an answer, its passages and what was asked to what is said of it."""
-_HALF = 0.5
+_Judge = Callable[[str, tuple[str, ...], str], Judgement | None]
+"""Judges an answer, given its passages and question."""
+_DECISION_VALUE = 0.5
 _MAX_NAMED = 3
 _MAX_QUOTED = 160
 
 
 class Groundedness:
-    """Support of every sentence by the passages, from its words and a small trained model.
+    """Support of every sentence by the passages, measured on its words by a small trained model.
 
-    The score is near 1 where all sentences are supported, near 0 where one is not, and 0.5 at the
-    threshold between: a release gate wants it so, see `docs/evaluators.md`. The explanation gives
-    the calibrated probability, the worst sentences with what is wrong in each, and the passage
-    nearest to each; the spans give every sentence's support. An answer that only declines claims
-    nothing and scores 1. English alone.
+    The score is near 1 if all sentences are supported, near 0 if one is not, and 0.5 at the
+    decision threshold; `docs/evaluators.md` says why a release gate needs this. The explanation
+    gives the calibrated probability, the worst sentences with what is wrong in each, and the
+    passage nearest to each; the spans give every sentence's support. An answer that only declines
+    claims nothing and scores 1. English only.
 
-    Beside the other arm's answer to the same prompt it sees more: `score_beside`.
+    `score_beside` finds more by comparing with the other arm's answer to the same prompt.
 
-    Applies where a generation carries passages.
+    Applies to generations with passages.
     """
 
     name = "lexical-support"
@@ -50,23 +50,22 @@ class Groundedness:
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.CONTEXT})
 
     def __init__(self) -> None:
-        # Both sides of a pair are asked for one after the other.
+        # The two answers of a pair are scored one after the other, from one judgement of both.
         self._both = lru_cache(maxsize=4)(self._judged_beside)
 
     @property
     def version_beside(self) -> str:
-        """The version of scores by `score_beside`."""
+        """Version of scores by `score_beside`."""
         return f"{self.version}+pair"
 
     def score(self, generation: Generation) -> Score | None:
-        """Score the answer; an empty one claims nothing that could be judged."""
+        """Score the answer by itself; an answer without words stays unscored."""
         return self._scored(generation, self.judge)
 
     def score_beside(self, generation: Generation, other: Generation) -> Score | None:
-        """Score the answer, looking closest where the other one says otherwise.
+        """Score the answer, with a closer look where `other`, to the same prompt, differs.
 
-        `other` answers the same prompt. By itself where that rests on other passages, or has none
-        or no text.
+        The answer is judged by itself if `other` has other passages, none, or no text.
         """
         mine, theirs = generation.content, other.content
         text = answer_text(other)
@@ -78,17 +77,17 @@ class Groundedness:
 
     @property
     def threshold(self) -> float:
-        """The probability from which on an answer counts as unsupported."""
+        """Probability at or above which an answer counts as unsupported."""
         return shipped().calibration.threshold
 
     def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
-        """Return what judges the sentences of answers to a question on these passages."""
+        """Return the judge of sentences for these passages and this question."""
         return by_forests(indexed(texts), question)
 
     def judge(self, answer: str, texts: tuple[str, ...], question: str = "") -> Judgement | None:
-        """Judge an answer, `None` where it has no sentence."""
-        by = self.judging(texts, question)
-        return alone(by.sentences(answer), by)
+        """Judge an answer; `None` if it has no sentence."""
+        judge = self.judging(texts, question)
+        return judge_alone(judge.sentences(answer), judge)
 
     def close(self) -> None:
         """Release nothing: indexes are shared and bounded."""
@@ -103,12 +102,12 @@ class Groundedness:
     def _judged_beside(self, one: str, other: str, texts: tuple[str, ...], question: str) -> Both:
         return judge_beside(one, other, self.judging(texts, question))
 
-    def _scored(self, generation: Generation, judge: _Judging) -> Score | None:
+    def _scored(self, generation: Generation, judge: _Judge) -> Score | None:
         texts = generation.content.context if generation.content else None
         if texts is None:
             return None
         answer = answer_text(generation)
-        if (reason := _why_not(texts, answer)) or answer is None:
+        if (reason := _unscored_reason(texts, answer)) or answer is None:
             return unscored(self, generation, reason or NOT_RECORDED)
         passages = indexed(texts)
         question = prompt_text(generation) or ""
@@ -140,8 +139,8 @@ class Groundedness:
         )
 
 
-def _why_not(texts: tuple[str, ...], answer: str | None) -> str | None:
-    """Say what keeps an answer from being judged, `None` where nothing does."""
+def _unscored_reason(texts: tuple[str, ...], answer: str | None) -> str | None:
+    """Return why an answer cannot be judged, `None` if it can."""
     size = sum(map(len, texts))
     if not any(text.strip() for text in texts):
         return "the passages are empty"
@@ -153,7 +152,7 @@ def _why_not(texts: tuple[str, ...], answer: str | None) -> str | None:
 
 
 def _explanation(answer: str, passages: Passages, judgement: Judgement, threshold: float) -> str:
-    """Tell the probability, and the sentences above the threshold with what they lack."""
+    """Give the probability, and the sentences above the threshold with what is wrong in each."""
     lines = [f"{judgement.probability:.0%} likely to hold something unsupported"]
     if len(answer) > MAX_ANSWER_CHARACTERS:
         lines[0] += f"; judged by its first {MAX_ANSWER_CHARACTERS:,} characters"
@@ -163,7 +162,7 @@ def _explanation(answer: str, passages: Passages, judgement: Judgement, threshol
     worst = sorted(judgement.sentences, key=lambda s: -s.probability)
     named = [s for s in worst if s.probability >= threshold][:_MAX_NAMED]
     together = "" if named else "doubtful together with others, "
-    if not named and (judgement.probability >= threshold or judgement.value < _HALF):
+    if not named and (judgement.probability >= threshold or judgement.value < _DECISION_VALUE):
         named = worst[:1]
     for found in named:
         line = f"{together}{found.reason(answer)}: {_shortened(found.sentence.text)!r}"

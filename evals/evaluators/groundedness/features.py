@@ -1,4 +1,4 @@
-"""What is measured of each sentence of an answer against the passages."""
+"""Features of each sentence of an answer, measured against the passages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from evals.evaluators.groundedness.alignment import Differences, company, differences, opposites
 from evals.evaluators.groundedness.numerals import unexplained
 from evals.evaluators.groundedness.passages import STRIDE, WINDOW, Passages
-from evals.evaluators.groundedness.question import Question, asked
+from evals.evaluators.groundedness.question import Question, question_of
 from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.tokens import Token
 from evals.evaluators.groundedness.word_changes import KINDS, WordChange, splices
 
 _AROUND = 6
-"""Places beside the nearest window that are compared too."""
+"""Places on either side of the nearest window that are compared too."""
 _STOP_WORD_WEIGHT = 0.5
 
 Values = dict[str, float]
@@ -24,36 +24,37 @@ Values = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Rarity:
-    """How rare words are in English: the inverse document frequency of each stem."""
+    """Rarity of English words: the inverse document frequency of each stem."""
 
     known: Mapping[str, float]
     unknown: float
+    """For stems that are not in `known`."""
 
     def of(self, stem: str) -> float:
-        """Return a stem's weight."""
+        """Return a stem's rarity."""
         return self.known.get(stem, self.unknown)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A sentence's features, and what they were read from."""
+    """A sentence's features, and the findings that they are made from."""
 
     sentence: Sentence
     start: int
     end: int
-    """The passages' places that are nearest to it."""
+    """The nearest places of the passages are `range(start, end)`."""
     differences: Differences
     splices: tuple[WordChange, ...]
     absent: tuple[Token, ...]
-    """Content words that no passage holds."""
+    """Content words that no passage contains."""
     unexplained: tuple[Token, ...]
-    """Numbers among these that are not the question's, or the answer's own."""
+    """Absent numbers that neither the question nor the answer's form explains; see `numerals`."""
     words: "Words"
     values: Values
 
 
 class Words:
-    """A sentence's words as the passages know them; −1 is a word that they do not hold."""
+    """A sentence's words as ids of the passages' words; −1 for a word that no passage contains."""
 
     def __init__(self, sentence: Sentence, passages: Passages, rarity: Rarity) -> None:
         self.tokens = sentence.tokens
@@ -85,12 +86,12 @@ def read(
     known: Sequence[Reading] = (),
     question: str = "",
 ) -> list[Reading]:
-    """Return each sentence's features, those of the whole answer included.
+    """Return each sentence's features, including those of the whole answer.
 
-    `known` are readings of another answer on the same passages: a sentence that stands there, too,
-    is not read again. `question` is the prompt, where that is known.
+    `known` are readings of another answer on the same passages; a sentence that both answers have
+    is not read again. `question` is the prompt, if known.
     """
-    about = asked(question, passages.texts)
+    about = question_of(question, passages.texts)
     read_before = {reading.sentence.text: reading for reading in known}
     readings = [
         _read(text, sentence, passages, rarity, about)
@@ -104,7 +105,7 @@ def read(
 
 
 def matrix(readings: Sequence[Reading]) -> NDArray[np.float64]:
-    """Return the features, a row a sentence and a column a name, in the order of the names."""
+    """Return the features as a matrix: one row per sentence, columns in the order of `NAMES`."""
     return np.array([[r.values[name] for name in NAMES] for r in readings], dtype=np.float64)
 
 
@@ -129,7 +130,7 @@ def _read(
     values |= _spliced(spliced, words, passages)
     values |= _runs(words, passages)
     values |= _attributed(sentence, words, passages)
-    values |= _asked(words, question)
+    values |= _question_features(words, question)
     absent = tuple(token for token, _ in words.absent)
     numbers = unexplained(sentence, absent, text, passages, question)
     values["numbers_unexplained"] = len(numbers)
@@ -137,7 +138,7 @@ def _read(
 
 
 def _moved(reading: Reading, sentence: Sentence) -> Reading:
-    """Return the reading of a sentence as that of the same words in another answer."""
+    """Return a reading of the same sentence in another answer, with the offsets moved."""
     by = sentence.start - reading.sentence.start
     absent, numbers = (
         tuple(t._replace(start=t.start + by, end=t.end + by) for t in tokens)
@@ -165,7 +166,7 @@ def _kind(sentence: Sentence, words: Words) -> Values:
 
 
 def _absence(words: Words) -> Values:
-    """Measure the words that no passage holds."""
+    """Measure the words that no passage contains."""
     absent = {token.form.stem: weight for token, weight in words.absent}
     plain = [weight for token, weight in words.absent if not token.is_name]
     mass, ids = sum(absent.values()), words.ids
@@ -183,7 +184,7 @@ def _absence(words: Words) -> Values:
 
 
 def _specifics(words: Words, inside: frozenset[int], passages: Passages) -> Values:
-    """Measure numbers and names: whether they stand in the passages, and in what company."""
+    """Measure whether numbers and names are in the passages, near the same words."""
     values: Values = {}
     for name in ("number", "name"):
         places = [
@@ -228,7 +229,7 @@ def _spliced(found: Sequence[WordChange], words: Words, passages: Passages) -> V
 
 
 def _runs(words: Words, passages: Passages) -> Values:
-    """Measure how much is copied: neighbouring words that are neighbours in the passages too."""
+    """Measure how much is copied: runs of words that are runs in the passages too."""
     rows = words.rows
     pairs = [pair in passages.pairs for pair in pairwise(rows)]
     triples = [t in passages.triples for t in zip(rows, rows[1:], rows[2:], strict=False)]
@@ -248,7 +249,7 @@ def _runs(words: Words, passages: Passages) -> Values:
 
 
 def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
-    """Measure the support in the passages that the sentence names."""
+    """Measure the support by the passages that the sentence names, such as `Passage 2`."""
     named = [place for n in sentence.attributed_to if (place := passages.labelled(n))]
     if not named:
         return {"attributed": 0.0, "attributed_support": -1.0, "attributed_loss": 0.0}
@@ -258,8 +259,8 @@ def _attributed(sentence: Sentence, words: Words, passages: Passages) -> Values:
     return {"attributed": 1.0, "attributed_support": support, "attributed_loss": loss}
 
 
-def _asked(words: Words, question: Question) -> Values:
-    """Measure the question's words, and those that neither it nor a passage holds."""
+def _question_features(words: Words, question: Question) -> Values:
+    """Measure the question's words, and words that neither it nor a passage contains."""
     stems, own = question.stems, {t.form.stem for t in words.content}
     unasked = [(token, weight) for token, weight in words.absent if token.form.stem not in stems]
     return {
@@ -272,7 +273,7 @@ def _asked(words: Words, question: Question) -> Values:
 
 
 def _add_answer(readings: Sequence[Reading], passages: Passages, question: Question) -> None:
-    """Add what the whole answer, and its question, say of each of its sentences."""
+    """Add the features of the whole answer and its question to each sentence."""
     stems, held = question.stems, sum(stem in passages.ids for stem in question.stems)
     shares = [r.values["absent_share"] for r in readings]
     answer: Values = {
@@ -315,4 +316,4 @@ NAMES = (
     "numbers_unexplained", "answer_unexplained",
     "question_held", "asked_share", "asked_absent", "unasked_mass", "unasked_max", "names_unasked",
 )  # fmt: skip
-"""The model's inputs, in the order of its columns."""
+"""Names of the features, in the order of the model's columns."""

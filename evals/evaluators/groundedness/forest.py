@@ -1,4 +1,4 @@
-"""Boosted trees, read from a plain file and evaluated for many rows at once."""
+"""Boosted trees as plain arrays, evaluated for many rows at once."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -6,30 +6,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_LEAVES = 16
+_MAX_LEAVES = 16
 _ROWS = 256
-"""Rows evaluated at once: a long text's need no more memory than that."""
+"""Rows evaluated at once, which bounds the memory for long texts."""
 
 
 class _Splits(NamedTuple):
-    """All splits in the trees' order, with the leaves that remain where a row goes right."""
+    """All splits in the trees' order, for evaluation with bit masks."""
 
     feature: NDArray[np.int32]
     limit: NDArray[np.float64]
     remaining: NDArray[np.uint16]
-    """A bit a leaf, the leftmost first."""
+    """Leaves still reachable if the row goes right: one bit per leaf, the leftmost lowest."""
     starts: NDArray[np.int64]
-    """Each tree's first split."""
+    """Index of each tree's first split."""
     values: NDArray[np.float64]
-    """Each tree's leaves, `_MOST_LEAVES` places a tree."""
+    """Leaf values, padded to `_MAX_LEAVES` per tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Trees of two-way splits, one array a property of all nodes; a leaf leads to itself.
+    """Binary trees, with one array per property of all nodes; a leaf is its own child.
 
-    A row goes left where its feature is at most the node's limit. The forest's answer is `base`
-    plus the values of the leaves that the row reaches, in log-odds.
+    A row goes left if its feature is at most the node's limit. The prediction, in log-odds, is
+    `base` plus the values of the leaves that the row reaches.
     """
 
     feature: NDArray[np.int32]
@@ -42,7 +42,7 @@ class Forest:
     _splits: _Splits = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for trees of too many leaves."""
+        """Prepare the splits; raises `ValueError` if a tree has too many leaves."""
         object.__setattr__(self, "_splits", _splits_of(self))
 
     def log_odds(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,14 +51,14 @@ class Forest:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _log_odds(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        # All splits at once: what remains after every turn to the right begins with the leaf that
-        # the row reaches. Source: Lucchese et al., QuickScorer, SIGIR 2015.
+        # Every right turn masks out the leaves to its left. The lowest bit that remains in a tree
+        # is the leaf that the row reaches. Source: Lucchese et al., QuickScorer, SIGIR 2015.
         splits = self._splits
         goes_left = np.take(rows, splits.feature, axis=1) <= splits.limit
         remaining = np.where(goes_left, np.uint16(0xFFFF), splits.remaining)
         left_over = np.bitwise_and.reduceat(remaining, splits.starts, axis=1)
         leaf = np.bitwise_count((left_over & -left_over) - np.uint16(1))
-        places = np.arange(0, len(splits.values), _MOST_LEAVES) + leaf
+        places = np.arange(0, len(splits.values), _MAX_LEAVES) + leaf
         found = self.base + splits.values[places].sum(axis=1)
         return np.asarray(found, dtype=np.float64)
 
@@ -66,16 +66,16 @@ class Forest:
 def _splits_of(forest: Forest) -> _Splits:
     left, right = forest.left.tolist(), forest.right.tolist()
     nodes, remaining, starts = list[int](), list[int](), list[int]()
-    values = np.zeros((len(forest.roots), _MOST_LEAVES))
+    values = np.zeros((len(forest.roots), _MAX_LEAVES))
     for tree, root in enumerate(forest.roots.tolist()):
         starts.append(len(nodes))
         leaves = list[int]()
-        if left[root] == root:  # a leaf alone: a split that changes nothing keeps its place
+        if left[root] == root:  # a tree of one leaf gets a split that masks nothing
             nodes.append(root)
             remaining.append(0xFFFF)
         _walk(root, (left, right), leaves, (nodes, remaining))
-        if len(leaves) > _MOST_LEAVES:
-            raise ValueError(f"a tree of {len(leaves)} leaves; wanted at most {_MOST_LEAVES}")
+        if len(leaves) > _MAX_LEAVES:
+            raise ValueError(f"a tree of {len(leaves)} leaves; wanted at most {_MAX_LEAVES}")
         values[tree, : len(leaves)] = forest.value[leaves]
     return _Splits(
         forest.feature[nodes],
@@ -92,7 +92,7 @@ def _walk(
     leaves: list[int],
     splits: tuple[list[int], list[int]],
 ) -> None:
-    """Add a node's leaves from left to right, and its splits with what a turn right leaves."""
+    """Append the subtree's leaves from left to right, and its splits with their masks."""
     left, right = ways[0][node], ways[1][node]
     if left == node:
         leaves.append(node)

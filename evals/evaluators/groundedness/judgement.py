@@ -1,4 +1,4 @@
-"""What is said of an answer against its passages, sentence by sentence."""
+"""Judge an answer against its passages, sentence by sentence."""
 
 import threading
 from collections import OrderedDict
@@ -16,23 +16,23 @@ from evals.evaluators.groundedness.passages import Passages, Span
 from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
 MAX_ANSWER_CHARACTERS = 50_000
-"""A longer answer is judged by its beginning."""
+"""Only this many characters at an answer's beginning are judged."""
 MAX_CONTEXT_CHARACTERS = 1_000_000
-_MOST_INDEXES = 16
-_MOST_CHARACTERS = 1_500_000
-"""Of the passages whose indexes are kept: an index takes about a hundred bytes a character."""
+_MAX_INDEXES = 16
+_MAX_CHARACTERS = 1_500_000
+"""Limit on the cached passages; an index takes about 100 bytes per character."""
 _MAX_NAMED = 4
 _MAX_WORD = 40
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceJudgement:
-    """How likely one sentence is unsupported."""
+    """The probability that one sentence is unsupported."""
 
     reading: Reading
     probability: float
     instead: str | None = None
-    """What the other answer of its pair says in its place, where that was compared."""
+    """The counterpart in the other answer of the pair; None if none was compared."""
 
     @property
     def sentence(self) -> Sentence:
@@ -40,33 +40,33 @@ class SentenceJudgement:
         return self.reading.sentence
 
     def reason(self, answer: str) -> str:
-        """Say what stands in the sentence and not in the passages."""
+        """Describe what in the sentence the passages do not support."""
         return _reason(self.reading, answer)
 
     def nearest(self, passages: Passages) -> Span | None:
-        """Return the stretch of the passages that is nearest to it."""
+        """Return the nearest stretch of the passages."""
         return passages.span(self.reading.start, self.reading.end)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How likely an answer says something that its passages do not support."""
+    """The probability that an answer says something that its passages do not support."""
 
     probability: float
     value: float
-    """The score: 1 − the probability, sharpened so that 0.5 is the threshold."""
+    """The score: 1 − probability, sharpened so that the threshold is at 0.5."""
     sentences: tuple[SentenceJudgement, ...]
     shared: int | None = None
-    """How many of the sentences the other answer of its pair has too, where it was compared."""
+    """Sentences that the other answer of the pair has too; None if it was not compared."""
 
     @property
     def declines(self) -> bool:
-        """Say whether it only tells what the passages do not say."""
+        """Whether every sentence only says that the passages lack the information."""
         return all(s.sentence.is_refusal for s in self.sentences)
 
     @property
     def score(self) -> float:
-        """The value; 1 where the answer only declines, which claims nothing."""
+        """The value, but 1 if the answer only declines, since it then claims nothing."""
         return 1.0 if self.declines else self.value
 
 
@@ -77,31 +77,31 @@ class Judged:
     text: str
     readings: Sequence[Reading]
     probabilities: NDArray[np.float64]
-    """Of each sentence."""
+    """One for each sentence."""
     probability: float
-    """Of the answer, by all of them."""
+    """The whole answer's."""
 
 
 Odds = Callable[[str, Sequence[Reading]], NDArray[np.float64]]
-"""From an answer and what was read of its sentences to their log-odds of being unsupported."""
+"""Maps an answer and its sentences' readings to the sentences' log-odds of being unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceJudge:
-    """Judges the sentences of answers to a question on some passages."""
+    """Judges the sentences of answers to one question on one set of passages."""
 
     passages: Passages
     odds: Odds
     calibration: Calibration
-    """Of those log-odds."""
+    """The calibration of `odds`."""
     model: Model
-    """Its forest of contrasts judges a sentence beside its counterpart."""
+    """Gives word rarities, and the contrast forest for sentences beside a counterpart."""
     question: str = ""
 
     def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
-        """Judge an answer's sentences, `None` where it has none; `known` is as for `read`.
+        """Judge an answer's sentences; `None` if it has none. `known` is as for `read`.
 
-        What a check found counts whatever the log-odds say.
+        A check's finding overrides lower log-odds.
         """
         text = answer[:MAX_ANSWER_CHARACTERS]
         every, rarity = sentences_of(text), self.model.rarity
@@ -115,7 +115,7 @@ class SentenceJudge:
         return Judged(text, readings, self.calibration.alone(odds), probability)
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of sentences beside their counterparts, of contrasts' rows."""
+        """Return the probabilities of sentences beside counterparts, from rows of `contrast`."""
         return self.model.contrasted(rows, self.calibration.threshold)
 
     def value(self, probability: float) -> float:
@@ -124,7 +124,7 @@ class SentenceJudge:
 
 
 def by_forests(passages: Passages, question: str = "", model: Model | None = None) -> SentenceJudge:
-    """Return what judges by the forests alone, the shipped ones where no others are given."""
+    """Return a judge that uses only the forests, by default the shipped ones."""
     known = model or shipped()
 
     def odds(_: str, readings: Sequence[Reading]) -> NDArray[np.float64]:
@@ -134,59 +134,59 @@ def by_forests(passages: Passages, question: str = "", model: Model | None = Non
 
 
 def judge(answer: str, passages: Passages, question: str = "") -> Judgement | None:
-    """Judge an answer by the shipped forests, `None` where it has no sentence."""
-    by = by_forests(passages, question)
-    return alone(by.sentences(answer), by)
+    """Judge an answer with the shipped forests; `None` if it has no sentence."""
+    sentence_judge = by_forests(passages, question)
+    return judge_alone(sentence_judge.sentences(answer), sentence_judge)
 
 
-def alone(judged: Judged | None, by: SentenceJudge) -> Judgement | None:
-    """Return what was judged of an answer by itself, `None` where it has no sentence."""
+def judge_alone(judged: Judged | None, judge: SentenceJudge) -> Judgement | None:
+    """Return the judgement of an answer by itself; `None` if it has no sentence."""
     if judged is None:
         return None
-    said = zip(judged.readings, judged.probabilities.tolist(), strict=True)
-    sentences = tuple(SentenceJudgement(r, p) for r, p in said)
-    return Judgement(judged.probability, by.value(judged.probability), sentences)
+    rows = zip(judged.readings, judged.probabilities.tolist(), strict=True)
+    sentences = tuple(SentenceJudgement(r, p) for r, p in rows)
+    return Judgement(judged.probability, judge.value(judged.probability), sentences)
 
 
 class _Indexes:
-    """Indexes of passages, the last used ones kept up to a number of characters in all."""
+    """LRU cache of passages' indexes, limited in entries and in characters."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, ...], Passages] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, ...], Passages] = OrderedDict()
         self._lock = threading.Lock()
         self.built = 0
 
     def __call__(self, texts: tuple[str, ...]) -> Passages:
-        """Return the index of some passages, kept for the answers that rest on the same ones."""
+        """Return the passages' index, built unless it is cached."""
         with self._lock:
-            if texts in self._kept:
-                self._kept.move_to_end(texts)
-                return self._kept[texts]
+            if texts in self._cached:
+                self._cached.move_to_end(texts)
+                return self._cached[texts]
         made = Passages(texts)
         with self._lock:
             self.built += 1
-            self._kept[texts] = made
-            while len(self._kept) > 1 and self._is_full():
-                self._kept.popitem(last=False)
+            self._cached[texts] = made
+            while len(self._cached) > 1 and self._is_full():
+                self._cached.popitem(last=False)
         return made
 
     def clear(self) -> None:
-        """Forget all indexes."""
+        """Drop all cached indexes."""
         with self._lock:
-            self._kept.clear()
+            self._cached.clear()
             self.built = 0
 
     def _is_full(self) -> bool:
-        sizes = (sum(map(len, texts)) for texts in self._kept)
-        return len(self._kept) > _MOST_INDEXES or sum(sizes) > _MOST_CHARACTERS
+        sizes = (sum(map(len, texts)) for texts in self._cached)
+        return len(self._cached) > _MAX_INDEXES or sum(sizes) > _MAX_CHARACTERS
 
 
 indexed = _Indexes()
-"""The index of some passages; each evaluator of the process shares it."""
+"""Returns the index of some passages; one cache for all evaluators of the process."""
 
 
 def _reason(reading: Reading, text: str) -> str:
-    """Say what stands in the sentence and not in the passages, the hardest fact first."""
+    """Describe what the passages do not support: the strongest finding."""
     found = reading.differences
     numbers = [text[t.start : t.end] for t in reading.unexplained]
     names = [text[t.start : t.end] for t in reading.absent if t.is_name]
@@ -208,5 +208,5 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _instead(pairs: Sequence[tuple[str, str]]) -> str:
-    """Say which words stand in other words' places."""
+    """Describe up to two swapped words."""
     return ", ".join(f"{ours} where the passages have {theirs}" for ours, theirs in pairs[:2])

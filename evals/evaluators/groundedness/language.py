@@ -1,4 +1,4 @@
-"""Whether a text is in the language that the model was trained and measured on."""
+"""Detect text that is not English, on which alone the model was trained and measured."""
 
 import re
 
@@ -10,7 +10,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+")
 _FEWEST_WORDS = 3
 _SHORT = 6
-"""Of a sentence of fewer words its content words count, too."""
+"""In a sentence with fewer words, content words are looked at too."""
 _READ_CHARACTERS = 4_000
 _OF_BOTH = frozenset(
     [
@@ -35,14 +35,14 @@ _OF_BOTH = frozenset(
         "were",
     ]
 )
-"""English function words that other languages have, too."""
+"""English function words that other languages have too."""
 _NOT_ENGLISH = "the answer is not in English, which this evaluator was trained and measured on"
 
 
 def why_unreadable(text: str) -> str | None:
-    """Say why an answer cannot be judged for its language, `None` where it can.
+    """Return why an answer's language prevents judging it; `None` if it can be judged.
 
-    It can if half of its words or more stand in English sentences.
+    It can be judged if at least half of its letters are in English sentences.
     """
     every = foreign = 0
     for match in _SENTENCE.finditer(text[:_READ_CHARACTERS]):
@@ -53,7 +53,7 @@ def why_unreadable(text: str) -> str | None:
 
 
 def is_foreign(sentence: str) -> bool:
-    """Say whether a sentence is in another language; of a very short one it is not known."""
+    """Return whether a sentence is not English; False for fewer than three Latin words."""
     words = _LETTERS.findall(sentence.lower())
     letters = "".join(words)
     if sum(letter < "\u0250" for letter in letters) < len(letters) / 2:

@@ -1,4 +1,4 @@
-"""Closed classes of English words that the checks rest on."""
+"""Closed classes of English words that the features and checks use."""
 
 _STOP_WORD_LIST = """
 a about after all also am an and any are as at be because been before being between both but by
@@ -12,7 +12,7 @@ where whether which while who whom whose why will with within without would yes 
 yourself please sorry thank thanks hello hi welcome regards
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-"""Words that carry no claim of their own; `without` and `not` are read by the negation check."""
+"""Words that claim nothing by themselves; negators such as `not` are in `NEGATORS` too."""
 
 _NEGATOR_LIST = """
 no not never none neither nor nobody nothing nowhere without cannot can't won't don't doesn't
@@ -101,7 +101,7 @@ third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth 
 sixteenth seventeenth eighteenth nineteenth twentieth
 """
 ORDINALS = {word: number for number, word in enumerate(_ORDINAL_LIST.split(), start=3)}
-"""`first` and `second` have other meanings."""
+"""Without `first` and `second`, which have other meanings."""
 MULTIPLES = {
     "dozen": 12,
     "hundred": 100,
@@ -119,7 +119,7 @@ january february march april june july august september october november decembe
 """
 WHOLE_MONTHS = tuple(_MONTH_LIST.split())
 MONTHS = {name[:3]: name for name in _MONTH_LIST.split()} | {"sept": "september"}
-"""Short names of months; `may` is its own, and ambiguous."""
+"""Full names by abbreviation. `may` is its own abbreviation."""
 
 CURRENCIES = {
     "$": "dollar", "dollar": "dollar", "dollars": "dollar", "usd": "dollar",
@@ -139,12 +139,12 @@ UNITS_SHORT = {
     "F": "fahrenheit", "C": "celsius", "MB": "megabyte", "GB": "gigabyte", "tbsp": "tablespoon",
     "tsp": "teaspoon", "m": "meter",
 }  # fmt: skip
-"""Behind a number."""
+"""Full names of units by abbreviation; applied only after a number."""
 CONTRACTED = {
     "can't": ("can", "not"), "cannot": ("can", "not"), "won't": ("will", "not"),
     "shan't": ("shall", "not"), "ain't": ("is", "not"), "let's": ("let", "us"),
 }  # fmt: skip
-"""Both words of contractions that are not spelled as the rest."""
+"""Irregular contractions, as two words each."""
 
 _FOREIGN_LIST = """
 anche att au auch auf aux av avec bir bu ce cette che como con da daha dans das dat del della
@@ -156,4 +156,4 @@ está están este esta estos estas muy también pero como más tiene son donde c
 ces qui ne pas avec sans sous été était leur leurs nous vous ils elles mais donc depuis où à elle
 """
 FOREIGN_FUNCTION_WORDS = frozenset(_FOREIGN_LIST.split())
-"""Function words of other European languages that are no English words."""
+"""Function words of other European languages."""

@@ -1,4 +1,4 @@
-"""The trained model: how likely each sentence says what the passages do not."""
+"""The trained model: the probability that each sentence is unsupported by the passages."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -15,58 +15,60 @@ from evals.evaluators.groundedness.forest import Forest
 
 FILE = Path(__file__).parent / "model.npz"
 SHARPNESS = 4.0
-"""How much steeper a score is than the log-odds behind it.
+"""Factor by which a score is steeper than the log-odds behind it.
 
-The gate holds a mean against a margin in absolute points. A calibrated probability moves a mean by
-about an eighth of what truly changed, a sharp one by three tenths: see `docs/evaluators.md`.
+The gate compares a mean with a margin in absolute points. The mean of calibrated probabilities
+moves by about an eighth of the true change, the mean of sharpened ones by three tenths: see
+`docs/evaluators.md`.
 """
 _LEAST = 1e-6
 _STEPS = 30
 _FORESTS = ("invention", "corruption", "contradiction", "contrast")
-"""As the model's fields and the file's arrays are called."""
+"""Names of the model's fields and prefixes of the file's arrays."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """From log-odds to a probability at the base rate of use, and where to decide."""
+    """Maps log-odds to probabilities at the base rate of real use, with a decision threshold."""
 
     slope: float
     intercept: float
     threshold: float
-    """Probability from which on an answer counts as unsupported."""
+    """Probability at or above which an answer counts as unsupported."""
     length: float = 0.0
-    """How much an answer's log-odds fall with the logarithm of its number of sentences."""
+    """An answer's log-odds are reduced by this times the log of its number of sentences."""
 
     def probability(self, odds: Floats) -> Floats:
-        """Return the probabilities of answers, of log-odds as `of_answers` gives them."""
+        """Return the probabilities of answers from the log-odds that `of_answers` returns."""
         return np.asarray(expit(self.slope * odds + self.intercept))
 
     def of_answers(self, odds: Floats, answer: NDArray[np.int64], answers: int) -> Floats:
-        """Return answers' log-odds from their sentences', corrected for how many those are."""
+        """Return answers' log-odds from their sentences', corrected for the sentences' number."""
         count = np.maximum(np.bincount(answer, minlength=answers), 1)
         return together(odds, answer, answers) - self.length * np.log(count)
 
     def checked(self, raw: Floats, excess: Floats) -> Floats:
-        """Return sentences' raw log-odds, or more where a check found an error.
+        """Raise sentences' raw log-odds to at least the level that a check demands.
 
-        `excess` is how far above the threshold that puts each sentence by itself.
+        `excess` is that level in log-odds above the threshold, for the sentence as a whole answer;
+        −∞ if no check found an error.
         """
         found = np.isfinite(excess)
         least = (logit(self.threshold) + excess[found] - self.intercept) / self.slope
         checked = raw.copy()
-        checked[found] = np.maximum(raw[found], _of_one(least))
+        checked[found] = np.maximum(raw[found], _inverse_of_one(least))
         return checked
 
     def alone(self, odds: Floats) -> Floats:
-        """Return the probability of each sentence, as of an answer that says nothing else."""
+        """Return each sentence's probability, as if it were the whole answer."""
         return self.probability(together(odds, np.arange(len(odds)), len(odds)))
 
     def value(self, probability: float) -> float:
-        """Return the score of an unsupported answer's probability: 0.5 at the threshold.
+        """Return the score for the probability that an answer is unsupported.
 
-        It is 1 − the probability, made steep.
+        It is 1 − probability, steeper by `SHARPNESS` and with 0.5 at the threshold.
         """
         inside = min(max(probability, _LEAST), 1 - _LEAST)
         return float(expit(SHARPNESS * (logit(self.threshold) - logit(inside))))
@@ -74,32 +76,33 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """What the forests' log-odds are held against."""
+    """Corrections of the forests' log-odds."""
 
     corruption: float
     contradiction: float
-    """Log-odds by which each is rarer in use than in training, as its forest counts them."""
+    """Log-odds by which each is rarer in real use than in training; subtracted."""
     contrast_threshold: float
-    """Probability by the forest of contrasts from which on a sentence counts as unsupported."""
+    """Contrast forest's probability at or above which a sentence counts as unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Four forests: three of what can be wrong with a sentence, and which of two is worse."""
+    """Four forests: three for the kinds of errors, one for a sentence beside its counterpart."""
 
     invention: Forest
-    """Finds what people marked as unsupported, mostly what the passages lack."""
+    """Trained on what annotators marked as unsupported: mostly text that the passages lack."""
     corruption: Forest
-    """Finds what was changed by rules."""
+    """Trained on answers that rules made wrong."""
     contradiction: Forest
-    """Finds what people marked as said otherwise."""
+    """Trained on what annotators marked as contradicting the passages."""
     contrast: Forest
+    """Trained on sentences beside their counterparts."""
     rarity: Rarity
     shifts: Shifts
     calibration: Calibration
 
     def parts(self, rows: Floats) -> Floats:
-        """Return the log-odds of each sentence being invented, and being changed: two columns."""
+        """Return two columns of log-odds: each sentence is an invention, or is changed."""
         changed = any_of(
             self.corruption.log_odds(rows) - self.shifts.corruption,
             self.contradiction.log_odds(rows) - self.shifts.contradiction,
@@ -107,40 +110,41 @@ class Model:
         return np.stack([self.invention.log_odds(rows), changed], axis=1)
 
     def raw(self, rows: Floats) -> Floats:
-        """Return the log-odds of each sentence being unsupported, uncalibrated."""
+        """Return the uncalibrated log-odds of each sentence being unsupported."""
         return any_of(*self.parts(rows).T)
 
     def contrasted(self, rows: Floats, threshold: float) -> Floats:
-        """Return probabilities of sentences beside their counterparts, of rows as of `contrast`.
+        """Return the probabilities of sentences beside counterparts, from rows of `contrast`.
 
-        They are decided at `threshold`, as those of sentences by themselves are.
+        They are shifted so that they are decided at `threshold`, like other probabilities.
         """
         shift = logit(threshold) - logit(self.shifts.contrast_threshold)
         return np.asarray(expit(self.contrast.log_odds(rows) + shift))
 
 
 def any_of(*odds: Floats) -> Floats:
-    """Return the log-odds that any of several things is so that know nothing of each other."""
+    """Return the log-odds that at least one of several independent events holds."""
     some = 1 - np.prod([expit(-one) for one in odds], axis=0)
     return np.asarray(logit(np.clip(some, _LEAST, 1 - _LEAST)), dtype=np.float64)
 
 
 def together(odds: Floats, answer: NDArray[np.int64], answers: int) -> Floats:
-    """Return answers' log-odds from their sentences'; `answer` is the number of each one's answer.
+    """Return answers' log-odds from their sentences'; `answer` has each sentence's answer number.
 
-    The worst sentence's, and the logarithm of what all of them come to, −Σ log(1 − p): so several
-    doubtful sentences count for more than one. An answer without a sentence is below all others.
+    It is the worst sentence's log-odds plus log(−Σ log(1 − p)) over all sentences, so several
+    doubtful sentences count more than one. An answer without sentences gets the lowest value of
+    all answers, at most 0.
     """
     worst, doubt = np.full(answers, -np.inf), np.zeros(answers)
     np.maximum.at(worst, answer, odds)
     np.add.at(doubt, answer, np.logaddexp(0.0, odds))
-    told = doubt > 0
-    found = worst + np.log(doubt, where=told, out=np.zeros(answers))
-    return np.where(told, found, found[told].min(initial=0.0))
+    has_doubt = doubt > 0
+    found = worst + np.log(doubt, where=has_doubt, out=np.zeros(answers))
+    return np.where(has_doubt, found, found[has_doubt].min(initial=0.0))
 
 
-def _of_one(found: Floats) -> Floats:
-    """Return the sentences' log-odds that `together` makes each of these of, by Newton's steps."""
+def _inverse_of_one(found: Floats) -> Floats:
+    """Invert `together` for answers of one sentence, by Newton's method."""
     odds = found / 2
     for _ in range(_STEPS):
         doubt = np.logaddexp(0.0, odds)
@@ -150,13 +154,13 @@ def _of_one(found: Floats) -> Floats:
 
 @cache
 def shipped() -> Model:
-    """Return the model that is shipped, read once."""
+    """Return the shipped model; its file is read once."""
     with np.load(FILE, allow_pickle=False) as arrays:
         return from_arrays(dict(arrays))
 
 
 def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
-    """Return the model of a file's arrays; raises `ValueError` for another version's."""
+    """Make a model from a file's arrays; raises `ValueError` for a file of another version."""
     names = (arrays["names"].tolist(), arrays["contrasts"].tolist())
     is_whole = "shifts" in arrays and all(f"{forest}_roots" in arrays for forest in _FORESTS)
     if names != (list(NAMES), list(CONTRASTS)) or not is_whole:
@@ -172,7 +176,7 @@ def from_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> Model:
 
 
 def to_arrays(model: Model) -> dict[str, NDArray[np.generic]]:
-    """Return the model as a file's arrays."""
+    """Return the model as arrays for a file."""
     words = "\n".join(model.rarity.known).encode()
     arrays: dict[str, NDArray[np.generic]] = {
         "names": np.array(NAMES),

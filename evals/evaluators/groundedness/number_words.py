@@ -1,4 +1,4 @@
-"""Numbers in several words: `two hundred and five`, `1.5 million`, `6.2M`, `a dozen`."""
+"""Join numbers of several words: `two hundred and five`, `1.5 million`, `6.2M`, `a dozen`."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def joined(tokens: list[Token], text: str) -> list[Token]:
-    """Return the tokens with every number in several words made one number."""
+    """Return the tokens with each number of several words joined into one token."""
     if not any(t.form.is_number or t.form.stem in _HEADS for t in tokens):
         return tokens
     found, at = list[Token](), 0
@@ -32,7 +32,7 @@ def joined(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _may_begin(tokens: Sequence[Token], at: int) -> bool:
-    """Say whether a number in several words may begin at a token."""
+    """Return whether a number of several words may begin at a token."""
     form, is_last = tokens[at].form, at + 1 == len(tokens)
     if is_last or not (form.is_number or form.stem in _HEADS):
         return False
@@ -41,7 +41,7 @@ def _may_begin(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None, int]:
-    """Return the number that begins at a token, and how many tokens it takes."""
+    """Return the number that begins at a token, and its length in tokens; `(None, 0)` if none."""
     total, part, last, length = Decimal(0), None, Decimal(0), 0
     at = first
     while at < len(tokens):
@@ -78,7 +78,7 @@ def _run(tokens: Sequence[Token], first: int, text: str) -> tuple[Decimal | None
 def _fits(
     value: Decimal, part: Decimal | None, last: Decimal, total: Decimal, word: str, *, first: bool
 ) -> bool:
-    """Say whether a number goes on with a value: tens after hundreds, units after tens."""
+    """Return whether a value continues the number: tens after hundreds, units after tens."""
     if first:
         return True
     if word[:1].isdigit():
@@ -93,7 +93,7 @@ def _fits(
 
 
 def _is_year(part: Decimal | None, last: Decimal, value: Decimal) -> bool:
-    """Say whether two values are a year's: nineteen eighty-four."""
+    """Return whether two values form a year: nineteen eighty-four."""
     return part == last and 10 < last < 21 and last != 20 and 10 <= value < 100
 
 
@@ -107,7 +107,7 @@ def _value(token: Token, word: str) -> Decimal | None:
 
 
 def _scale(tokens: Sequence[Token], at: int, word: str, text: str) -> Decimal | None:
-    """Return what a number is multiplied by; `M` and `B` count only right behind its figures."""
+    """Return a word's factor, such as 1000; `M` and `B` count only directly after the digits."""
     token = tokens[at]
     written = text[token.start : token.end]
     if written in ("M", "B"):
@@ -136,5 +136,5 @@ def _written(value: Decimal) -> str:
 
 _HEADS = frozenset(["one", "a", "an"])
 _BEHIND = frozenset(["and", "b", "m", "k", "bn", "mn", "doz", "hundr", "mill", "bill", "trill"])
-"""Stems of what multiplies a number or goes on with it."""
+"""Stems of words that multiply a number or continue it."""
 _LARGE = frozenset(map(Decimal, (100, 1000, 10**6, 10**9)))

@@ -1,4 +1,4 @@
-"""Numbers that no passage holds and that claim nothing: the question's, a list's, a century's."""
+"""Sort out absent numbers that claim nothing: the question's, list labels, centuries."""
 
 import re
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from evals.evaluators.groundedness.sentences import Sentence
 from evals.evaluators.groundedness.tokens import Token
 
 _REACH = 40
-"""Characters before a number in which its label is looked for."""
+"""Characters around a number that are searched for its label."""
 _SPELLED = frozenset({"0", "1", "2"})
-"""Counts that a writer makes: the two ways, neither one, zero in on."""
+"""Spelled numbers that often count nothing in the passages: the two ways, zero in on."""
 _LABEL = re.compile(
     r"\b(?:steps?|stages?|phases?|parts?|questions?|q|facts?|points?|items?|options?|methods?"
     r"|tips?|rules?|notes?|examples?|numbers?|no\.)\s*#?"
     r"(?:\d{1,2}\s*(?:,|and|&|to|-|–|through|or)\s*)*$",
     re.IGNORECASE,
 )
-"""What an answer counts of its own: Step 3, Repeat steps 5 and 6, Q2."""
+"""Labels of the answer's own items: Step 3, Repeat steps 5 and 6, Q2."""
 _FRACTION = re.compile(r"(?<![\d/.])(?:24/7|1/(?:[2-9]|1[0-6])|[2-9]/(?:[3-9]|1[0-6]))(?![\d/])")
-"""Of small numbers, and no date; and round the clock."""
+"""Fractions of small numbers, which are not dates; and 24/7."""
 _CENTURY = re.compile(r"(?:st|nd|rd|th)[-\s]+centur", re.IGNORECASE)
 _YEAR = re.compile(r"1\d\d\d|20\d\d")
 
@@ -30,9 +30,9 @@ def unexplained(
 ) -> tuple[Token, ...]:
     """Return the numbers among the absent words that nothing explains.
 
-    `text` is the whole answer. A number claims nothing against the passages where the question
-    gives it, where it counts the answer's own steps, where it is part of a fraction (which has
-    several spellings), and where it names the century or the decade of a year that they give.
+    `text` is the whole answer. A number is explained if the question contains it, if it labels one
+    of the answer's own steps, if it is part of a fraction (which has several spellings), or if it
+    names the century or decade of a year in the passages. Spelled 0, 1 and 2 are explained too.
     """
     return tuple(
         token

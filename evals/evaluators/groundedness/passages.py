@@ -1,4 +1,4 @@
-"""Passages, indexed once for all answers that rest on them."""
+"""An index of passages, built once for all answers that use them."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -14,15 +14,15 @@ from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 
 STRIDE = 10
 WINDOW = 40
-"""Words of a window; windows overlap, so that each word stands in four."""
+"""Words in a window; windows overlap, so each word is in four of them."""
 _GAP = WINDOW
-"""Places left between passages, so that no window spans two."""
+"""Empty places between passages, so that no window spans two."""
 _NUMBERED = re.compile(r"^\s*passage\s+(\d{1,2})\s*:", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters of one passage."""
+    """A range of characters in one passage."""
 
     passage: int
     start: int
@@ -30,7 +30,10 @@ class Span:
 
 
 class Passages:
-    """The words of all passages in order: where each stands, and which stand together."""
+    """The words of all passages in order: the places of each word, and its neighbours.
+
+    A place is an index into `places` and `row`. A word's id is an index into `positions`.
+    """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = tuple(texts)
@@ -39,7 +42,7 @@ class Passages:
         self._texts_of: list[int] = []
         self._labels: list[tuple[int, int]] = []
         self.pieces: list[Span] = []
-        """The characters of each passage, a number that it carries included."""
+        """The characters of each passage, including a label such as `Passage 2:`."""
         for number, text in enumerate(texts, start=1):
             self._append(number, text)
         self.ids: dict[str, int] = {}
@@ -51,7 +54,7 @@ class Passages:
         self.row.append(-1)
         self.places.append(None)
         triples = list(zip(self.row, self.row[1:], self.row[2:], strict=False))
-        # A gap has the number of an absent word: what spans one is no neighbourhood.
+        # A gap has the id −1, like an absent word; pairs and triples across a gap do not count.
         self.pairs = frozenset(pair for pair in pairwise(self.row) if min(pair) >= 0)
         self.triples = frozenset(triple for triple in triples if min(triple) >= 0)
         self.between = {(a, c): p for p, (a, b, c) in enumerate(triples, 1) if min(a, b, c) >= 0}
@@ -61,7 +64,7 @@ class Passages:
         self._windows, self._begins, self._window_count = self._windows_by_word()
 
     def support(self, words: Sequence[int], weights: Sequence[float]) -> NDArray[np.float64]:
-        """Return the weight of the words that each window holds."""
+        """Return each window's total weight of these words (ids)."""
         begins = self._begins
         lengths = [begins[word + 1] - begins[word] for word in words]
         if not words:
@@ -71,7 +74,7 @@ class Passages:
         return found.astype(np.float64)
 
     def number_of(self, token: Token) -> int:
-        """Return the number of a word, or of one that means the same; −1 if they hold neither."""
+        """Return the id of a word or of a synonym; −1 if the passages contain neither."""
         stem, form = token.form.stem, token.form
         number = self.ids.get(stem, -1)
         if number >= 0 or not form.is_content or form.is_number or token.is_name:
@@ -80,11 +83,14 @@ class Passages:
 
     @property
     def is_empty(self) -> bool:
-        """Say whether there is no word in them."""
+        """Whether the passages contain no words."""
         return not self.ids
 
     def span(self, start: int, end: int) -> Span | None:
-        """Return the characters from one place to before another, within one passage."""
+        """Return the characters of places in `range(start, end)`, cut at the first passage's end.
+
+        `None` if no word is there.
+        """
         begin = next((p for p in range(max(start, 0), end) if self.places[p]), None)
         if begin is None:
             return None
@@ -94,7 +100,7 @@ class Passages:
         return Span(self._texts_of[piece], held[0].start, held[-1].end)
 
     def labelled(self, number: int) -> tuple[int, int] | None:
-        """Return the places of the passage that an answer calls by a number."""
+        """Return the start and end place of the passage that has this number; `None` if none."""
         for at, (name, start) in enumerate(self._labels):
             if name == number:
                 later = [s for _, s in self._labels[at + 1 :]]
@@ -102,7 +108,7 @@ class Passages:
         return None
 
     def _append(self, number: int, text: str) -> None:
-        """Add a text; one that numbers passages of its own is several passages."""
+        """Add a text; one that contains numbered passages is added as several passages."""
         tokens = tokens_of(text)
         marked = 0
         for label, begin, end in _pieces(text, number):
@@ -120,7 +126,7 @@ class Passages:
         return self.ids.setdefault(stem, len(self.ids))
 
     def _windows_by_word(self) -> tuple[NDArray[np.int64], list[int], int]:
-        """Return the windows in which each word stands, word by word, and where each begins."""
+        """Return the windows of each word, word by word; where each word begins; all windows."""
         row = np.asarray(self.row, dtype=np.int64)
         count = max(1, -(-(len(row) - WINDOW) // STRIDE) + 1)
         place = np.flatnonzero(row >= 0)
@@ -132,7 +138,7 @@ class Passages:
 
 
 def _pieces(text: str, number: int) -> list[tuple[int, int, int]]:
-    """Return the passages within a text: the number it goes by, its first character, its end."""
+    """Return the passages within a text: each one's number, first character and end."""
     marks = list(_NUMBERED.finditer(text))
     if not marks:
         return [(number, 0, len(text))]

@@ -1,6 +1,6 @@
-"""A text without what claims nothing: citation markers, links' addresses, LaTeX, wide letters.
+"""Blank out citation markers, URLs and LaTeX; make wide letters plain.
 
-Every character keeps its place, so that offsets count in the text as it was written.
+Every character keeps its place, so offsets are valid in the original text.
 """
 
 import re
@@ -10,7 +10,7 @@ _SPECIAL = re.compile(
     r"|\(\s*(?:\d|[a-z]+ \d)|https?:",
     re.IGNORECASE,
 )
-"""Stands in every text that has anything to take out."""
+"""Matches every text that has something to blank out or replace."""
 _WIDE = {0xFF01 + n: 0x21 + n for n in range(94)} | dict.fromkeys(
     [0xA0, 0x202F, 0x3000, *range(0x2000, 0x200B)], 0x20
 )
@@ -31,7 +31,7 @@ _COMMAND = re.compile(r"\\[a-zA-Z]+|\\[()\[\]]")
 
 
 def plain(text: str) -> str:
-    """Return the text with a blank in the place of each such character."""
+    """Return the text, of equal length, with blanks in place of markup."""
     if _SPECIAL.search(text) is None:
         return text
     text = text.translate(_WIDE)

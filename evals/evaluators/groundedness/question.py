@@ -1,4 +1,4 @@
-"""What was asked, by the words of the prompt."""
+"""Find the question in a prompt."""
 
 import re
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from functools import lru_cache
 from evals.evaluators.groundedness.tokens import tokens_of
 
 _MAX_PROMPT = 20_000
-"""Characters at the end of a longer prompt that are looked through."""
+"""Only this many characters at a prompt's end are read."""
 _MAX_WORDS = 40
-"""Content words from which on a prompt is more than a question."""
+"""A prompt with more content words is not only a question."""
 _LABELLED = re.compile(r"\b(?:question|query)\s*:\s*(\S[^\n]*)", re.IGNORECASE)
 
 
@@ -18,21 +18,21 @@ class Question:
     """The words of a question."""
 
     stems: frozenset[str] = frozenset()
-    """Its content words; none where it is not known what of a prompt the question is."""
+    """Its content words; empty if the question in the prompt is not found."""
     numbers: frozenset[str] = frozenset()
     """The numbers of the whole prompt."""
 
 
-def asked(prompt: str, passages: tuple[str, ...]) -> Question:
-    """Return the question of a prompt, which may hold the passages and instructions, too.
+def question_of(prompt: str, passages: tuple[str, ...]) -> Question:
+    """Return the question in a prompt, which may contain the passages and instructions too.
 
-    Of several that are labelled as such the last one is asked; those before it are examples.
+    Of several labelled questions the last one counts; those before it are examples.
     """
-    return _asked(prompt[-_MAX_PROMPT:], passages)
+    return _question_of(prompt[-_MAX_PROMPT:], passages)
 
 
 @lru_cache(maxsize=16)
-def _asked(prompt: str, passages: tuple[str, ...]) -> Question:
+def _question_of(prompt: str, passages: tuple[str, ...]) -> Question:
     numbers = frozenset(t.form.stem for t in tokens_of(prompt) if t.form.is_number)
     rest = prompt
     for passage in passages:

@@ -1,4 +1,4 @@
-"""Clauses that tell what the passages do not say, and claims that stand beside them."""
+"""Separate refusals ("the passages do not say") from claims in the same sentence."""
 
 import re
 from itertools import pairwise
@@ -29,18 +29,18 @@ _DEPENDENT = re.compile(
     r"|without|by|from|therefore|thus|hence|i|we|please|unable|cannot|making|leaving)\b",
     re.IGNORECASE,
 )
-_AFTER_ALL = re.compile(r"(?:while|although|though|even though|despite)\b", re.IGNORECASE)
+_CONCESSIVE = re.compile(r"(?:while|although|though|even though|despite)\b", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information|question"
     r"|answer|provided|given|based|sorry|unfortunately)\b",
     re.IGNORECASE,
 )
 _FEWEST_WORDS = 3
-"""Words of a clause beside a refusal from which on it claims something."""
+"""A clause beside a refusal needs at least this many words to be a claim."""
 
 
 def claims_beside(text: str, start: int, end: int) -> list[int]:
-    """Return where a sentence is cut, so that a refusal and what is claimed beside it are apart.
+    """Return where to cut a sentence, so that a refusal and a claim become separate.
 
     "The passages do not say, but it was in Denmark" is cut before `but`.
     """
@@ -61,11 +61,11 @@ def claims_beside(text: str, start: int, end: int) -> list[int]:
 
 
 def _is_claim(clause: str, sentence: str, *, is_first: bool) -> bool | None:
-    """Say whether a clause claims something, `None` where it goes on with the one before."""
+    """Return whether a clause is a claim; `None` if it continues the clause before it."""
     if REFUSAL.search(clause) is not None:
         return False
-    said = _ADVERSATIVE.match(clause)
-    rest = clause[said.end() :] if said else clause
-    if said is None and (_DEPENDENT.match(rest) or (is_first and not _AFTER_ALL.match(sentence))):
+    lead = _ADVERSATIVE.match(clause)
+    rest = clause[lead.end() :] if lead else clause
+    if lead is None and (_DEPENDENT.match(rest) or (is_first and not _CONCESSIVE.match(sentence))):
         return False if is_first and _ABOUT.search(rest) else None
     return True if len(re.findall(r"\w+", rest)) >= _FEWEST_WORDS else None

@@ -1,4 +1,4 @@
-"""Whether two sentences say the same in words that mean the same."""
+"""Compare two sentences up to synonyms, equivalent phrases and filler words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from evals.evaluators.groundedness.sentences import Sentence, named_passages
 from evals.evaluators.groundedness.tokens import Token, synonyms_of, tokens_of
 
 _FILLERS = frozenset(["a", "an", "the", "that", "also", "please", "then"])
-"""Words that a sentence can have or lack."""
+"""Words that do not count in a comparison."""
 _PHRASES = {
     tuple(t.form.stem for t in tokens_of(phrase)): tuple(t.form.stem for t in tokens_of(instead))
     for phrase, instead in {
@@ -26,46 +26,46 @@ _PHRASES = {
         "more than": "over",
     }.items()
 }  # fmt: skip
-_LONGEST = max(map(len, _PHRASES))
-_FIRST = frozenset(phrase[0] for phrase in _PHRASES)
+_MAX_PHRASE = max(map(len, _PHRASES))
+_FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASES)
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word as it is compared: its stem, and whether it is in the past."""
+    """A word in the form in which it is compared."""
 
     stem: str
     is_past: bool
     is_fixed: bool = field(compare=False)
-    """A number or a negation, for which no other word stands."""
+    """A number or a negation, which has no synonyms."""
 
 
 class Key(NamedTuple):
-    """What a sentence says: sentences with one key are the same."""
+    """The content of a sentence; sentences with equal keys say the same."""
 
     words: tuple[Word, ...]
     attributed_to: tuple[int, ...]
-    """The passages that it names."""
+    """Numbers of the passages that it names."""
 
 
 def key(sentence: Sentence) -> Key:
-    """Return what is compared of a sentence."""
+    """Return the key of a sentence."""
     return Key(tuple(_words(sentence.tokens)), named_passages(sentence.text))
 
 
 def is_same(one: Key, other: Key) -> bool:
-    """Say whether two sentences say the same, word by word."""
+    """Return whether two sentences say the same, word by word."""
     return (
         one.attributed_to == other.attributed_to
         and len(one.words) == len(other.words)
-        and all(map(_means, one.words, other.words))
+        and all(map(_same_word, one.words, other.words))
     )
 
 
 def _words(tokens: list[Token]) -> Iterator[Word]:
     at, stems = 0, [token.form.stem for token in tokens]
     while at < len(tokens):
-        for length in range(_LONGEST if stems[at] in _FIRST else 1, 1, -1):
+        for length in range(_MAX_PHRASE if stems[at] in _FIRST_WORDS else 1, 1, -1):
             phrase = tuple(islice(stems, at, at + length))
             if len(phrase) == length and (instead := _PHRASES.get(phrase)):
                 yield from (
@@ -83,7 +83,7 @@ def _words(tokens: list[Token]) -> Iterator[Word]:
             at += 1
 
 
-def _means(one: Word, other: Word) -> bool:
+def _same_word(one: Word, other: Word) -> bool:
     if one.stem == other.stem:
         return one.is_past == other.is_past
     if one.is_fixed or other.is_fixed or one.is_past != other.is_past:

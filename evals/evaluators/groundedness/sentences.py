@@ -1,4 +1,4 @@
-"""Sentences of an answer, with where they stand and what kind of sentence they are."""
+"""Split an answer into sentences, with their offsets and kinds."""
 
 import re
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from evals.evaluators.groundedness.refusals import REFUSAL, claims_beside
 from evals.evaluators.groundedness.tokens import Token, tokens_of
 
 MAX_WORDS = 60
-"""A longer sentence is judged in pieces."""
+"""A longer sentence is judged in pieces of this length."""
 
 _END = re.compile(r"[.!?。！？]+[\"'”’)\]]*(?=\s+[^a-z\s])|[。！？]|\n+")
 _NO_END = re.compile(
@@ -22,7 +22,7 @@ _NO_END = re.compile(
 )
 _ITEM = re.compile(r"\s*(?:[-*•–]\s+|\(?(?:\d{1,2}|[a-z])[.)]\s+)")
 _LABEL = re.compile(r"(?:[-*•–\s]|\(?\d{1,2}[.):]*(?!\S))*")
-"""Nothing but an item's number."""
+"""Text that is only a list item's bullet or number."""
 _ABOUT_PASSAGES = re.compile(
     r"\b(?:passages?|context|documents?|texts?|sources?|notes?|articles?|information)\b",
     re.IGNORECASE,
@@ -33,54 +33,54 @@ _ATTRIBUTION = re.compile(
     r"|\b(?:first|second|third|fourth|fifth)\s+(?:passage|document|source|article|excerpt)\b",
     re.IGNORECASE,
 )
-_PLACES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of an answer; `start` and `end` count characters."""
+    """A sentence of an answer; `start` and `end` are character offsets."""
 
     text: str
     start: int
     end: int
     tokens: list[Token]
-    """With offsets into the answer; a list item's number is not among them."""
+    """Tokens with offsets into the answer, without a list item's number."""
     is_item: bool
 
     @property
     def is_refusal(self) -> bool:
-        """Say whether it tells what the passages do not say."""
+        """Whether it says that the passages lack something."""
         return REFUSAL.search(self.text) is not None
 
     @property
     def is_about_passages(self) -> bool:
-        """Say whether it speaks of the passages themselves."""
+        """Whether it mentions the passages themselves."""
         return _ABOUT_PASSAGES.search(self.text) is not None
 
     @property
     def attributed_to(self) -> tuple[int, ...]:
-        """Return the numbers of the passages that it names."""
+        """Numbers of the passages that it names."""
         return named_passages(self.text)
 
 
 @lru_cache(maxsize=4096)
 def named_passages(text: str) -> tuple[int, ...]:
-    """Return the numbers of the passages that a text names, in its order."""
+    """Return the numbers of the passages that a text names, in their order there."""
     named = " ".join(_ATTRIBUTION.findall(plain(text))).lower()
     return tuple(
-        int(word) if word.isdigit() else _PLACES[word]
-        for word in re.findall(r"\d+|" + "|".join(_PLACES), named)
+        int(word) if word.isdigit() else _ORDINALS[word]
+        for word in re.findall(r"\d+|" + "|".join(_ORDINALS), named)
     )
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Return the sentences that have words; courtesies at both ends claim nothing and are left out.
+    """Return the sentences that have words, without courtesies at the beginning and end.
 
-    Where nothing else is said they are returned.
+    If the text has nothing but courtesies, they are returned.
     """
     blank = plain(text)
     skipped = announcement(blank)
-    tokens, found = _claimed(blank), list[Sentence]()
+    tokens, found = _tokens_without_references(blank), list[Sentence]()
     bounds = [b for b in _bounds(blank, skipped) if not _LABEL.fullmatch(blank, *b)]
     for start, end in _between_courtesies(blank, bounds) or _bounds(blank, 0):
         item = _ITEM.match(blank, start, end)
@@ -95,7 +95,7 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _between_courtesies(text: str, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the bounds without those of courtesies at the beginning and at the end."""
+    """Return the bounds without those of leading and trailing courtesies."""
     first, last = 0, len(bounds)
     while last > first and _claims_nothing(text, *bounds[last - 1]):
         last -= 1
@@ -109,8 +109,8 @@ def _claims_nothing(text: str, start: int, end: int) -> bool:
     return is_courtesy(text[item.end() if item else start : end])
 
 
-def _claimed(text: str) -> list[Token]:
-    """Return the words without those that only name a passage, such as `(Passage 2)`."""
+def _tokens_without_references(text: str) -> list[Token]:
+    """Return the words, except those that only name a passage, such as `(Passage 2)`."""
     named = [match.span() for match in _ATTRIBUTION.finditer(text)]
     if not named:
         return tokens_of(text)
@@ -124,7 +124,7 @@ def _claimed(text: str) -> list[Token]:
 
 
 def _bounds(text: str, skipped: int) -> list[tuple[int, int]]:
-    """Return where sentences start and end, without the white space around them."""
+    """Return the start and end of each sentence, without surrounding white space."""
     bounds, start = [], skipped
     for match in _END.finditer(text, skipped):
         end = match.end()

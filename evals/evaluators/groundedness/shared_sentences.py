@@ -1,4 +1,4 @@
-"""Which sentences two answers to one prompt share, and which stand in each other's place."""
+"""Match the sentences of two answers to one prompt: shared ones, and counterparts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,44 +7,41 @@ from typing import NamedTuple
 from evals.evaluators.groundedness.same_meaning import Key, is_same, key
 
 LEAST_ALIKE = 0.5
-"""Share of words in common from which on two sentences are variants of one."""
+"""Minimum share of common words for two sentences to be variants of each other."""
 _MAX_COMPARED = 60
-"""Of longer lists of differing sentences only those at about the same place are compared."""
+"""A differing sentence is compared with those at most this many places away in the other list."""
 _MAX_RUN = 12
-"""Sentences that may come to one of the other answer."""
+"""Longest run of sentences that is compared with a run of the other answer."""
 _EDGE = -1
 
 Group = tuple[tuple[int, ...], tuple[int, ...]]
-"""Sentences of ours that say the same as sentences of theirs, by their numbers."""
+"""Numbers of our sentences, and of the sentences of theirs that say the same."""
 
-__all__ = ["Group", "Key", "SentenceMatch", "key", "twins"]
+__all__ = ["Group", "Key", "SentenceMatch", "key", "match_sentences"]
 
 
 class SentenceMatch(NamedTuple):
-    """Two answers' sentences, by their numbers."""
+    """The match of two answers' sentences, by their numbers."""
 
     shared: tuple[Group, ...]
-    """What both say: in the same words, or in words that mean the same."""
+    """Sentences that both answers have, in the same words or synonyms."""
     pairs: tuple[tuple[int, int], ...]
-    """Sentences that differ, and stand for each other: our number, then theirs."""
+    """Differing sentences that are counterparts: our number, then theirs."""
     ours: tuple[int, ...]
-    """Sentences of ours that neither stand in the other answer nor have a counterpart there."""
+    """Our sentences that are neither shared nor have a counterpart."""
     theirs: tuple[int, ...]
 
     def exchanged(self) -> "SentenceMatch":
-        """Return the same from the other answer's side."""
+        """Return the match from the other answer's side."""
         shared = tuple(sorted((b, a) for a, b in self.shared))
         pairs = tuple(sorted((b, a) for a, b in self.pairs))
         return SentenceMatch(shared, pairs, self.theirs, self.ours)
 
 
-def twins(ours: Sequence[Key], theirs: Sequence[Key]) -> SentenceMatch:
-    """Compare two answers by their sentences' keys.
-
-    With the answers exchanged the result is the same, exchanged.
-    """
+def match_sentences(ours: Sequence[Key], theirs: Sequence[Key]) -> SentenceMatch:
+    """Match two answers by their sentences' keys; swapping the answers swaps the result."""
     shared = _equal(ours, theirs)
-    shared += _split_otherwise(ours, theirs, shared)
+    shared += _split_differently(ours, theirs, shared)
     left, right = _rest(len(ours), len(theirs), shared)
     found = _variants(left, right, ours, theirs)
     shared += [((a,), (b,)) for a, b in found if is_same(ours[a], theirs[b])]
@@ -59,7 +56,7 @@ def twins(ours: Sequence[Key], theirs: Sequence[Key]) -> SentenceMatch:
 
 
 def _rest(ours: int, theirs: int, groups: Sequence[Group]) -> tuple[list[int], list[int]]:
-    """Return the sentences of both sides that stand in no group."""
+    """Return the sentences of both sides that are in no group."""
     here, there = ({n for group in groups for n in group[side]} for side in (0, 1))
     return (
         [n for n in range(ours) if n not in here],
@@ -76,12 +73,12 @@ def _equal(ours: Sequence[Key], theirs: Sequence[Key]) -> list[Group]:
     return [(tuple(at), tuple(there[one])) for one, at in here.items() if one in there]
 
 
-def _split_otherwise(
+def _split_differently(
     ours: Sequence[Key], theirs: Sequence[Key], shared: Sequence[Group]
 ) -> list[Group]:
-    """Return runs of sentences that say the same, split into sentences otherwise.
+    """Return runs of sentences with the same words, split into sentences differently.
 
-    They are looked for from both ends of what stands between shared sentences.
+    Each gap between shared sentences is searched from both of its ends.
     """
     here, there = _places(_rest(len(ours), len(theirs), shared), shared)
     found = list[Group]()
@@ -104,13 +101,13 @@ def _run(
     *,
     backwards: bool = False,
 ) -> Group | None:
-    """Return the first sentences of two lists that come to the same words, `None` if none do."""
+    """Return leading runs of two lists that have the same words; `None` if there are none."""
     if not left or not right:
         return None
     a, b = 1, 1
     while True:
-        one = _whole([ours[n] for n in left[:a]], backwards=backwards)
-        other = _whole([theirs[n] for n in right[:b]], backwards=backwards)
+        one = _joined([ours[n] for n in left[:a]], backwards=backwards)
+        other = _joined([theirs[n] for n in right[:b]], backwards=backwards)
         if len(one.words) == len(other.words):
             return (tuple(left[:a]), tuple(right[:b])) if is_same(one, other) else None
         if len(one.words) < len(other.words):
@@ -121,7 +118,7 @@ def _run(
             return None
 
 
-def _whole(keys: Sequence[Key], *, backwards: bool) -> Key:
+def _joined(keys: Sequence[Key], *, backwards: bool) -> Key:
     keys = keys[::-1] if backwards else keys
     return Key(
         tuple(word for one in keys for word in one.words),
@@ -132,7 +129,7 @@ def _whole(keys: Sequence[Key], *, backwards: bool) -> Key:
 def _variants(
     left: Sequence[int], right: Sequence[int], ours: Sequence[Key], theirs: Sequence[Key]
 ) -> list[tuple[int, int]]:
-    """Return the sentences that are most alike, each once, the likest first."""
+    """Pair the sentences that are most alike, each at most once, the most alike first."""
     sets = {b: frozenset(theirs[b].words) for b in right}
     found = []
     for n, a in enumerate(left):
@@ -140,7 +137,7 @@ def _variants(
         for b in right[max(n - _MAX_COMPARED, 0) : n + _MAX_COMPARED + 1]:
             alike = 2 * len(own & sets[b]) / max(len(own) + len(sets[b]), 1)
             if alike >= LEAST_ALIKE:
-                # Ties that are left are of (a, b) and (b, a), which do not exclude each other.
+                # The remaining ties are (a, b) and (b, a), which do not exclude each other.
                 found.append((-alike, abs(a - b), a + b, a, b))
     pairs, taken, taken_there = list[tuple[int, int]](), set[int](), set[int]()
     for *_, a, b in sorted(found):
@@ -154,7 +151,7 @@ def _variants(
 def _at_one_place(
     left: Sequence[int], right: Sequence[int], shared: Sequence[Group]
 ) -> list[tuple[int, int]]:
-    """Return the sentences that stand, in their order, between the same shared ones."""
+    """Pair, in order, the sentences between the same shared sentences."""
     here, there = _places((left, right), shared)
     inner = [place for place in here if place != (_EDGE, _EDGE)]
     return [
@@ -163,13 +160,13 @@ def _at_one_place(
 
 
 Places = dict[tuple[int, int], list[int]]
-"""Sentences by the shared groups before and behind them; `_EDGE` is an answer's end."""
+"""Sentences by the shared groups before and after them; `_EDGE`: the answer's start or end."""
 
 
 def _places(
     numbers: tuple[Sequence[int], Sequence[int]], shared: Sequence[Group]
 ) -> tuple[Places, Places]:
-    """Return which of both sides' sentences stand between which shared ones."""
+    """Group both sides' sentences by the shared groups around them."""
     sides = []
     for side in (0, 1):
         of = {n: at for at, group in enumerate(shared) for n in group[side]}
@@ -183,7 +180,7 @@ def _places(
 
 
 def _nearest(order: Sequence[int], of: dict[int, int]) -> dict[int, int]:
-    """Return for each sentence the last shared group up to it."""
+    """Return, for each sentence in this order, the last shared group up to it."""
     last, found = _EDGE, {}
     for n in order:
         last = of.get(n, last)

@@ -1,24 +1,24 @@
-"""One word of a text."""
+"""A word of a text, and its normalized form."""
 
 from typing import NamedTuple
 
 
 class Form(NamedTuple):
-    """What a word is compared by."""
+    """The normalized form in which words are compared."""
 
     stem: str
     is_content: bool = True
     is_number: bool = False
     is_negator: bool = False
     is_past: bool = False
-    """Written as the past or the participle of a verb."""
+    """Looks like the past tense or past participle of a verb."""
 
 
 class Token(NamedTuple):
-    """A word in its text."""
+    """A word at its place in a text."""
 
     form: Form
     start: int
     end: int
     is_name: bool
-    """Written with a capital that its place does not explain."""
+    """Capitalized, and not because a sentence begins there."""

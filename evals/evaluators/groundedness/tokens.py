@@ -1,4 +1,4 @@
-"""Words of a text in the one form under which answers and passages are compared."""
+"""Split a text into words, in the normalized form in which answers and passages are compared."""
 
 import re
 import unicodedata
@@ -25,7 +25,7 @@ from evals.evaluators.groundedness.words import base_forms, irregular_pasts, syn
 __all__ = ["Form", "Token", "form_of", "synonyms_of", "tokens_of"]
 
 _LOOSE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff"
-"""Characters within a word that show nothing, or belong to the letter before them."""
+"""Characters within a word that are invisible, or combine with the letter before them."""
 _LETTERS = rf"[^\W\d_](?:[{_LOOSE}]*[^\W\d_])*[{_LOOSE}]*"
 _TOKEN = re.compile(
     r"(?P<iso>(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-]))"
@@ -36,7 +36,7 @@ _TOKEN = re.compile(
     rf"|{_LETTERS}(?:['’]{_LETTERS})*|%|[$€£¥₹](?=\s?\d)|(?<=\d)\s?[€£¥₹]"
 )
 _BOUNDARY = re.compile(r"[.!?:;*•\n\"“]")
-"""What makes the next word's capital one of place."""
+"""Characters after which a capital does not show a name."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _INVISIBLE = re.compile(f"[{_LOOSE}]")
 _BETWEEN_DIGITS = re.compile(r"[ '’\\{}]|(?<=\{),(?=\})")
@@ -45,7 +45,7 @@ _SUFFIXES = frozenset(["st", "nd", "rd", "th"])
 _WITH_IS = frozenset(
     ["it", "that", "there", "he", "she", "what", "who", "where", "here", "how", "this"]
 )
-"""Words behind which `'s` is a verb."""
+"""Words after which `'s` is the verb `is`."""
 _NUMBERS = NUMBER_WORDS | ORDINALS
 _SYMBOLS = CURRENCIES | dict.fromkeys(["%", "percent", "pct"], "percent")
 _CURRENCIES = frozenset(CURRENCIES.values())
@@ -60,7 +60,7 @@ _ENDINGS = (
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the words of a text; spelled and scaled numbers become one number each."""
+    """Return the words of a text; a number of several words becomes one token."""
     text, found, before = plain(text), list[Token](), 0
     for match in _TOKEN.finditer(text):
         word, (start, end) = match.group().strip(), match.span()
@@ -75,7 +75,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _with_currencies_behind(tokens: list[Token]) -> list[Token]:
-    """Let currencies stand behind their numbers, as in `48 euros`, and not before."""
+    """Move each currency symbol behind its number, as in `48 euros`."""
     for at, (one, other) in enumerate(pairwise(tokens)):
         is_before = one.form.stem in _CURRENCIES and other.form.is_number
         if is_before and other.start - one.end <= 1:
@@ -104,13 +104,13 @@ def _of_word(
 
 
 def _follows(token: Token, start: int) -> bool:
-    """Say whether a number ends right before a place, or one character before it."""
+    """Return whether the token is a number that ends at most one character before `start`."""
     return token.form.is_number and start - token.end <= 1
 
 
 @lru_cache(maxsize=4096)
 def _parts(word: str) -> tuple[str, str]:
-    """Return both words of a contraction, the second empty if it is none."""
+    """Split a contraction into two words; the second is empty if the word is no contraction."""
     lower = word.lower().replace("’", "'")
     if lower in CONTRACTED:
         return CONTRACTED[lower]
@@ -124,7 +124,7 @@ def _parts(word: str) -> tuple[str, str]:
 
 
 def _date(match: re.Match[str]) -> Iterator[Token]:
-    """Yield month, day and year of a date in figures."""
+    """Yield month, day and year of a date in digits."""
     parts, (start, end) = re.split("[-/]", match.group()), match.span()
     if match["iso"]:
         year, month, day = parts
@@ -146,7 +146,7 @@ def _date(match: re.Match[str]) -> Iterator[Token]:
 
 @lru_cache(maxsize=65_536)
 def form_of(word: str) -> Form:
-    """Return the form of one word."""
+    """Return the normalized form of one word."""
     lower = unicodedata.normalize("NFC", _INVISIBLE.sub("", word).lower().replace("’", "'"))
     if not lower or lower[0].isdigit():
         return Form(_number(lower), is_number=True)
@@ -167,17 +167,17 @@ def _is_past(word: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _same() -> dict[str, tuple[str, ...]]:
+def _synonyms() -> dict[str, tuple[str, ...]]:
     return synonyms(lambda word: form_of(word).stem)
 
 
 def synonyms_of(stem: str) -> tuple[str, ...]:
-    """Return the stems that say the same."""
-    return _same().get(stem, ())
+    """Return the stems of a stem's synonyms."""
+    return _synonyms().get(stem, ())
 
 
 def _number(text: str) -> str:
-    """Return one spelling of a number: 1,000 and 1000.0 are both 1000."""
+    """Return the normalized spelling of a number: 1,000 and 1000.0 are both 1000."""
     text = _BETWEEN_DIGITS.sub("", text)
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
@@ -189,7 +189,7 @@ def _number(text: str) -> str:
 
 
 def _stem(word: str) -> str:
-    """Cut common English endings, so that `closes`, `closed` and `closing` are one."""
+    """Cut common English endings, so that `closes`, `closed` and `closing` are equal."""
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending) + instead

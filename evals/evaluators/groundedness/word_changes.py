@@ -1,4 +1,4 @@
-"""Copied wording with one word exchanged, put in, or left out."""
+"""Find copied wording in which one word was exchanged, inserted or left out."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,16 +10,16 @@ KINDS = ("number", "name", "word", "added_negation", "dropped_negation")
 
 
 class WordChange(NamedTuple):
-    """A place where copied words on both sides enclose another word."""
+    """A changed word between words that are copied from the passages."""
 
     at: int
-    """The sentence's word."""
+    """Index of the word in the sentence."""
     instead: int
-    """The place of the word that the passages have there, −1 where they have none."""
+    """Place of the word that the passages have there; −1 if they have none."""
     kind: str
     """One of `KINDS`."""
     strength: float
-    """Rarity of the copied words around it."""
+    """Summed rarity of the copied words around it."""
 
 
 def splices(
@@ -28,7 +28,7 @@ def splices(
     weights: Sequence[float],
     passages: Passages,
 ) -> list[WordChange]:
-    """Return the splices of a sentence; `rows` are its words as the passages' numbers."""
+    """Return the changed words of a sentence; `rows` are the passages' ids of its words."""
     found: list[WordChange] = []
     last = len(rows) - 1
     for at in range(1, len(rows)):
@@ -80,7 +80,7 @@ def _after_the_same(
     tokens: Sequence[Token],
     passages: Passages,
 ) -> WordChange | None:
-    """Find a number or a name that follows two copied words which another one follows there."""
+    """Find a number or name after two copied words that the passages continue differently."""
     token = tokens[at]
     if at < 2 or not (token.form.is_number or token.is_name):
         return None
@@ -122,7 +122,7 @@ def _strength(
     weights: Sequence[float],
     passages: Passages,
 ) -> float:
-    """Return the weight of the copied words on both sides, up to three a side."""
+    """Return the summed weight of the copied words, up to three on each side."""
     total = weights[left]
     for at in range(left, max(left - 2, 0), -1):
         if (rows[at - 1], rows[at]) not in passages.pairs:

@@ -1,4 +1,4 @@
-"""Classes of words that change what a sentence claims: how surely, how often, when, under what."""
+"""Classes of words that qualify a claim: certainty, frequency, time, conditions and the like."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -7,9 +7,9 @@ from evals.evaluators.groundedness.passages import Passages
 from evals.evaluators.groundedness.tokens import Token, form_of
 
 _REACH = 6
-"""Words behind one of a class that it is taken to govern."""
+"""Words after a class's word in the passages that it is taken to govern."""
 _SCOPE = 3
-"""Content words of a sentence behind one of a class that are looked for in the passages."""
+"""Content words after a class's word in a sentence that it is taken to govern."""
 CLASSES: dict[str, str] = {
     "negator": "not never no none nothing without neither nor hardly rarely seldom unable",
     "possible": "may might can could possibly perhaps maybe probably likely potentially possible"
@@ -37,7 +37,7 @@ CLASSES: dict[str, str] = {
     " gallon pint quart cup tablespoon teaspoon dollar euro sterling yen rupee cent percent degree"
     " fahrenheit celsius calorie joule million billion thousand hundred acre hectare watt volt",
 }
-"""Words by class; some stand in several."""
+"""Words by class; some are in several classes."""
 NAMES = tuple(CLASSES)
 
 
@@ -56,7 +56,7 @@ def classes_of(stem: str) -> tuple[int, ...]:
 
 
 def counted(tokens: Sequence[Token], own: Sequence[int]) -> list[int]:
-    """Return how many of some words are of each class."""
+    """Count the words of each class among the tokens with the indices `own`."""
     found = [0] * len(NAMES)
     for at in own:
         for number in classes_of(tokens[at].form.stem):
@@ -65,7 +65,7 @@ def counted(tokens: Sequence[Token], own: Sequence[int]) -> list[int]:
 
 
 def governed(tokens: Sequence[Token], rows: Sequence[int], own: Sequence[int]) -> list[set[int]]:
-    """Return for each class the passages' words that some words of it govern in a sentence."""
+    """Return, for each class, the ids of the words that its words among `own` govern."""
     found: list[set[int]] = [set() for _ in NAMES]
     for at in own:
         for number in classes_of(tokens[at].form.stem):
@@ -80,9 +80,9 @@ def governed(tokens: Sequence[Token], rows: Sequence[int], own: Sequence[int]) -
 def held(
     scopes: Sequence[set[int]], near: Sequence[tuple[int, int]], passages: Passages
 ) -> list[float]:
-    """Return for each class how often what it governs is governed so in the passages nearby.
+    """Return, for each class, the share of nearby occurrences that the class governs there too.
 
-    −1 for a class that governs nothing that they hold.
+    The occurrences are of the words in the class's scope. −1 for a class without occurrences.
     """
     found, hits = [0] * len(NAMES), [0] * len(NAMES)
     wanted = {row for scope in scopes for row in scope}

@@ -1,8 +1,8 @@
-"""Words that say the same: spellings, irregular forms, synonyms.
+"""Equivalent words: British spellings, irregular forms, synonyms.
 
-Synonyms and irregular forms are WordNet's, © 2006 Princeton University; spellings are those of the
-package `breame`, Apache-2.0. `words.LICENSE` has the terms, `training.groundedness.words` made the
-file.
+Synonyms and irregular forms are from WordNet, © 2006 Princeton University; spellings from the
+package `breame`, Apache-2.0. The terms are in `words.LICENSE`; `training.groundedness.words` makes
+the file.
 """
 
 import gzip
@@ -38,7 +38,7 @@ near close|individual person|people individual|within inside|near nearby|cheque 
 provided given|mentioned stated|correct right|shut close|gift present|begin start
 additional extra further
 """
-"""Common ones that WordNet keeps apart, or knows of rarer senses alone."""
+"""Common synonyms that WordNet lacks, or has only in rarer senses."""
 
 
 @cache
@@ -49,24 +49,24 @@ def _entries() -> list[tuple[str, list[str]]]:
 
 @cache
 def base_forms() -> dict[str, str]:
-    """Return the American spelling of British words, and the lemma of irregular forms."""
+    """Return the American spellings of British words, and the lemmas of irregular forms."""
     return {words[0]: words[1] for mark, words in _entries() if mark in "=<>"}
 
 
 @cache
 def irregular_pasts() -> frozenset[str]:
-    """Return the irregular pasts and participles of verbs."""
+    """Return the irregular past tenses and participles of verbs."""
     return frozenset(words[0] for mark, words in _entries() if mark == "<")
 
 
 @cache
 def known_stems(stem_of: Callable[[str], str]) -> frozenset[str]:
-    """Return the stems of the words that the file holds."""
+    """Return the stems of all words in the file."""
     return frozenset(stem_of(word) for _, words in _entries() for word in words)
 
 
 def synonyms(stem_of: Callable[[str], str]) -> dict[str, tuple[str, ...]]:
-    """Return the stems that say the same as a stem, in usual senses of both."""
+    """Return each stem's synonyms, as stems, in usual senses of both words."""
     found: dict[str, set[str]] = defaultdict(set)
     groups = [words for mark, words in _entries() if mark == "~"]
     groups += [group.split() for group in _CURATED.strip().replace("\n", "|").split("|")]

@@ -1,4 +1,4 @@
-"""Groundedness by a small transformer beside the words' measurements; needs an extra."""
+"""Groundedness by a small transformer together with the forests; needs an extra."""
 
 from evals.evaluators.groundedness_model.evaluator import GroundednessModel
 

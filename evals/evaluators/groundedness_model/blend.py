@@ -1,4 +1,4 @@
-"""The network's word and the forests', weighed against each other."""
+"""Blend the network's log-odds with the forests'."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from evals.evaluators.groundedness.model import Calibration, Floats, any_of
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """How much each counts, and from which probability on an answer counts as unsupported."""
+    """The weights of network and forest, and the calibration of their blend."""
 
     share: float
-    """Of the network in the log-odds of an invention; the rest is the forest's."""
+    """The network's weight in the log-odds of an invention; the forest has 1 − share."""
     calibration: Calibration
 
     def odds(self, forests: Floats, network: Floats) -> Floats:
-        """Return the log-odds of each sentence, uncalibrated; `forests` are `Model.parts`.
+        """Return the uncalibrated log-odds of each sentence; `forests` are from `Model.parts`.
 
-        Network and forest of inventions learned the same thing, and their mean counts. What was
-        changed the other forests know.
+        The network and the invention forest have the same target, so their weighted mean counts.
+        Changed sentences are left to the other forests.
         """
         invented, changed = forests.T
         return any_of((1 - self.share) * invented + self.share * network, changed)
 
 
 def from_json(document: Mapping[str, Any]) -> Blend:  # Any: a file's JSON
-    """Return the blend of its file's document."""
+    """Return the blend in the file's JSON document."""
     return Blend(document["share"], Calibration(**document["calibration"]))

@@ -1,4 +1,4 @@
-"""Answers and passages as the network reads them: wordpieces, with what is known of each."""
+"""Encode answers and passages for the network: wordpieces with features."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -19,18 +19,18 @@ from evals.evaluators.groundedness_model.word_features import (
 )
 
 MAX_PART = 320
-"""Wordpieces of an answer that are read at once; a longer one is read in parts."""
+"""Wordpieces in one part of an answer; a longer answer is read in parts."""
 MAX_CHUNK = 160
-"""Wordpieces of a passage that are read at once."""
+"""Wordpieces in one chunk of a passage."""
 MAX_MEMORY = 480
-"""Wordpieces of passages that one part of an answer sees: of more, the nearest chunks."""
+"""Wordpieces of passages that one part of an answer attends to: the nearest chunks."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of a passage."""
+    """A chunk of a passage."""
 
     ids: Ints
     span: Span
@@ -38,18 +38,19 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive sentences of an answer, the whole answer where it is short."""
+    """Consecutive sentences of an answer; a short answer is one part."""
 
     ids: Ints
     sentence: Ints
-    """Each wordpiece's sentence, counted from the part's first; −1 outside of all."""
+    """Each wordpiece's sentence, counted from the part's first; −1 for special tokens."""
     marks: Floats
-    """A row a wordpiece: its word's marks, then its sentence's measurements."""
+    """One row per wordpiece: its word's marks, then its sentence's features."""
     offsets: NDArray[np.int64]
-    """Each wordpiece's characters, first and behind the last."""
+    """Each wordpiece's start and end character."""
     first: int
-    """The number of its first sentence."""
+    """Number of the first sentence."""
     count: int
+    """Number of sentences."""
 
 
 class Encoder:
@@ -63,11 +64,11 @@ class Encoder:
         self._ends = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
 
     def chunks(self, passages: Passages) -> list[Chunk]:
-        """Return all passages in stretches, those of one passage of nearly equal length."""
+        """Return all passages in chunks; the chunks of one passage are nearly equal in length."""
         return [chunk for piece in passages.pieces for chunk in self._chunks(piece, passages)]
 
     def parts(self, text: str, readings: Sequence[Reading], passages: Passages) -> list[Part]:
-        """Return an answer in parts that the network can read at once."""
+        """Split an answer into parts of at most `MAX_PART` wordpieces."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         ids = np.array(encoding.ids, dtype=np.int64)
         offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
@@ -79,17 +80,17 @@ class Encoder:
             ranges.append(np.arange(begin, min(end, begin + MAX_PART - 2)))
         measured = sentence_marks(readings)
         parts = []
-        for first, last in _filled([len(r) for r in ranges]):
+        for first, last in _part_ranges([len(r) for r in ranges]):
             pieces = np.concatenate(ranges[first:last])
             sentence = np.repeat(np.arange(last - first), [len(r) for r in ranges[first:last]])
             marks = np.zeros((len(pieces) + 2, len(COLUMNS)), dtype=np.float32)
-            marks[1:-1, : len(WORD_MARKS)] = self._of_words(
+            marks[1:-1, : len(WORD_MARKS)] = self._marks_of_wordpieces(
                 readings[first:last], passages, offsets[pieces]
             )
             marks[1:-1, len(WORD_MARKS) :] = measured[first:last][sentence]
             parts.append(
                 Part(
-                    ids=self._enclosed(ids[pieces]),
+                    ids=self._with_special_tokens(ids[pieces]),
                     sentence=np.concatenate([[-1], sentence, [-1]]),
                     marks=marks,
                     offsets=np.concatenate([[[0, 0]], offsets[pieces], [[0, 0]]]),
@@ -108,15 +109,15 @@ class Encoder:
         for part in np.array_split(np.arange(len(ids)), -(-len(ids) // (MAX_CHUNK - 2))):
             start, end = offsets[part[0]][0], offsets[part[-1]][1]
             span = Span(piece.passage, piece.start + start, piece.start + end)
-            yield Chunk(self._enclosed(ids[part]), span)
+            yield Chunk(self._with_special_tokens(ids[part]), span)
 
-    def _enclosed(self, ids: Ints) -> Ints:
+    def _with_special_tokens(self, ids: Ints) -> Ints:
         return np.concatenate([[self._ends[0]], ids, [self._ends[1]]])
 
-    def _of_words(
+    def _marks_of_wordpieces(
         self, readings: Sequence[Reading], passages: Passages, offsets: NDArray[np.int64]
     ) -> Floats:
-        """Return each wordpiece's marks: those of the word that it is a piece of."""
+        """Return each wordpiece's marks, which are those of its word."""
         tokens = [token for reading in readings for token in reading.sentence.tokens]
         rows = [word_marks(reading, passages, self._rarity) for reading in readings]
         table = np.concatenate([*rows, np.zeros((1, len(WORD_MARKS)), dtype=np.float32)])
@@ -128,7 +129,7 @@ class Encoder:
 
 
 def memory(chunks: Sequence[Chunk], readings: Sequence[Reading], passages: Passages) -> list[int]:
-    """Return which chunks some sentences are held against: all, or the nearest that fit."""
+    """Return the indices of the chunks to compare sentences with: all, or the nearest that fit."""
     sizes = [len(chunk.ids) for chunk in chunks]
     if sum(sizes) <= MAX_MEMORY:
         return list(range(len(chunks)))
@@ -148,12 +149,12 @@ def memory(chunks: Sequence[Chunk], readings: Sequence[Reading], passages: Passa
     return sorted(chosen)
 
 
-def _filled(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and behind the last sentence of each part that can be read at once."""
-    first, held = 0, 0
+def _part_ranges(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the start and end sentence of each part."""
+    first, total = 0, 0
     for at, size in enumerate(sizes):
-        if at > first and held + size > MAX_PART - 2:
+        if at > first and total + size > MAX_PART - 2:
             yield first, at
-            first, held = at, 0
-        held += size
+            first, total = at, 0
+        total += size
     yield first, len(sizes)

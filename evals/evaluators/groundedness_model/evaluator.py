@@ -1,4 +1,4 @@
-"""Groundedness by the words and by a small transformer together; needs an extra."""
+"""Groundedness by the forests and a small transformer together; needs an extra."""
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
@@ -13,9 +13,9 @@ _CONTEXTS = 8
 
 
 class GroundednessModel(Groundedness):
-    """`Groundedness`, with a network's reading of each sentence beside the words' measurements.
+    """`Groundedness` with a network that reads each sentence, besides the forests.
 
-    Says the same things in the same form. Raises `EvaluatorError` where the extra is missing.
+    Scores have the same form. Raises `EvaluatorError` if the extra is not installed.
     """
 
     name = "groundedness-model"
@@ -28,11 +28,11 @@ class GroundednessModel(Groundedness):
 
     @property
     def threshold(self) -> float:
-        """The probability from which on an answer counts as unsupported."""
+        """Probability at or above which an answer counts as unsupported."""
         return self._network.blend.calibration.threshold
 
     def judging(self, texts: tuple[str, ...], question: str = "") -> SentenceJudge:
-        """Return what judges the sentences of answers to a question on these passages."""
+        """Return the judge of sentences for these passages and this question."""
         context, calibration = self._context(texts), self._network.blend.calibration
         odds = partial(self._odds, context)
         return SentenceJudge(context.passages, odds, calibration, shipped(), question)

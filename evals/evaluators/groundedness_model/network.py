@@ -1,4 +1,4 @@
-"""The network as it is shipped: 8-bit weights, run by ONNX Runtime on one core."""
+"""The shipped network: 8-bit weights, run by ONNX Runtime on one core."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ from evals.evaluators.groundedness_model.blend import from_json
 LOWER, UPPER, VOCABULARY, BLEND = "lower.onnx", "upper.onnx", "tokenizer.json", "blend.json"
 FILES = (LOWER, UPPER, VOCABULARY, BLEND)
 _MAX_KEPT = 64
-"""Chunks of a context whose states are kept: 16 MB."""
+"""Chunks of a context whose states are cached: 16 MB."""
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(slots=True)
 class Context:
-    """Passages in chunks, with the states of those that were looked at."""
+    """Passages in chunks, with a cache of the chunks' states."""
 
     passages: Passages
     chunks: Sequence[Any]  # Any: `Chunk`, whose module needs the extra
@@ -33,15 +33,15 @@ class Context:
 
 
 class Network:
-    """Says how likely each sentence is unsupported, by reading it against the passages."""
+    """Gives the log-odds that each sentence is unsupported by the passages."""
 
     def __init__(self, rarity: Rarity, folder: Path | None = None) -> None:
-        """Load the folder's weights, by default the extra's own.
+        """Load the weights from a folder, by default the extra's own.
 
-        Raises `EvaluatorError` without the extra or the files.
+        Raises `EvaluatorError` if the extra or a file is missing.
         """
         try:
-            # Optional: the other evaluators do without.
+            # Optional: the other evaluators do not need these.
             import onnxruntime  # noqa: PLC0415
             from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -52,7 +52,7 @@ class Network:
                 f"groundedness-model: {exc}; run `pip install 'draftgate[groundedness-model]'`"
             ) from exc
         files = {name: _read((folder or FOLDER) / name) for name in FILES}
-        self._encoding: Any = encoding  # Any: a module that is there with the extra alone
+        self._encoding: Any = encoding  # Any: a module that exists only with the extra
         tokenizer = Tokenizer.from_str(files[VOCABULARY].decode())
         self._encoder: Any = encoding.Encoder(tokenizer, rarity)  # Any: as above
         self._lower = session(onnxruntime, files[LOWER])
@@ -64,7 +64,7 @@ class Network:
         self.hash = digest.hexdigest()[:12]
 
     def context(self, passages: Passages) -> Context:
-        """Return passages ready to be looked at; their states are made when they are."""
+        """Cut passages into chunks; the chunks' states are computed when they are needed."""
         return Context(passages, self._encoder.chunks(passages))
 
     def log_odds(
@@ -113,8 +113,8 @@ def _read(file: Path) -> bytes:
 
 
 def session(onnxruntime: Any, model: bytes) -> Any:  # Any: an optional package
-    """Return a part of the network ready to run."""
+    """Return an inference session for one part of the network."""
     options = onnxruntime.SessionOptions()
-    # One core: `evaluate` has a process for each of its workers, and sums keep their order.
+    # One core: `evaluate` runs one process per worker, and the order of sums stays fixed.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
