@@ -1,4 +1,4 @@
-"""`GET /metrics`: what the collector counts, as Prometheus reads it."""
+"""`GET /metrics`: what the collector counts, and where rollouts stand, as Prometheus reads it."""
 
 from collections.abc import Iterator
 
@@ -32,6 +32,7 @@ class _Metrics(MetricSource):
             "Size of the database's files.",
             value=self._state.store.size_bytes(),
         )
+        yield from self._state.rollout_metrics.collect()
 
 
 def registry_of(state: State) -> CollectorRegistry:
@@ -50,6 +51,6 @@ def registry_of(state: State) -> CollectorRegistry:
     },
 )
 def metrics(collector: Collector) -> Response:
-    """Give the counters in Prometheus's text format."""
+    """Give the counters, and where the newest rollouts stand, in Prometheus's text format."""
     # Made anew for each scrape: it holds nothing but the way to the counters.
     return Response(generate_latest(registry_of(collector)), media_type=CONTENT_TYPE_LATEST)

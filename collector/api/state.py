@@ -6,6 +6,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Request
 
 from collector.access import Authority
+from collector.api.rollout_metrics import RolloutMetrics
 from collector.api.switch_watch import SwitchWatch
 from collector.content import ContentPolicy
 from collector.ingest.counters import Counters
@@ -28,6 +29,7 @@ class State(NamedTuple):
     authority: Authority
     counters: Counters
     switches: SwitchWatch
+    rollout_metrics: RolloutMetrics
 
 
 async def state_of(request: Request) -> State:

@@ -34,6 +34,7 @@ from collector.api import (
 )
 from collector.api.access import AccessMiddleware
 from collector.api.request_log import RequestLogMiddleware
+from collector.api.rollout_metrics import RolloutMetrics
 from collector.api.state import State
 from collector.api.switch_watch import SwitchWatch
 from collector.api_key import ApiKey
@@ -86,6 +87,7 @@ def create_app(settings: Settings) -> FastAPI:
             authority,
             counters,
             switch_watch,
+            RolloutMetrics(store),
         )
         try:
             yield

@@ -27,7 +27,7 @@ def decide(
         reason = f"nobody has judged it{under}"
         return ReleaseDecision(rollout=rollout, decision=Outcome.INCONCLUSIVE, reason=reason)
     verdict = known.verdict
-    age_s = (now_unix_ns - known.posted_unix_ns) / 1e9
+    age_s = age(known.posted_unix_ns, now_unix_ns)
     doubt = _doubt(age_s, max_age_s) if policy is not None else _UNREGISTERED
     is_open = verdict.outcome is Outcome.PASS and doubt is not None
     return ReleaseDecision(
@@ -36,7 +36,7 @@ def decide(
         reason=doubt if is_open and doubt is not None else verdict.summary,
         verdict=known.id,
         posted_unix_ns=known.posted_unix_ns,
-        age_s=None if age_s < -_AHEAD_S else max(age_s, 0.0),
+        age_s=age_s,
         pairs=verdict.pairs,
         policy_name=verdict.policy_name,
         policy_hash=verdict.policy_hash,
@@ -55,10 +55,16 @@ def _newest(
         return None
 
 
-def _doubt(age_s: float, max_age_s: float) -> str | None:
+def age(posted_unix_ns: int, now_unix_ns: int) -> float | None:
+    """Return the seconds since a verdict was posted; None if a clock is wrong by much."""
+    age_s = (now_unix_ns - posted_unix_ns) / 1e9
+    return None if age_s < -_AHEAD_S else max(age_s, 0.0)
+
+
+def _doubt(age_s: float | None, max_age_s: float) -> str | None:
     """Return why a pass of this age does not count; None if it does."""
-    if age_s < -_AHEAD_S:
-        return f"its pass was posted {-age_s:,.0f} s in the future: a clock is wrong"
+    if age_s is None:
+        return "its pass was posted in the future: a clock is wrong"
     if age_s > max_age_s:
         return f"its pass is {age_s:,.0f} s old, and may be {max_age_s:,.0f} s at most: judge again"
     return None

@@ -1,6 +1,7 @@
 """Ramps of rollouts: an audit log whose newest step is the candidate's share of traffic."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
@@ -49,6 +50,13 @@ def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[RampSte
     """Return the rollout's latest steps, newest first."""
     statement = select(r).where(r.c.rollout == rollout).order_by(r.c.id.desc()).limit(limit)
     return tuple(_step(row) for row in connection.execute(statement))
+
+
+def newest_of_each(connection: Connection, rollouts: Collection[str]) -> dict[str, RampStep]:
+    """Return the latest step of each of these rollouts that has any."""
+    last = select(func.max(r.c.id)).where(r.c.rollout.in_(rollouts)).group_by(r.c.rollout)
+    steps = map(_step, connection.execute(select(r).where(r.c.id.in_(last))))
+    return {step.rollout: step for step in steps}
 
 
 def _require_pass(connection: Connection, last: RampStep, change: RampChange) -> None:

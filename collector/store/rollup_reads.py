@@ -89,12 +89,14 @@ def totals(
     return _totals(connection, series, window, measured=True)
 
 
-def counts(connection: StoreConnection, series: Iterable[int]) -> dict[int, state.State]:
-    """Return each series' counts over all time, without moments and histograms.
+def counts(
+    connection: StoreConnection, series: Iterable[int], window: Window = ALWAYS
+) -> dict[int, state.State]:
+    """Return each series' counts in the window, without moments and histograms.
 
     Histograms are most of a rollup's bytes, so this does not read them.
     """
-    return _totals(connection, series, ALWAYS, measured=False)
+    return _totals(connection, series, window, measured=False)
 
 
 def buckets(

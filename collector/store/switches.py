@@ -1,5 +1,6 @@
 """Switches of rollouts: an audit log whose newest event is the current state."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
@@ -24,6 +25,13 @@ def newest(connection: Connection, rollout: str, *, limit: int) -> tuple[SwitchS
     """Return the rollout's latest events, newest first."""
     statement = select(e).where(e.c.rollout == rollout).order_by(e.c.id.desc()).limit(limit)
     return tuple(_event(row) for row in connection.execute(statement))
+
+
+def newest_of_each(connection: Connection, rollouts: Collection[str]) -> dict[str, SwitchState]:
+    """Return the latest event of each of these rollouts that has any."""
+    last = select(func.max(e.c.id)).where(e.c.rollout.in_(rollouts)).group_by(e.c.rollout)
+    events = map(_event, connection.execute(select(e).where(e.c.id.in_(last))))
+    return {event.rollout: event for event in events}
 
 
 def changed_since(connection: Connection, id_: int) -> dict[str, int]:

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from collector.contract import StoredVerdict, Verdict, from_document, to_document
 from collector.store import rollouts
@@ -40,6 +41,22 @@ def newest(connection: Connection, rollout: str | None, *, limit: int) -> tuple[
     if rollout is not None and not found:
         rollouts.require(connection, rollout)
     return found
+
+
+def newest_ids(connection: Connection, rollouts: Collection[str]) -> dict[str, str]:
+    """Return the id of the latest verdict of each of these rollouts that has any."""
+    last = (
+        select(v.c.rollout, func.max(v.c.posted_unix_ns).label("posted_unix_ns"))
+        .where(v.c.rollout.in_(rollouts))
+        .group_by(v.c.rollout)
+        .subquery()
+    )
+    statement = (
+        select(v.c.rollout, func.min(v.c.id).label("id"))
+        .join(last, (v.c.rollout == last.c.rollout) & (v.c.posted_unix_ns == last.c.posted_unix_ns))
+        .group_by(v.c.rollout)
+    )
+    return {row.rollout: row.id for row in connection.execute(statement)}
 
 
 def newest_since(

@@ -75,6 +75,23 @@ def test_a_read_scans_no_table(
     assert scans == []
 
 
+def test_metrics_read_no_row_of_what_grows(sqlite_read: tuple[httpx.Client, Engine]) -> None:
+    """What is walked, for the rollouts decided on last, are indexes with a row for each decision.
+
+    (subquery-1) and the like are results of these.
+    """
+    http, engine = sqlite_read
+    change = {"state": "on", "reason": "begin"}
+    assert http.post("/api/v1/rollouts/k4/switch", json=change).status_code == 200
+    seen = watch(engine)
+    assert http.get("/metrics").status_code == 200
+    plans = [line for sql, values in list(seen) for line in plan(engine, sql, values)]
+    log = "verdict|switch_event|ramp_step|registered_policy"
+    walks = rf"SCAN ({log}) USING COVERING INDEX|SCAN (\(subquery-\d+\)|anon_\d|rollup_delta)"
+    assert plans
+    assert [line for line in plans if line.startswith("SCAN") and not re.match(walks, line)] == []
+
+
 @pytest.mark.parametrize("path", ["/api/v1/pairs", "/api/v1/generations", "/api/v1/regressions"])
 def test_a_cohort_of_none_reads_no_generation(
     path: str, postgres_http: httpx.Client, postgres_engine: Engine

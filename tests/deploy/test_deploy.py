@@ -254,6 +254,7 @@ def test_compose_files_name_services_that_there_are() -> None:
     [
         ("hadolint", ["deploy/Containerfile"]),
         ("promtool", ["check", "rules", "deploy/prometheus-alerts.yaml"]),
+        ("promtool", ["check", "rules", "deploy/prometheus-rollout-alerts.yaml"]),
         ("helm", ["lint", str(CHART)]),
     ],
 )

@@ -1,0 +1,232 @@
+"""Metrics of rollouts, for `GET /metrics`: verdicts, their cells, acceptance, switches and ramps.
+
+Unknown is absent, never 0. However many rollouts and cohorts there are, so many are given and the
+others counted.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+from typing import Final, NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from collector.contract import Finding, Outcome, StoredVerdict, Switch
+from collector.store import Store, decisions, rollout_states
+from collector.store.rollout_states import RolloutStates
+
+MOST_ROLLOUTS: Final = 20
+MOST_COHORTS: Final = 10
+"""Of one verdict; the pool of all cohorts is none of them."""
+MOST_CELLS: Final = 200
+"""Of one verdict."""
+_FRESH_S: Final = 10.0
+_CELL: Final = ("rollout", "cohort", "metric", "stat", "role")
+
+
+class _Judged(NamedTuple):
+    """What is told of a verdict."""
+
+    posted_unix_ns: int
+    outcome: Outcome
+    pairs: int
+    cells: tuple[Finding, ...]
+    cells_left_out: int
+
+
+class _Snapshot(NamedTuple):
+    states: RolloutStates
+    judged: dict[str, _Judged]
+    """By the verdict's id."""
+
+
+class RolloutMetrics:
+    """Reads the database once in some seconds, however many scrape."""
+
+    def __init__(
+        self, store: Store, *, fresh_s: float = _FRESH_S, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._fresh_s = fresh_s
+        self._clock = clock
+        self._lock = Lock()
+        self._read_s = 0.0
+        """By the monotonic clock."""
+        self._snapshot: _Snapshot | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what Prometheus reads; raises `StoreUnavailableError` rather than tell the old."""
+        states, judged = self._current()
+        of_rollout = {name: judged[id_] for name, id_ in sorted(states.verdicts.items())}
+        yield _gauge(
+            "rollouts_left_out",
+            f"Rollouts without metrics: {MOST_ROLLOUTS} have them, the last decided on.",
+            (),
+            [((), states.rollouts.left_out)],
+        )
+        yield from _verdicts(of_rollout, self._clock())
+        yield from _cells(of_rollout)
+        yield from _arms(states)
+        yield from _controls(states)
+
+    def _current(self) -> _Snapshot:
+        with self._lock:
+            now_s = time.monotonic()
+            if self._snapshot is None or now_s >= self._read_s + self._fresh_s:
+                self._snapshot, self._read_s = self._read(), now_s
+            return self._snapshot
+
+    def _read(self) -> _Snapshot:
+        """Read the database; a verdict never changes, so that only new ones are read."""
+        known = self._snapshot.judged if self._snapshot else {}
+        with self._store.read() as connection:
+            states = rollout_states.read(
+                connection, at_most=MOST_ROLLOUTS, now_unix_s=self._clock()
+            )
+            wanted = set(states.verdicts.values())
+            new = rollout_states.verdicts_of(connection, wanted - known.keys())
+        kept = {id_: one for id_, one in known.items() if id_ in wanted}
+        return _Snapshot(states, kept | {id_: _judged(one) for id_, one in new.items()})
+
+
+def _judged(stored: StoredVerdict) -> _Judged:
+    findings = stored.verdict.findings
+    cells = _bounded(findings)
+    return _Judged(
+        posted_unix_ns=stored.posted_unix_ns,
+        outcome=stored.verdict.outcome,
+        pairs=stored.verdict.pairs,
+        cells=cells,
+        cells_left_out=len(findings) - len(cells),
+    )
+
+
+def _bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings that are told of: one a cell, of the cohorts that matter most.
+
+    The pool comes first, then cohorts with a cell that fails, then those of most pairs.
+    """
+    by_cell: dict[tuple[str, ...], Finding] = {}
+    for finding in findings:
+        by_cell.setdefault(_labels(finding), finding)
+    order: dict[str, tuple[bool, int]] = {}
+    for one in by_cell.values():
+        if one.cohort is not None:
+            mine = (one.outcome is not Outcome.FAIL, -one.n)
+            order[one.cohort] = min(order.get(one.cohort, mine), mine)
+    told = sorted(order, key=lambda cohort: (order[cohort], cohort))[:MOST_COHORTS]
+    place = {None: 0} | {cohort: 1 + index for index, cohort in enumerate(told)}
+    cells = [one for one in by_cell.values() if one.cohort in place]
+    return tuple(sorted(cells, key=lambda one: place[one.cohort])[:MOST_CELLS])
+
+
+def _labels(finding: Finding) -> tuple[str, ...]:
+    return (finding.cohort or "", finding.metric, finding.stat, finding.role.value)
+
+
+def _verdicts(judged: dict[str, _Judged], now_unix_s: float) -> Iterator[Metric]:
+    yield _gauge(
+        "rollout_verdict",
+        "Whether the rollout's newest verdict has this outcome.",
+        ("rollout", "outcome"),
+        [
+            ((name, outcome.value), int(one.outcome is outcome))
+            for name, one in judged.items()
+            for outcome in Outcome
+        ],
+    )
+    now_unix_ns = int(now_unix_s * 1e9)
+    yield _gauge(
+        "rollout_verdict_age_seconds",
+        "Seconds since the newest verdict was posted; absent if that lies in the future.",
+        ("rollout",),
+        [((name,), decisions.age(one.posted_unix_ns, now_unix_ns)) for name, one in judged.items()],
+    )
+    yield _gauge(
+        "rollout_verdict_pairs",
+        "Pairs that the newest verdict rests on.",
+        ("rollout",),
+        [((name,), one.pairs) for name, one in judged.items()],
+    )
+    yield _gauge(
+        "rollout_cells_left_out",
+        f"Cells of the newest verdict without metrics: those beyond {MOST_COHORTS} cohorts.",
+        ("rollout",),
+        [((name,), one.cells_left_out) for name, one in judged.items()],
+    )
+
+
+def _cells(judged: dict[str, _Judged]) -> Iterator[Metric]:
+    cells = [((name, *_labels(cell)), cell) for name, one in judged.items() for cell in one.cells]
+    yield _gauge(
+        "rollout_cell",
+        "Whether a cell of the newest verdict has this outcome; no cohort is the pool of all.",
+        (*_CELL, "outcome"),
+        [
+            ((*labels, outcome.value), int(cell.outcome is outcome))
+            for labels, cell in cells
+            for outcome in Outcome
+        ],
+    )
+    for name, words in (
+        ("estimate", "Estimate, candidate against baseline, in the unit of the stat."),
+        ("lower", "Lower limit of the estimate."),
+        ("upper", "Upper limit of the estimate."),
+        ("margin", "Margin that the limits are held against."),
+    ):
+        values = [(labels, getattr(cell, name)) for labels, cell in cells]
+        yield _gauge(f"rollout_cell_{name}", words, _CELL, values)
+
+
+def _arms(states: RolloutStates) -> Iterator[Metric]:
+    arms = [((one.rollout, one.arm.value), one) for one in states.arms]
+    labels = ("rollout", "arm")
+    yield _gauge(
+        "rollout_generations",
+        "Generations that began in the last hour.",
+        labels,
+        [(of, one.generations) for of, one in arms],
+    )
+    yield _gauge(
+        "rollout_draft_tokens",
+        "Draft tokens of the generations of the last hour whose counts are usable.",
+        labels,
+        [(of, one.draft_tokens) for of, one in arms],
+    )
+    yield _gauge(
+        "rollout_accepted_tokens",
+        "Of these draft tokens, those that were accepted.",
+        labels,
+        [(of, one.accepted_tokens) for of, one in arms],
+    )
+
+
+def _controls(states: RolloutStates) -> Iterator[Metric]:
+    yield _gauge(
+        "rollout_switch_on",
+        "Whether the rollout's switch is on; absent if nobody ever set it.",
+        ("rollout",),
+        [
+            ((name,), int(event.state is Switch.ON))
+            for name, event in sorted(states.switches.items())
+        ],
+    )
+    yield _gauge(
+        "rollout_ramp_percent",
+        "Share of the traffic that the candidate is to get.",
+        ("rollout",),
+        [((name,), step.percent) for name, step in sorted(states.ramps.items())],
+    )
+
+
+def _gauge(
+    name: str,
+    words: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], float | None]],
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"draftgate_{name}", words, labels=labels)
+    for of, value in values:
+        if value is not None:
+            family.add_metric(of, value)
+    return family
