@@ -17,13 +17,32 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
-from benchmarks.attacks import collector_doors, descheduled_client, router_requests  # noqa: E402
+from benchmarks.attacks import (  # noqa: E402
+    collector_doors,
+    descheduled_client,
+    doors,
+    grpc_doors,
+    router_requests,
+)
 from benchmarks.attacks.findings import Finding  # noqa: E402
+
+
+def _name(attack: doors.Attack) -> str:
+    return str(getattr(attack, "__name__", attack)).replace("_", "-")
+
 
 ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
     **{
-        f"collector-{attack.__name__.replace('_', '-')}": partial(collector_doors.attack_by, attack)
-        for attack in collector_doors.ATTACKS
+        f"collector-{_name(attack)}": partial(doors.attacked, attack, memory_mib)
+        for attack, memory_mib in collector_doors.ATTACKS.items()
+    },
+    **{
+        f"tls-{_name(attack)}": partial(doors.attacked, attack, memory_mib, tls=True)
+        for attack, memory_mib in collector_doors.TLS_ATTACKS.items()
+    },
+    **{
+        f"grpc-{_name(attack)}": partial(doors.attacked_over_grpc, attack, memory_mib)
+        for attack, memory_mib in grpc_doors.ATTACKS.items()
     },
     "client-descheduled": descheduled_client.attack,
     "router-large-array": router_requests.large_array,

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,12 @@ def draftgate(
 
 @contextmanager
 def collector(
-    database_url: str, log: Path, *, env: Mapping[str, str] | None = None, port: int = 0
+    database_url: str,
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    port: int = 0,
+    options: Sequence[str] = ("--no-grpc",),
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Run `draftgate serve`; give its address and its process, and stop it at the end."""
     command = [
@@ -100,8 +105,8 @@ def collector(
         "serve",
         "--port",
         str(port),
-        "--no-grpc",
         "--capture-content",
+        *options,
     ]
     command += ["--database", database_url]
     with log.open("wb") as output:
@@ -110,7 +115,7 @@ def collector(
         )
     try:
         wait_until(lambda: b"/v1/traces" in log.read_bytes(), process, log)
-        address = re.search(rb"http://[0-9.:]+", log.read_bytes())
+        address = re.search(rb"https?://[0-9.:]+", log.read_bytes())
         assert address is not None
         yield address.group().decode(), process
     finally:

@@ -5,12 +5,14 @@ a thread decodes needs no hop to another.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import grpc
 from google.protobuf.message import Message
+from google.rpc.code_pb2 import Code
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
@@ -22,6 +24,7 @@ from collector.ingest import export
 from collector.ingest.export import Exporter, Sender
 from collector.ingest.signals import SIGNALS, Signal
 from collector.otlp.body import Encoding
+from collector.serving.grpc_connections import GrpcConnections
 from collector.serving.message_wait import MessageWait
 from collector.settings import Settings
 
@@ -36,8 +39,12 @@ _MOST_CALLS = 2048
 _BOUNDS = (
     ("grpc.server_handshake_timeout_ms", 10_000),  # for TLS, and for HTTP/2 to begin
     ("grpc.max_connection_idle_ms", 20_000),
+    # What may come of a message before a thread asks for it.
+    ("grpc.http2.lookahead_bytes", 16 * 1024),
+    ("grpc.http2.bdp_probe", 0),
 )
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
+_LATE = "no whole message came in time; send it again"
 _BUG = "an error in the collector; its log says which"
 
 _log = logging.getLogger(__name__)
@@ -56,12 +63,16 @@ class GrpcServer:
                 ("grpc.so_reuseport", 0),
                 # Holds for the message as sent and as inflated.
                 ("grpc.max_receive_message_length", settings.max_body_bytes),
-                ("grpc.max_allowed_incoming_connections", settings.max_connections),
+                # Newcomers come in, and others are ended for them.
+                ("grpc.max_allowed_incoming_connections", 2 * settings.max_connections),
                 *_BOUNDS,
             ],
             maximum_concurrent_rpcs=_MOST_CALLS,
         )
-        self._wait = MessageWait(_MOST_WAITING)
+        connections = GrpcConnections(
+            settings.max_connections, settings.max_connections_per_address
+        )
+        self._wait = MessageWait(_MOST_WAITING, connections)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         try:
             self.port = self._bind(f"{host}:{settings.grpc_port}", settings)
@@ -79,14 +90,9 @@ class GrpcServer:
     def start(self, exporter: Exporter, authority: Authority) -> None:
         """Answer exports from now on."""
         self._server.add_generic_rpc_handlers(
-            [
-                _handlers(
-                    signal, partial(self._export, partial(_export, exporter, authority, signal))
-                )
-                for signal in SIGNALS
-            ]
+            [_Handlers(signal, partial(self._export, exporter, authority)) for signal in SIGNALS]
         )
-        self._wait.start()
+        self._wait.start(self.port)
         self._server.start()
 
     def stop(self, grace_s: float) -> None:
@@ -96,44 +102,56 @@ class GrpcServer:
 
     def _export(
         self,
-        export: Callable[[bytes, grpc.ServicerContext], bytes],
+        exporter: Exporter,
+        authority: Authority,
+        signal: Signal,
+        arrived_s: float,
         requests: Iterator[bytes],
         context: grpc.ServicerContext,
     ) -> bytes:
-        body = self._wait.message(requests, context)
-        if body is None:
-            context.abort(grpc.StatusCode.CANCELLED, "no whole message came in time; send it again")
-        return export(body, context)
+        try:
+            with exporter.counting_refusals(signal):
+                # First: nobody without a key makes the library keep a message.
+                grant = authority.authorize(key_text(_texts(context)), Scope.INGEST)
+                body = self._wait.message(requests, context, arrived_s)
+                if body is not None:
+                    sender = Sender(judges=Scope.JUDGE in grant.scopes, key_id=grant.key_id)
+                    return _to_bytes(
+                        exporter.export_blocking(signal, body, Encoding.PROTOBUF, sender=sender)
+                    )
+        except CollectorError as exc:
+            return _refuse(context, export.status_of(exc))
+        except Exception:
+            # Or else gRPC would send the exception's text, as UNKNOWN.
+            _log.exception("unexpected error")
+            context.abort(grpc.StatusCode.INTERNAL, _BUG)
+        finally:
+            self._wait.ended(context)
+        return _refuse(context, Status(code=Code.CANCELLED, message=_LATE))
 
 
-def _handlers(
-    signal: Signal, answer: Callable[[Iterator[bytes], grpc.ServicerContext], bytes]
-) -> grpc.GenericRpcHandler:
-    # Bytes in, bytes out: the exporter decodes, as it does for HTTP. As a stream, for of that a
-    # handler is told before its message is complete.
-    method: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_unary_rpc_method_handler(answer)
-    return grpc.method_handlers_generic_handler(signal.service, {"Export": method})
+class _Handlers(grpc.GenericRpcHandler):
+    """Answers the calls of one signal."""
 
+    def __init__(
+        self,
+        signal: Signal,
+        answer: Callable[[Signal, float, Iterator[bytes], grpc.ServicerContext], bytes],
+    ) -> None:
+        self._method = f"/{signal.service}/Export"
+        self._answer = partial(answer, signal)
 
-def _export(
-    exporter: Exporter,
-    authority: Authority,
-    signal: Signal,
-    body: bytes,
-    context: grpc.ServicerContext,
-) -> bytes:
-    try:
-        with exporter.counting_refusals(signal):
-            grant = authority.authorize(key_text(_texts(context)), Scope.INGEST)
-            sender = Sender(judges=Scope.JUDGE in grant.scopes, key_id=grant.key_id)
-            answer = exporter.export_blocking(signal, body, Encoding.PROTOBUF, sender=sender)
-    except CollectorError as exc:
-        return _refuse(context, export.status_of(exc))
-    except Exception:
-        # Or else gRPC would send the exception's text, as UNKNOWN.
-        _log.exception("unexpected error")
-        context.abort(grpc.StatusCode.INTERNAL, _BUG)
-    return _to_bytes(answer)
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
+        """Return what answers a call; said by the library once its head has come.
+
+        Bytes in, bytes out: the exporter decodes, as it does for HTTP. As a stream, for of that a
+        handler is told before its message is complete.
+        """
+        if handler_call_details.method != self._method:
+            return None
+        return grpc.stream_unary_rpc_method_handler(partial(self._answer, time.monotonic()))
 
 
 def _texts(context: grpc.ServicerContext) -> dict[str, str]:

@@ -3,54 +3,102 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import grpc
+
+from collector.serving.grpc_connections import GrpcConnections
 
 _WITHIN_S: Final = 30.0
 _IN_NEED_S: Final = 0.5
 """The same, while so many wait that others find no thread."""
-_LOOKS_EVERY_S: Final = 0.25
+_LEAST_S: Final = 0.04
+"""For a message that may be there already: its call waited for a thread until now."""
+_LOOKS_EVERY_S: Final = 0.05
+_LOOKS_IN_NEED_EVERY_S: Final = 0.02
+_SWEEPS_EVERY_S: Final = 0.05
+_MOST_OF_TIME: Final = 10
+"""Sweeping takes a tenth of the time at most."""
+
+
+class _Waiting(NamedTuple):
+    arrived_s: float
+    since_s: float
+    """With a thread."""
 
 
 class MessageWait:
     """The calls that wait, and the thread that ends those that wait for long."""
 
-    def __init__(self, most_waiting: int) -> None:
+    def __init__(self, most_waiting: int, connections: GrpcConnections) -> None:
         self._most_waiting = most_waiting
+        self._connections = connections
         self._lock = threading.Lock()
-        self._since_s: dict[grpc.ServicerContext, float] = {}
-        """The one that waits longest first."""
+        self._waiting: dict[grpc.ServicerContext, _Waiting] = {}
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="draftgate-grpc-wait", daemon=True)
+        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin to end calls."""
+    def start(self, port: int) -> None:
+        """Begin to end calls, and connections to the port."""
+        self._thread = threading.Thread(
+            target=self._run, args=(port,), name="draftgate-grpc-wait", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
         """End the thread."""
         self._stopping.set()
-        if self._thread.ident is not None:
+        if self._thread is not None:
             self._thread.join()
 
-    def message(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes | None:
-        """Return the call's message; None if it ended without one."""
+    def message(
+        self, requests: Iterator[bytes], context: grpc.ServicerContext, arrived_s: float
+    ) -> bytes | None:
+        """Return the message of a call that arrived then; None if it ended without one."""
+        peer, message, now_s = context.peer(), None, time.monotonic()
+        self._connections.began(peer, now_s)
         with self._lock:
-            self._since_s[context] = time.monotonic()
+            self._waiting[context] = _Waiting(arrived_s, now_s)
         try:
-            return next(requests, None)
+            message = next(requests, None)
         except Exception:  # gRPC has none of its own for a call that was cancelled
             return None
         finally:
             with self._lock:
-                del self._since_s[context]
+                del self._waiting[context]
+            self._connections.came(peer, None if message is None else len(message))
+        return message
 
-    def _run(self) -> None:
-        while not self._stopping.wait(_LOOKS_EVERY_S):
+    def ended(self, context: grpc.ServicerContext) -> None:
+        """Note that a call is answered."""
+        self._connections.ended(context.peer(), time.monotonic())
+
+    def _run(self, port: int) -> None:
+        pause_s, sweep_s = _LOOKS_EVERY_S, 0.0
+        while not self._stopping.wait(pause_s):
+            now_s = time.monotonic()
             with self._lock:
-                in_need = len(self._since_s) >= self._most_waiting
-                before_s = time.monotonic() - (_IN_NEED_S if in_need else _WITHIN_S)
-                late = [one for one, since_s in self._since_s.items() if since_s < before_s]
+                in_need = len(self._waiting) >= self._most_waiting
+                late = [
+                    one
+                    for one, waiting in self._waiting.items()
+                    if _is_late(waiting, now_s, in_need=in_need)
+                ]
+                pause_s = _pause_s(len(self._waiting), in_need=in_need)
             for context in late:
                 context.cancel()
+            if now_s >= sweep_s:
+                self._connections.sweep(port, now_s)
+                ended_s = time.monotonic()
+                sweep_s = ended_s + max(_SWEEPS_EVERY_S, _MOST_OF_TIME * (ended_s - now_s))
+
+
+def _pause_s(waiting: int, *, in_need: bool) -> float:
+    if in_need:
+        return _LOOKS_IN_NEED_EVERY_S
+    return _SWEEPS_EVERY_S if waiting else _LOOKS_EVERY_S
+
+
+def _is_late(one: _Waiting, now_s: float, *, in_need: bool) -> bool:
+    within_s = _IN_NEED_S if in_need else _WITHIN_S
+    return now_s - one.arrived_s > within_s and now_s - one.since_s > _LEAST_S

@@ -1,0 +1,117 @@
+"""A collector whose doors are attacked."""
+
+import contextlib
+import re
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from certificates import self_signed
+
+from benchmarks.attacks.findings import Finding
+from benchmarks.attacks.health_watch import watching
+from benchmarks.load.targets import collector
+
+WITHIN_S = 0.5
+MEMORY_WITHIN_MIB = 50.0
+SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where a collector is reached."""
+
+    address: tuple[str, int]
+    tls: ssl.SSLContext | None = None
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[socket.socket]:
+        """Give a connection; that it is ended by the other side is what is hoped for."""
+        with contextlib.suppress(OSError), self.opened() as connection:
+            yield connection
+
+    def opened(self, *, shakes_hands: bool = True) -> socket.socket:
+        """Return a connection; raises `OSError` if it is ended at once."""
+        bare = socket.create_connection(self.address, timeout=5)
+        if self.tls is None or not shakes_hands:
+            return bare
+        return self.tls.wrap_socket(bare)
+
+
+Attack = Callable[[Door, float], None]
+"""Goes on for some seconds."""
+
+
+def until(seconds: float) -> Iterator[None]:
+    """Yield again and again, for so long."""
+    ends_s = time.monotonic() + seconds
+    while time.monotonic() < ends_s:
+        yield
+
+
+def hold(door: Door, said: list[bytes], seconds: float, *, shakes_hands: bool = True) -> None:
+    """Open as many connections, say that on each, and keep them open."""
+    with contextlib.ExitStack() as stack:
+        for words in said:
+            with contextlib.suppress(OSError):
+                connection = stack.enter_context(door.opened(shakes_hands=shakes_hands))
+                connection.sendall(words)
+        time.sleep(seconds)
+
+
+def attacked(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Finding]:
+    """Attack the HTTP door of a collector that was just started."""
+    with started("--no-grpc", tls=tls) as (url, pid, _), watching(pid, url) as seen:
+        time.sleep(1)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if tls else None
+        if context is not None:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        attack(Door(_address(url), context), SECONDS)
+        time.sleep(1)
+        found = seen()
+    return [
+        Finding("slowest /healthz, s", found.health_s, WITHIN_S),
+        Finding("/healthz unanswered", found.unanswered, 0),
+        Finding("memory beyond the start's, MiB", found.memory_mib, memory_mib),
+    ]
+
+
+def attacked_over_grpc(attack: Attack, memory_mib: float) -> list[Finding]:
+    """Attack the gRPC door of a collector that was just started."""
+    with started() as (url, pid, grpc_address), watching(pid, url, grpc_address) as seen:
+        time.sleep(1)
+        attack(Door(_address(f"grpc://{grpc_address}")), SECONDS)
+        time.sleep(1)
+        found = seen()
+    return [
+        Finding("slowest /healthz, s", found.health_s, WITHIN_S),
+        Finding("slowest empty export over gRPC, s", found.export_s, 2 * WITHIN_S),
+        Finding("unanswered", found.unanswered + found.refused, 0),
+        Finding("memory beyond the start's, MiB", found.memory_mib, memory_mib),
+    ]
+
+
+@contextlib.contextmanager
+def started(*options: str, tls: bool = False) -> Iterator[tuple[str, int, str]]:
+    """Run a collector; give its URL, its process and its gRPC address."""
+    with tempfile.TemporaryDirectory(prefix="draftgate-") as name:
+        folder, log = Path(name), Path(name) / "draftgate.log"
+        if tls:
+            cert, key = self_signed(folder)
+            options += ("--tls-cert", str(cert), "--tls-key", str(key))
+        if "--no-grpc" not in options:
+            options += ("--grpc-port", "0")
+        url = f"sqlite:///{folder / 'draftgate.db'}"
+        with collector(url, log, options=options) as (address, process):
+            found = re.search(r"gRPC at ([0-9.:]+)", log.read_text())
+            yield address, process.pid, found[1] if found else ""
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "127.0.0.1", parts.port or 0

@@ -1,0 +1,117 @@
+"""What somebody without a key can do to a collector over gRPC."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import grpc
+
+from benchmarks.attacks.doors import MEMORY_WITHIN_MIB, Attack, Door, hold, until
+from benchmarks.attacks.health_watch import EXPORT
+from benchmarks.attacks.http2_bytes import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    HEADERS,
+    PREFACE,
+    RST_STREAM,
+    Export,
+    begin,
+    frame,
+    head,
+    literal,
+    message_head,
+)
+
+MESSAGE_MEMORY_WITHIN_MIB = 400.0
+_MIB = 2**20
+
+
+def silent(door: Door, seconds: float) -> None:
+    """Open 3,000 connections: a third says nothing, a third half of HTTP/2's beginning."""
+    hold(door, [b"", PREFACE[:10], begin()] * 1000, seconds)
+
+
+def half_heads(door: Door, seconds: float) -> None:
+    """Open 1,400 connections and begin a head on each that does not end."""
+    hold(door, [begin() + frame(HEADERS, 0, 1, head())] * 1400, seconds)
+
+
+def growing_heads(door: Door, seconds: float) -> None:
+    """Send heads of a hundred megabytes, piece by piece."""
+    more = frame(CONTINUATION, 0, 1, literal(b"x-long", b"x" * 16_000))
+    for _ in until(seconds):
+        with door.connected() as connection:
+            connection.sendall(begin() + frame(HEADERS, 0, 1, head()))
+            for _ in range(100 * _MIB // len(more)):
+                connection.sendall(more)
+
+
+def half_messages(door: Door, seconds: float) -> None:
+    """Open 1,400 connections and send 60 KB of a message on each."""
+    said = begin() + frame(HEADERS, END_HEADERS, 1, head())
+    said += frame(DATA, 0, 1, message_head(100_000) + bytes(8_000))
+    hold(door, [said + frame(DATA, 0, 1, bytes(8_000))] * 1400, seconds)
+
+
+def large_half_messages(door: Door, seconds: float) -> None:
+    """Send 29 of 30 MB of a message on each of 100 connections."""
+
+    def work() -> None:
+        for _ in until(seconds):
+            with door.connected() as connection:
+                connection.settimeout(seconds)
+                Export(connection, 30 * _MIB).send(29 * _MIB)
+                connection.recv(65_536)
+
+    _at_once([work] * 100)
+
+
+def reset_calls(door: Door, seconds: float) -> None:
+    """Begin calls and reset them, as fast as can be."""
+
+    def work() -> None:
+        for _ in until(seconds):
+            with door.connected() as connection:
+                connection.sendall(begin())
+                for first in range(1, 200_000, 200):
+                    connection.sendall(
+                        b"".join(
+                            frame(HEADERS, END_HEADERS, stream, head())
+                            + frame(RST_STREAM, 0, stream, b"\0\0\0\x08")
+                            for stream in range(first, first + 200, 2)
+                        )
+                    )
+
+    _at_once([work] * 4)
+
+
+def gzip_bombs(door: Door, seconds: float) -> None:
+    """Send messages of 600 MB that gzip makes small."""
+    host, port = door.address
+    bomb = bytes(600 * _MIB)
+    with grpc.insecure_channel(f"{host}:{port}") as channel:
+        export: Callable[..., bytes] = channel.unary_unary(EXPORT)
+        for _ in until(seconds):
+            with contextlib.suppress(grpc.RpcError):
+                export(bomb, timeout=60, compression=grpc.Compression.Gzip)
+
+
+ATTACKS: dict[Attack, float] = {
+    silent: 2 * MEMORY_WITHIN_MIB,
+    half_heads: 2 * MEMORY_WITHIN_MIB,
+    growing_heads: MESSAGE_MEMORY_WITHIN_MIB,
+    half_messages: 2 * MEMORY_WITHIN_MIB,
+    large_half_messages: MESSAGE_MEMORY_WITHIN_MIB,
+    reset_calls: 2 * MEMORY_WITHIN_MIB,
+    gzip_bombs: MESSAGE_MEMORY_WITHIN_MIB,
+}
+"""Each with the memory, in MiB, that it may take."""
+
+
+def _at_once(works: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

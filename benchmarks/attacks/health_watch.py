@@ -1,0 +1,131 @@
+"""Asks after a collector's health from a process of its own, and reads its memory meanwhile.
+
+    python -m benchmarks.attacks.health_watch PID URL [GRPC]
+
+Each time on a new connection, until standard input ends; prints JSON then. An attack's own threads
+would make a watch in their process wait.
+"""
+
+import contextlib
+import json
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from threading import Event, Thread
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import grpc
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_EVERY_S = 0.1
+_TIMEOUT_S = 30
+
+
+class Seen(NamedTuple):
+    """What was seen while a collector was watched."""
+
+    health_s: float
+    """The slowest answer of `/healthz`."""
+    unanswered: int
+    export_s: float
+    """The slowest answer to an empty export over gRPC; 0 if none was sent."""
+    refused: int
+    """Exports over gRPC that were not answered."""
+    memory_mib: float
+    """Beyond what it held at first."""
+
+
+@contextlib.contextmanager
+def watching(pid: int, url: str, grpc_address: str = "") -> Iterator[Callable[[], Seen]]:
+    """Watch a collector; what is given ends that and says what was seen."""
+    command = [sys.executable, "-m", "benchmarks.attacks.health_watch", str(pid), url, grpc_address]
+    with subprocess.Popen(  # noqa: S603  # ourselves
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "watching\n"
+        yield lambda: Seen(**json.loads(process.communicate()[0]))
+
+
+def main() -> None:
+    """Watch until standard input ends."""
+    pid, url, grpc_address = sys.argv[1:]
+    process = psutil.Process(int(pid))
+    before = most = process.memory_info().rss
+    over = Event()
+    asks = [_Asked(lambda: _healthy(url), over)]
+    if grpc_address:
+        asks.append(_Asked(lambda: _export(grpc_address), over))
+    print("watching", flush=True)
+    Thread(target=_wait_for_end, args=(over,)).start()
+    while not over.wait(_EVERY_S):
+        most = max(most, process.memory_info().rss)
+    for one in asks:
+        one.thread.join()
+    health, export = asks[0], asks[-1] if grpc_address else None
+    seen = Seen(
+        health.worst_s,
+        health.failed,
+        export.worst_s if export else 0.0,
+        export.failed if export else 0,
+        (most - before) / 2**20,
+    )
+    print(json.dumps(seen._asdict()))
+
+
+def _wait_for_end(over: Event) -> None:
+    sys.stdin.read()
+    over.set()
+
+
+class _Asked:
+    """Asks something again and again."""
+
+    def __init__(self, ask: Callable[[], None], over: Event) -> None:
+        self._ask, self._over = ask, over
+        self.worst_s, self.failed = 0.0, 0
+        self.thread = Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            begun_s = time.perf_counter()
+            try:
+                self._ask()
+            except (OSError, grpc.RpcError):
+                self.failed += 1
+            self.worst_s = max(self.worst_s, time.perf_counter() - begun_s)
+
+
+def _healthy(url: str) -> None:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    if parts.scheme == "https":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection: HTTPConnection = HTTPSConnection(
+            parts.hostname, parts.port, timeout=_TIMEOUT_S, context=context
+        )
+    else:
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
+    with contextlib.closing(connection):
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+
+
+def _export(address: str) -> None:
+    options = [("grpc.use_local_subchannel_pool", 1)]  # or else it would be the same connection
+    with grpc.insecure_channel(address, options) as channel:
+        export: Callable[..., bytes] = channel.unary_unary(EXPORT)
+        export(b"", timeout=_TIMEOUT_S)
+
+
+if __name__ == "__main__":
+    main()
