@@ -109,7 +109,7 @@ def side_of(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: 
         speculated=np.full(n, turn == 1),
         steps=unknown,
         draft_tokens=np.full(n, 4 if turn else -1),
-        accepted_tokens=unknown,
+        accepted_tokens=np.full(n, 2 if turn else -1),
         draft_tokens_per_pos=lists,
         accepted_tokens_per_pos=lists,
         duplicates=0,

@@ -167,8 +167,10 @@ class SpeculationCounts:
     """Answers with a count of draft tokens."""
     drafted: int = 0
     """Answers whose counts show a drafted token."""
+    judged: int = 0
+    """Answers with drafts that count the accepted tokens, too."""
     draft_tokens: int = 0
-    """Of the answers with drafts that count the accepted ones, too."""
+    """Of these."""
     accepted_tokens: int = 0
 
 

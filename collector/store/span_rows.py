@@ -1,5 +1,6 @@
 """Conversion of received spans to rows, done before the write transaction."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -37,6 +38,9 @@ COLUMNS = (
 )
 _STATUSES: Final = {code: status.value for code, status in STATUSES.items()}
 _UNSET: Final = SpanStatus.UNSET.value
+_AHEAD_NS: Final = 3600 * 10**9
+"""How far a sender's clock may be ahead of the collector's."""
+_STARTS_LATER: Final = "times:starts_after_arrival"
 _FAILED: Final = frozenset(code for code, status in STATUSES.items() if status is SpanStatus.ERROR)
 
 
@@ -202,6 +206,8 @@ def _as_rows(
     enriches: bool,
     judged: tuple[Score, ...],
 ) -> _Meaning:
+    if received.start_unix_ns > time.time_ns() + _AHEAD_NS:
+        decoded.fields["quality"] = (*decoded.fields.get("quality", ()), _STARTS_LATER)
     generation = generation_rows.to_row(decoded.fields, dialect)
     generation["trace_id"] = received.trace_id
     generation["span_id"] = received.span_id

@@ -7,7 +7,8 @@ from scipy.stats import binomtest, mannwhitneyu
 
 from collector.contract import Reason
 from evals.evidence import Evidence, FloatColumn, Side
-from evals.gate.measured import Obstacle
+from evals.gate.likeness import is_known
+from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy
 
 _SHORT = 0.8
@@ -31,6 +32,25 @@ def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
     words = compare(evidence, policy)
     if words is not None:
         yield Obstacle(Reason.MISMATCH, words, bars_fail=False)
+
+
+def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
+    """Yield counts of tokens that one side alone gives: a cut prompt, or answer, would show there.
+
+    Where neither gives them, the cells that need them say so.
+    """
+    if not policy.paired:
+        return
+    sides = evidence.baseline, evidence.candidate
+    rows = np.logical_and(*(side.answered & ~side.fallback for side in sides))
+    nobody = np.full(len(rows), None)
+    asked = [is_known(side.told.get("input_tokens", nobody)) for side in sides]
+    made = [~np.isnan(side.output_tokens) for side in sides]
+    for words, (b, c) in (("input", asked), ("output", made)):
+        alone = int((rows & (b != c)).sum())
+        if alone > MAX_UNBOUNDED_SHARE * int(rows.sum()):
+            said = f"{alone:,} of {int(rows.sum()):,} pairs give {words} tokens on one side alone"
+            yield Obstacle(Reason.MISSING, said, bars_fail=False)
 
 
 def bounded_by(policy: Policy) -> bool:

@@ -63,10 +63,10 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
         baseline, candidate = sides[0][complete], sides[1][complete]
         unlike = _unlike(baseline, candidate)
         if name in _GIVEN:
-            unlike |= _is_known(baseline) != _is_known(candidate)
+            unlike |= is_known(baseline) != is_known(candidate)
         if name == _NAMED:
             both = evidence.baseline.answered & evidence.candidate.answered
-            unlike |= (_is_known(baseline) != _is_known(candidate)) & both[complete]
+            unlike |= (is_known(baseline) != is_known(candidate)) & both[complete]
         if unlike.any():
             first = int(np.flatnonzero(unlike)[0])
             yield Difference(
@@ -169,15 +169,16 @@ def known_values(side: Side, name: str) -> Told:
     said = side.told.get(name)
     if said is None:
         return np.array([], dtype=np.object_)
-    return said[side.present & _is_known(said)]
+    return said[side.present & is_known(said)]
 
 
-def _is_known(values: Told) -> BoolColumn:
+def is_known(values: Told) -> BoolColumn:
+    """Say which of the values are not None."""
     return np.asarray(values != None, dtype=np.bool_)  # noqa: E711  # elementwise
 
 
 def _unlike(baseline: Told, candidate: Told) -> BoolColumn:
-    known = _is_known(baseline) & _is_known(candidate)
+    known = is_known(baseline) & is_known(candidate)
     return known & np.asarray(baseline != candidate, dtype=np.bool_)
 
 

@@ -71,6 +71,7 @@ def speculation_of(candidate: Side) -> SpeculationCounts:
         silent=int((answered & ~candidate.speculated).sum()),
         counted=int((answered & (candidate.draft_tokens >= 0)).sum()),
         drafted=int(drafted(candidate).sum()),
+        judged=int(both.sum()),
         draft_tokens=int(candidate.draft_tokens[both].sum()),
         accepted_tokens=int(candidate.accepted_tokens[both].sum()),
     )
@@ -95,7 +96,7 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
     if seen.drafted:
         if seen.drafted <= MAX_IDLE_SHARE * seen.answered:
             return f"the candidate drafted in {seen.drafted:,} of {seen.answered:,} answers alone"
-        return _none_accepted(seen)
+        return _none_accepted(seen, policy)
     if seen.counted:
         return f"the candidate drafted no token in {seen.counted:,} answers"
     if policy.validity.speculation == "optional":
@@ -109,8 +110,14 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
     )
 
 
-def _none_accepted(seen: SpeculationCounts) -> str | None:
+def _none_accepted(seen: SpeculationCounts, policy: Policy) -> str | None:
     """Say that drafts served nothing: what such a candidate gains, it gains by something else."""
+    if seen.judged == 0 and policy.validity.speculation == "required":
+        return (
+            "no count shows that a draft token was accepted; send "
+            "`spec_decode.num_accepted_tokens`, or set `validity.speculation: optional` if the "
+            "engine gives no counts"
+        )
     if seen.draft_tokens == 0 or seen.accepted_tokens > 0:
         return None
     return f"none of the candidate's {seen.draft_tokens:,} draft tokens was accepted"

@@ -1,6 +1,7 @@
 """Whether the evidence may be judged at all: alike arms, sample ratio, drift, load generator."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cells import Cell
-from evals.gate.cut_answers import cut_answers
+from evals.gate.cut_answers import cut_answers, uncounted_on_one_side
 from evals.gate.likeness import differences
-from evals.gate.measured import Obstacle
+from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
+from evals.gate.measured_times import contradictions, copies, no_moments
 from evals.gate.treatment import shortcomings
 from evals.policy import METRICS, Kind, Policy
 from evals.stats.drift import Arm, EffectOf, Trend, candidate_later, paired_trend, unpaired_trend
@@ -64,8 +66,21 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
             )
             for unlike in differences(evidence, policy)
         ),
-        *(Violation(found, None, every_scope=True) for found in shortcomings(evidence)),
-        *(Violation(found, None, every_scope=True) for found in cut_answers(evidence, policy)),
+        *(
+            Violation(found, None, every_scope=True)
+            for found in chain(
+                shortcomings(evidence),
+                cut_answers(evidence, policy),
+                uncounted_on_one_side(evidence, policy),
+                copies(evidence),
+                no_moments(evidence),
+            )
+        ),
+        *(
+            Violation(found, None, kinds=_TIMED, every_scope=True)
+            for found in contradictions(evidence)
+        ),
+        *_unrun(evidence),
         *_sample_ratio(evidence, policy),
         *_order(evidence, policy),
         *_drift(evidence, policy),
@@ -91,6 +106,16 @@ def _too_few_launches(evidence: Evidence, policy: Policy) -> Iterator[Violation]
     )
     obstacle = Obstacle(Reason.LAUNCHES, words, launches_needed=needed)
     yield Violation(obstacle, None, kinds=_TIMED, every_scope=True)
+
+
+def _unrun(evidence: Evidence) -> Iterator[Violation]:
+    """Refuse to pass on a part of the workload: what never arrived is what nobody knows."""
+    for cohort, planned in sorted(evidence.workload.items()):
+        arrived = int(evidence.scope(cohort).sum())
+        if arrived < planned * (1 - MAX_UNBOUNDED_SHARE):
+            words = f"`{cohort}` has {arrived:,} pairs of {planned:,} that the workload has"
+            obstacle = Obstacle(Reason.MISSING, words, bars_fail=False)
+            yield from (Violation(obstacle, scope) for scope in (cohort, None))
 
 
 def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:

@@ -1,5 +1,7 @@
 """Dropping the warm-up: the first pairs of a rollout, by a count that the policy fixed."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from evals.errors import EvidenceError
@@ -21,4 +23,6 @@ def after_warmup(evidence: Evidence, count: int) -> Evidence:
         )
     kept = np.ones(len(evidence), dtype=np.bool_)
     kept[np.argsort(evidence.started_unix_ns, kind="stable")[:count]] = False
-    return evidence.take(kept)
+    dropped = {cohort: int((evidence.scope(cohort) & ~kept).sum()) for cohort in evidence.cohorts}
+    workload = {name: n - dropped.get(name, 0) for name, n in evidence.workload.items()}
+    return replace(evidence.take(kept), workload=workload)

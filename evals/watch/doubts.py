@@ -14,7 +14,12 @@ from collector.contract import (
     WatchDoubt,
 )
 from evals.evidence import BoolColumn, Evidence
-from evals.gate.cut_answers import bounded_by, cut_words, shorter
+from evals.gate.cut_answers import (
+    bounded_by,
+    cut_words,
+    shorter,
+    uncounted_on_one_side,
+)
 from evals.gate.likeness import (
     inside_pairs,
     judges_of,
@@ -23,6 +28,7 @@ from evals.gate.likeness import (
     several_served,
 )
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
+from evals.gate.measured_times import copies, no_moments
 from evals.gate.treatment import idle_words, shortcomings, speculation_of
 from evals.policy import METRICS, Policy
 from evals.watch.window import Window
@@ -47,7 +53,11 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
     known = {(one.reason, one.metric, _kind(one.words)) for one in watch.doubts}
     fresh = [
         one
-        for one in (*_unlike(evidence, policy), *_of(shortcomings(evidence)), *_several(watch))
+        for one in (
+            *_unlike(evidence, policy),
+            *_of(_not_genuine(evidence, policy)),
+            *_several(watch),
+        )
         if (one.reason, one.metric, _kind(one.words)) not in known
     ]
     return replace(watch, doubts=(*watch.doubts, *fresh))
@@ -69,6 +79,13 @@ def _unlike(evidence: Evidence, policy: Policy) -> Iterator[WatchDoubt]:
         return
     for one in inside_pairs(evidence):
         yield WatchDoubt(reason=Reason.MISMATCH, words=one.words, metric=one.metric)
+
+
+def _not_genuine(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
+    yield from shortcomings(evidence)
+    yield from copies(evidence)
+    yield from no_moments(evidence)
+    yield from uncounted_on_one_side(evidence, policy)
 
 
 def _of(obstacles: Iterator[Obstacle]) -> Iterator[WatchDoubt]:

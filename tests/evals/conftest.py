@@ -63,7 +63,6 @@ def answered(**fields: Any) -> Side:
         "span_id": "0" * 16,
         "start_unix_ns": 0,
         "ttft_s": 0.1,
-        "tpot_s": 0.01,
         "e2e_s": 1.0,
         "input_tokens": 10,
         "output_tokens": 20,
@@ -76,7 +75,11 @@ def answered(**fields: Any) -> Side:
 
 def _completed(row: Row, arm: Arm) -> Side:
     side: Side = row[arm]
-    drafts = {"speculated": True, "spec_draft_tokens": 4} if arm is Arm.CANDIDATE else {}
+    drafts = (
+        {"speculated": True, "spec_draft_tokens": 4, "spec_accepted_tokens": 2}
+        if arm is Arm.CANDIDATE
+        else {}
+    )
     key = f"{row['prompt_id']} {row.get('repeat', 0)}".encode()
     return {
         "speculated": False,
@@ -91,7 +94,7 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
     """Return the collector's table of pairs; a row has keys, `baseline` and `candidate`.
 
     Sides without a start of their own start at times that do not follow the rows' order, and a
-    candidate's without a count of drafts drafted 4 tokens.
+    candidate's without a count of drafts drafted 4 tokens, of which 2 were accepted.
     """
     rows = [{**row, **{a: _completed(row, a) for a in Arm if row.get(a)}} for row in rows]
     columns = {

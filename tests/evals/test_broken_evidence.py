@@ -1,6 +1,5 @@
 """More kinds of evidence that must not pass, each through a collector and the real command."""
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -8,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spoilt_rollout import PAIRS, POLICY, REFUSED, Rollout, unscored
-from typer.testing import CliRunner
+from spoilt_rollout import PAIRS, REFUSED, Rollout, judged, unscored
 
 from collector.contract import Arm
 from draftgate import commands
-from evals.cli.gate import app
 
 pytestmark = pytest.mark.filterwarnings("error")
 BASELINE, CANDIDATE = Arm.BASELINE, Arm.CANDIDATE
@@ -173,16 +170,6 @@ CASES: dict[str, Spoil] = {
     "no prompt ids": lambda r: [r.change(arm, prompt_id=None) for arm in Arm],
     "one prompt": _one_prompt,
 }
-
-
-def judged(rollout: Rollout, folder: Path) -> tuple[int, dict[str, Any]]:
-    """Store a rollout and return the gate's exit code and verdict."""
-    database, file = f"sqlite:///{folder / 'd.db'}", folder / "policy.yaml"
-    file.write_text(POLICY)
-    rollout.store(database)
-    args = ["gate", "k4", "--policy", str(file), "--database", database, "--json", "--no-post"]
-    said = CliRunner().invoke(app, args, catch_exceptions=False)
-    return said.exit_code, json.loads(said.stdout)
 
 
 @pytest.mark.parametrize("name", CASES)

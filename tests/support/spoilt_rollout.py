@@ -1,13 +1,17 @@
 """A rollout that passes, to be spoilt: generations and scores of a faster candidate, as good."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from otlp_bodies import export_request
+from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, Score, Speculation, encode
+from evals.cli.gate import app
 
 PAIRS = 400
 COHORTS = ("chat", "code")
@@ -130,3 +134,13 @@ def unscored(rollout: Rollout, numbers: Any, reason: str | None) -> None:
                 del rollout.scores[n, arm]
             else:
                 rollout.score(n, arm, unscored_reason=reason)
+
+
+def judged(rollout: Rollout, folder: Path) -> tuple[int, dict[str, Any]]:
+    """Store a rollout and return the gate's exit code and verdict."""
+    database, file = f"sqlite:///{folder / 'd.db'}", folder / "policy.yaml"
+    file.write_text(POLICY)
+    rollout.store(database)
+    args = ["gate", "k4", "--policy", str(file), "--database", database, "--json", "--no-post"]
+    said = CliRunner().invoke(app, args, catch_exceptions=False)
+    return said.exit_code, json.loads(said.stdout)

@@ -46,7 +46,9 @@ class Traffic:
             "output_tokens": None if fields.get("error_type") else 20,
             "cohort": ("chat", "rag")[prompt % 2],
             "repeat": 0,
-            "speculation": Speculation(draft_tokens=24) if arm is Arm.CANDIDATE else None,
+            "speculation": Speculation(draft_tokens=24, accepted_tokens=12)
+            if arm is Arm.CANDIDATE
+            else None,
         }
         made = Generation(
             trace_id=f"{start + prompt:032x}",

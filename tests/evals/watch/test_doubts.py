@@ -18,8 +18,8 @@ prove:
 """,
     "live.yaml",
 )
-EAGLE = Speculation(method="eagle", draft_tokens=24)
-NGRAM = Speculation(method="ngram", draft_tokens=24)
+EAGLE = Speculation(method="eagle", draft_tokens=24, accepted_tokens=12)
+NGRAM = Speculation(method="ngram", draft_tokens=24, accepted_tokens=12)
 LOSSY = Speculation(method="eagle", draft_tokens=4, accepted_tokens=2, lossless=False)
 
 

@@ -1,0 +1,94 @@
+"""Whether times are measurements: they agree with each other, have moments, and are no copies."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from collector.contract import Reason
+from evals.evidence import Counts, Evidence, FloatColumn, Side
+from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
+
+_SLACK_S = 0.02
+"""What a span may last beyond its last token, whatever its length."""
+_OFF, _FAR_OFF = 1.25, 2.0
+"""Ratios of an answer's duration to what its tokens took, either way round."""
+_OFF_SHARE = 0.1
+"""Share of an arm's answers that may be off, of which few may be far off."""
+_ALIKE_SHARE = 0.1
+"""Share of an arm's answers that may have one and the same start, or times."""
+_FEWEST = 20
+"""Answers below which some may be alike by chance."""
+
+
+def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
+    """Yield that an arm's answers did not last as long as their tokens took."""
+    for side, arm in _arms(evidence):
+        with np.errstate(invalid="ignore"):
+            tokens_s = side.ttft_s + side.tpot_s * (side.output_tokens - 1)
+            known = np.isfinite(tokens_s + side.latency_s("e2e")) & (side.output_tokens > 1)
+        streamed, lasted = tokens_s[known], side.e2e_s[known]
+        ratio = np.exp(np.abs(np.log(np.maximum(streamed, 1e-9) / lasted)))
+        ratio[np.abs(streamed - lasted) <= _SLACK_S] = 1.0
+        off, far = ratio > _OFF, ratio > _FAR_OFF
+        few = far.sum() <= MAX_UNBOUNDED_SHARE * len(far)
+        if few and off.sum() <= _OFF_SHARE * len(off):
+            continue
+        first = int(np.argmax(ratio))
+        words = (
+            f"{int(off.sum()):,} of the {arm}'s {len(off):,} answers did not last as long as their "
+            "time to first token and times per output token add up to, such as "
+            f"{lasted[first]:.3g} s, not {streamed[first]:.3g} s"
+        )
+        yield Obstacle(Reason.QUALITY, words, bars_fail=False)
+
+
+def copies(evidence: Evidence) -> Iterator[Obstacle]:
+    """Yield that times were copied: from one pair to another, from arm to arm, or within an arm."""
+    times = {arm: _times(side) for side, arm in _arms(evidence)}
+    both = np.column_stack((times["baseline"], times["candidate"]))
+    pairs = both[np.isfinite(both).all(axis=1)]
+    again = len(pairs) - len(np.unique(pairs, axis=0))
+    if again > MAX_UNBOUNDED_SHARE * len(pairs):
+        words = f"{again:,} of {len(pairs):,} pairs have the very times of an earlier pair"
+        yield Obstacle(Reason.MISMATCH, f"{words}: copies are no evidence")
+    replayed = int((pairs[:, :3] == pairs[:, 3:]).all(axis=1).sum())
+    if replayed > MAX_UNBOUNDED_SHARE * len(pairs):
+        words = f"in {replayed:,} of {len(pairs):,} pairs both arms have the very same times"
+        yield Obstacle(Reason.MISMATCH, f"{words}: one was copied from the other")
+    for arm, own in times.items():
+        known = own[np.isfinite(own).all(axis=1)]
+        most = _most_alike(known)
+        if most:
+            words = f"{most:,} of the {arm}'s {len(known):,} answers have the very same times"
+            yield Obstacle(Reason.MISMATCH, f"{words}, which no measurement has")
+
+
+def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
+    """Yield that an arm's requests have one start: nothing that rests on their order holds."""
+    for side, arm in _arms(evidence):
+        starts = side.start_unix_ns[side.present & (side.start_unix_ns >= 0)]
+        most = _most_alike(starts[:, None])
+        if most:
+            words = (
+                f"{most:,} of the {arm}'s {len(starts):,} requests start at one and the same "
+                "nanosecond, so that nothing tells how requests depend on each other in time"
+            )
+            yield Obstacle(Reason.DEPENDENCE, words)
+
+
+def _arms(evidence: Evidence) -> Iterator[tuple[Side, str]]:
+    yield evidence.baseline, "baseline"
+    yield evidence.candidate, "candidate"
+
+
+def _times(side: Side) -> FloatColumn:
+    """Return an arm's times, a row an answer: to the first token, per token, of the whole."""
+    return np.column_stack([side.latency_s(name) for name in ("ttft", "tpot", "e2e")])
+
+
+def _most_alike(rows: FloatColumn | Counts) -> int:
+    """Return how many rows are one and the same, if they are more than chance makes; else 0."""
+    if len(rows) < _FEWEST:
+        return 0
+    most = int(np.unique(rows, axis=0, return_counts=True)[1].max())
+    return most if most > _ALIKE_SHARE * len(rows) else 0
