@@ -1,4 +1,4 @@
-"""Acceptance on spans that others make: below an SDK's client, or in a gateway's callback."""
+"""Add acceptance counts to spans made by an SDK's instrumentation or by LiteLLM."""
 
 from engine_adapter.integrations.span_attributes import acceptance_attributes
 from engine_adapter.integrations.transport import (

@@ -1,7 +1,7 @@
 """A LiteLLM callback that makes a generation span of each call, with the engine's own counts.
 
-LiteLLM drops what it does not know from streams, so the counts are read below it, by the clients
-that the callback makes:
+LiteLLM drops unknown fields from streams, so the counts are read below it, by HTTP clients that
+the callback creates:
 
     callback = AcceptanceCallback("vllm")
     litellm.callbacks = [callback]
@@ -26,12 +26,12 @@ from engine_adapter.engines.json_fields import count, text, within
 from engine_adapter.integrations.transport import AcceptanceTransport, AsyncAcceptanceTransport
 
 _KEPT = 4096
-"""Answers of calls that LiteLLM has not reported yet."""
+"""Limit on kept answers of calls that LiteLLM has not reported yet."""
 _OURS = "draftgate."
 
 
 class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an optional neighbour
-    """Reports LiteLLM's calls; metadata that begin with `draftgate.` become attributes."""
+    """Reports LiteLLM's calls; metadata whose names begin with `draftgate.` become attributes."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an o
         tracer_provider: trace.TracerProvider | None = None,
         setup: SpeculationSetup | None = None,
     ) -> None:
-        """Read answers as the engine's, and send spans by the provider, or by the global one."""
+        """Use `engine`'s reader; send spans with `tracer_provider`, by default the global one."""
         super().__init__()
         self._engine = engine
         self._provider = reader_of(engine).provider
@@ -49,14 +49,14 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an o
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def client(self) -> httpx.Client:
-        """Return what `litellm.client_session` is to be."""
+        """Return the client to set as `litellm.client_session`."""
         transport = AcceptanceTransport(
             self._engine, httpx.HTTPTransport(), setup=self._setup, record=self._keep
         )
         return httpx.Client(transport=cast("httpx.BaseTransport", transport))
 
     def async_client(self) -> httpx.AsyncClient:
-        """Return what `litellm.aclient_session` is to be."""
+        """Return the client to set as `litellm.aclient_session`."""
         transport = AsyncAcceptanceTransport(
             self._engine, httpx.AsyncHTTPTransport(), setup=self._setup, record=self._keep
         )
@@ -66,26 +66,26 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an o
     def log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report a call that was answered."""
+        """Report a successful call."""
         self._report(kwargs, response_obj, start_time, end_time, None)
 
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report a call of the asynchronous API that was answered."""
+        """Report a successful call of the asynchronous API."""
         self._report(kwargs, response_obj, start_time, end_time, None)
 
     def log_failure_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report a call that failed."""
+        """Report a failed call."""
         error_type = type(kwargs.get("exception")).__name__
         self._report(kwargs, response_obj, start_time, end_time, error_type)
 
     async def async_log_failure_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
-        """Report a call of the asynchronous API that failed."""
+        """Report a failed call of the asynchronous API."""
         self.log_failure_event(kwargs, response_obj, start_time, end_time)
 
     def _keep(self, answer: Answer) -> None:
@@ -143,7 +143,7 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an o
 
 
 def _labels(kwargs: Mapping[str, Any]) -> dict[str, str]:
-    """Return the call's metadata that are the contract's: rollout, arm, cohort, prompt, …."""
+    """Return the call's metadata of the contract: rollout, arm, cohort, prompt, …."""
     metadata = within(kwargs, "litellm_params", "metadata")
     given = metadata.items() if isinstance(metadata, Mapping) else ()
     return {

@@ -1,4 +1,4 @@
-"""What an engine said of an answer, as attributes of the wire contract for anybody's span."""
+"""An engine's counts and times as attributes of the wire contract, for a span made elsewhere."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,9 @@ _SAID_BY_THE_SDK = ("gen_ai.operation.name", "gen_ai.provider.name")
 
 
 def acceptance_attributes(answer: Answer) -> Mapping[str, AttributeValue]:
-    """Return counts and times that an SDK's instrumentation does not know; often none.
+    """Return counts and times that an SDK's instrumentation does not record; often none.
 
-    Tokens, model and finish reason are left to the instrumentation, whose span it is.
+    Tokens, model and finish reason are left to the instrumentation, which owns the span.
     """
     known = Generation(
         trace_id="",

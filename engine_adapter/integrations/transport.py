@@ -1,8 +1,8 @@
-"""A transport below an SDK's HTTP client that puts acceptance on the span which is current there.
+"""A transport below an SDK's HTTP client that adds acceptance counts to the current span.
 
-It stands under every instrumentation: what was current when the request left is the SDK's span, and
-it is still open when the last bytes pass. Works with `httpx` and with `httpx2`, whichever the SDK
-uses, and changes no byte of an answer.
+It is below every instrumentation: the span that is current when the request is sent is the SDK's,
+and it is still open when the last bytes pass. Works with `httpx` and `httpx2`, and changes no byte
+of an answer.
 """
 
 import json
@@ -24,7 +24,7 @@ _ROUTES = ("/chat/completions", "/completions")
 
 
 class _Observation:
-    """One answer's bytes, read beside whoever reads them for real."""
+    """Parses one answer's bytes while the SDK reads them."""
 
     def __init__(
         self, reader: AnswerReader, headers: Mapping[str, str], record: Record | None
@@ -38,7 +38,7 @@ class _Observation:
         reader.take_headers(headers)
 
     def take(self, data: bytes) -> None:
-        """Read a piece, and write what is known by now on the span, before the SDK ends it."""
+        """Parse a piece and set the span's attributes known so far, before the SDK ends it."""
         try:
             if self._streamed:
                 for event in self._events.feed(data, 0.0):
@@ -47,7 +47,7 @@ class _Observation:
                 self._whole += data
                 self._document(self._whole.decode())
         except (GenerationError, ValueError):
-            return  # not whole yet, or an error: the SDK's to report
+            return  # incomplete JSON, or an error that the SDK reports
 
     def _document(self, text: str) -> None:
         document = json.loads(text)
@@ -60,7 +60,7 @@ class _Observation:
 
 
 class _Instrument:
-    """What both transports share: the engine's reader, and the request's extra fields."""
+    """Adds request fields and observes answers, for both transports."""
 
     def __init__(self, engine: str, setup: SpeculationSetup | None, record: Record | None) -> None:
         self._reader = reader_of(engine)
@@ -68,7 +68,7 @@ class _Instrument:
         self._record = record
 
     def asked(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
-        """Return the request, asking for what can be read; other routes pass as they are."""
+        """Return the request with the engine's extra fields; other routes pass unchanged."""
         if not request.url.path.endswith(_ROUTES):
             return request
         try:
@@ -86,15 +86,15 @@ class _Instrument:
         )
 
     def observe(self, request: Any, response: Any) -> _Observation | None:  # Any: as above
-        """Return an observation of a chat's or a completion's answer."""
+        """Return an observation of a (chat) completion; `None` if nothing would use it."""
         wanted = self._record is not None or trace.get_current_span().is_recording()
         if not wanted or not request.url.path.endswith(_ROUTES):
             return None
         return _Observation(self._reader(self._setup), response.headers, self._record)
 
 
-class _Wrapping:
-    """What the transports of both kinds of client share."""
+class _WrappingTransport:
+    """The base of both transports."""
 
     def __init__(
         self,
@@ -104,19 +104,19 @@ class _Wrapping:
         setup: SpeculationSetup | None = None,
         record: Record | None = None,
     ) -> None:  # Any: a transport of httpx or httpx2, of the class's own kind
-        """Read answers as the engine's; `setup` says what is known of how it speculates.
+        """Use `engine`'s reader; `setup` describes how the engine speculates.
 
-        `record` is given each answer as far as it is known, again and again until it is whole.
+        `record` is called with the answer so far, repeatedly until it is complete.
         """
         self._instrument = _Instrument(engine, setup, record)
         self._wrapped = wrapped
 
 
-class AcceptanceTransport(_Wrapping):
+class AcceptanceTransport(_WrappingTransport):
     """Wraps the transport of an SDK's synchronous HTTP client."""
 
     def handle_request(self, request: Any) -> Any:  # Any: httpx's or httpx2's own classes
-        """Send the request; its answer is read as it passes."""
+        """Send the request; observe its answer as it passes."""
         request = self._instrument.asked(request)
         response = self._wrapped.handle_request(request)
         observation = self._instrument.observe(request, response)
@@ -136,11 +136,11 @@ class AcceptanceTransport(_Wrapping):
         self._wrapped.__exit__(*raised)
 
 
-class AsyncAcceptanceTransport(_Wrapping):
+class AsyncAcceptanceTransport(_WrappingTransport):
     """Wraps the transport of an SDK's asynchronous HTTP client."""
 
     async def handle_async_request(self, request: Any) -> Any:  # Any: as above
-        """Send the request; its answer is read as it passes."""
+        """Send the request; observe its answer as it passes."""
         request = self._instrument.asked(request)
         response = await self._wrapped.handle_async_request(request)
         observation = self._instrument.observe(request, response)
@@ -165,7 +165,7 @@ def _library(request: Any) -> Any:  # Any: the module that the SDK's HTTP client
 
 
 def _observed(stream: Any, observation: _Observation, library: Any) -> Any:
-    """Return the stream, read beside; its class is one that the library's client accepts."""
+    """Return the observed stream, in a class that the library's client accepts."""
 
     class Observed(library.SyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
@@ -180,7 +180,7 @@ def _observed(stream: Any, observation: _Observation, library: Any) -> Any:
 
 
 def _observed_later(stream: Any, observation: _Observation, library: Any) -> Any:
-    """Return the asynchronous stream, read beside."""
+    """Return the observed asynchronous stream."""
 
     class Observed(library.AsyncByteStream):  # type: ignore[misc]
         async def __aiter__(self) -> AsyncIterator[bytes]:

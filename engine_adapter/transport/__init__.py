@@ -1,4 +1,4 @@
-"""HTTP to engines: requests, streams of server-sent events, the clock, and typed failures."""
+"""The HTTP client of engines: requests, server-sent events with arrival times, typed failures."""
 
 from engine_adapter.transport.client import HttpClient, Reply
 from engine_adapter.transport.deadlines import Deadlines, Timeouts

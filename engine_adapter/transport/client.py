@@ -1,4 +1,4 @@
-"""One engine's HTTP: requests that are answered whole, and streams of server-sent events."""
+"""The HTTP client of one engine: whole replies and streams of server-sent events."""
 
 import json
 import os
@@ -21,13 +21,13 @@ from engine_adapter.transport.reader_thread import ReaderThread, TakenResponse, 
 from engine_adapter.transport.reading_gaps import LoopGaps
 
 _KEEP_ALIVE_S = 2.0
-"""Shorter than any engine's (uvicorn: 5 s): a POST on a connection that the engine is just closing
-cannot be sent again, and would be counted as the engine's failure."""
+"""Shorter than any engine's keep-alive (uvicorn: 5 s): a POST on a connection that the engine is
+closing cannot be retried, and would be counted as the engine's failure."""
 _MAX_ERROR_BYTES = 1 << 16
 
 
 class Reply(NamedTuple):
-    """An answer that was read whole."""
+    """A whole response."""
 
     status: int
     headers: Mapping[str, str]
@@ -45,7 +45,7 @@ class Reply(NamedTuple):
 
 
 class HttpClient:
-    """Speaks to one engine, from one event loop."""
+    """Sends requests to one engine, from one event loop."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class HttpClient:
         timeouts: Timeouts | None = None,
         max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
-        """Speak to the engine whose routes begin with `url`; nothing is connected yet."""
+        """Take the base URL of the engine's routes; open no connection yet."""
         self.url = url.rstrip("/")
         self._headers = {"accept-encoding": "identity", **(headers or {})}
         self._timeouts = timeouts or Timeouts()
@@ -65,21 +65,21 @@ class HttpClient:
         self._loop_gaps: LoopGaps | None = None
 
     async def get(self, route: str) -> Reply:
-        """Return the answer to a GET; a route that begins with http:// is taken whole.
+        """Return the reply to a GET; `route` may also be an absolute URL.
 
-        Raises `GenerationError` for an answer other than 2xx.
+        Raises `GenerationError` for a status other than 2xx.
         """
         return await self._whole("GET", route, None)
 
     async def post(self, route: str, body: Mapping[str, Any]) -> Reply:
-        """Return the answer to a POST of JSON; raises as `get` does."""
+        """Return the reply to a POST of JSON; raises as `get` does."""
         return await self._whole("POST", route, body)
 
     @asynccontextmanager
     async def stream(
         self, route: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[EventStream]:
-        """POST JSON and give the stream that answers it; raises `GenerationError`."""
+        """POST JSON and yield the stream that answers it; raises `GenerationError`."""
         url = self._absolute(route)
         limits = Deadlines(url, self._timeouts)
         response, exchange = await self._request("POST", url, body, limits, headers, streams=True)
@@ -91,7 +91,7 @@ class HttpClient:
                 raise failures.of_content_type(content_type, beginning, url)
             yield EventStream(response, exchange, limits, self._max_event_bytes)
         finally:
-            response.release()  # a stream that was not read to its end closes its connection
+            response.release()  # closes the connection if the stream was not read to its end
 
     async def close(self) -> None:
         """Close the connections; safe to call twice."""
@@ -126,10 +126,10 @@ class HttpClient:
         *,
         streams: bool = False,
     ) -> tuple[aiohttp.ClientResponse, Exchange]:
-        """Send a request; once more where the connection that was kept for it is cut unanswered.
+        """Send a request; retry once if a reused connection is reset before an answer.
 
-        llama.cpp closes a connection behind each streamed answer, after it has announced to keep
-        it: the next request may leave before that is seen.
+        llama.cpp closes the connection after each streamed answer although it announced keep-alive,
+        so the next request may be sent before the close is seen.
         """
         self._open()
         arrivals = self._arrivals if streams else None
@@ -168,7 +168,7 @@ class HttpClient:
             self._arrivals = ReaderThread.start()
             self._loop_gaps = LoopGaps()
             connector = aiohttp.TCPConnector(
-                limit=0,  # the schedule alone decides how many requests are in flight
+                limit=0,  # the schedule decides how many requests are in flight
                 socket_factory=stamped_socket.make,
                 keepalive_timeout=_KEEP_ALIVE_S,
             )
@@ -178,15 +178,15 @@ class HttpClient:
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=_is_told_of_ways(),
+                trust_env=_environment_has_proxies(),
             )
         return self._session
 
 
-def _is_told_of_ways() -> bool:
-    """Say whether the environment names proxies, or credentials for hosts.
+def _environment_has_proxies() -> bool:
+    """Return whether the environment names proxies or a netrc file with credentials exists.
 
-    Where it does, aiohttp reads both anew for each request, in two threads.
+    Only then is `trust_env` set: with it, aiohttp reads both for each request, in two threads.
     """
     netrc = os.environ.get("NETRC") or Path("~", "_netrc" if os.name == "nt" else ".netrc")
     return bool({"http", "https"} & getproxies().keys()) or Path(netrc).expanduser().exists()

@@ -1,4 +1,4 @@
-"""How long each phase of a request may take, and which of them took too long."""
+"""Timeouts of a request's phases, and the failure for the one that passed."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -15,46 +15,45 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long each phase of a request may take, in seconds."""
+    """The longest time of each phase of a request, in seconds."""
 
     connect_s: float = 10.0
     first_byte_s: float = 120.0
-    """From the request to the first bytes of its answer's body."""
+    """From the request to the first bytes of the body."""
     idle_s: float = 60.0
-    """Between two pieces of an answer."""
+    """Between two pieces of the body."""
     total_s: float = 600.0
 
 
 class Deadlines:
-    """One request's deadlines; says in its failure which one passed."""
+    """One request's deadlines."""
 
     def __init__(self, url: str, timeouts: Timeouts) -> None:
         self.url = url
         self.timeouts = timeouts
         now_s = asyncio.get_running_loop().time()
         self.first_byte_s = now_s + timeouts.first_byte_s
-        """When the answer's body is to have begun, by the loop's clock."""
+        """The deadline for the first bytes of the body, by the loop's clock."""
         self.end_s = now_s + timeouts.total_s
-        """When it is to be whole."""
+        """The deadline for the end of the body, by the loop's clock."""
 
     async def within(self, awaitable: Awaitable[_T]) -> _T:
-        """Await what is to come before the body has begun, or be the whole of it.
+        """Await a head or a whole body, up to the earlier of the two deadlines.
 
-        Raises `GenerationError` when a deadline passes, and for whatever went wrong with the
-        connection.
+        Raises `GenerationError` if a deadline passes or the connection fails.
         """
         try:
             async with asyncio.timeout_at(min(self.first_byte_s, self.end_s)):
                 return await awaitable
-        except aiohttp.ClientError as exc:  # aiohttp's timeout for connecting is one, too
+        except aiohttp.ClientError as exc:  # includes aiohttp's connect timeout
             raise failures.of_connection(exc, self.url) from exc
-        except TimeoutError as exc:  # before OSError, which it is
+        except TimeoutError as exc:  # a subclass of OSError, so it stands before it
             raise self.passed(begun=False) from exc
         except OSError as exc:
             raise failures.of_connection(exc, self.url) from exc
 
     def passed(self, *, begun: bool) -> GenerationError:
-        """Return the failure of a request one of whose deadlines has passed."""
+        """Return the failure for the deadline that has passed; `begun`: the body has begun."""
         limits = self.timeouts
         if asyncio.get_running_loop().time() >= self.end_s:
             return GenerationError(
@@ -70,11 +69,11 @@ class Deadlines:
 
 
 class TimedBody:
-    """An answer's body, read piece by piece under its request's deadlines.
+    """An answer's body, read in pieces under its request's deadlines.
 
-    One timer looks after all pieces but the first: it fires when the earliest of them would be
-    late, and is set anew for the one that is waited for by then. A timer for each piece would be a
-    sixth of what relaying a stream costs.
+    One timer covers all pieces but the first: it fires when the earliest of them would be late and
+    is then set again for the one awaited by that time. A timer per piece would be a sixth of the
+    cost of relaying a stream.
     """
 
     def __init__(self, content: aiohttp.StreamReader, deadlines: Deadlines) -> None:
@@ -102,23 +101,23 @@ class TimedBody:
             self._waiting = False
         if not self._begun:
             self._begun = True
-            self.close()  # the timer is for the first piece, which may be given longer than others
+            self.close()  # this timer was the first piece's, which may have longer than later ones
         return data
 
     def close(self) -> None:
-        """Forget the deadlines; safe to call twice."""
+        """Cancel the timer; safe to call twice."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _set_timer(self) -> None:
-        self._timer = self._loop.call_at(self._latest_s(), self._look)
+        self._timer = self._loop.call_at(self._latest_s(), self._check_late)
 
     def _latest_s(self) -> float:
         return min(self._due_s, self._deadlines.end_s)
 
-    def _look(self) -> None:
-        """Break off the piece that is late; where none is waited for, the next `read` looks on."""
+    def _check_late(self) -> None:
+        """Fail a late piece; if none is awaited, leave the timer to the next `read`."""
         self._timer = None
         if not self._waiting:
             return

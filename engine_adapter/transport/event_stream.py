@@ -1,4 +1,4 @@
-"""A stream of server-sent events: its events, or the JSON in them, each with its time."""
+"""A stream of server-sent events: its events or their JSON objects, each with its arrival time."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -19,27 +19,27 @@ class JsonEvent(NamedTuple):
     """One event of a stream, decoded."""
 
     at_s: float
-    """As of `Event`: before anything was parsed."""
+    """As `Event.at_s`."""
     body: dict[str, Any]  # Any: whatever JSON the engine sent
     text: str
-    """What it was decoded from."""
+    """The JSON text of `body`."""
     name: str | None = None
 
 
 class Words(NamedTuple):
-    """Events that were recognised without being decoded."""
+    """Events that were recognised without decoding their JSON."""
 
     at_s: float
     words: Sequence[str]
-    """Of each event."""
+    """The words of each event."""
 
 
 Recognise = Callable[[bytes], Sequence[str] | None]
-"""Return the words of bytes that are whole, ordinary events; `None` for any other bytes."""
+"""Returns the words if the bytes are only whole ordinary events, else `None`."""
 
 
 class EventStream:
-    """A stream that has begun: its status was 2xx and its type fits."""
+    """A stream whose head has arrived, with status 2xx and the right content type."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class EventStream:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self.sent_s = exchange.sent_s
-        """When the request's first byte left, by `time.perf_counter`; `None` if not known."""
+        """When the request's first byte was sent, by `time.perf_counter`; `None` if unknown."""
         self.late_s = 0.0
-        """By how much stamps may be late because this process was kept from reading."""
+        """How late the stamps so far may be because this process could not read in time."""
         self._response = response
         self._exchange = exchange
         self._limits = limits
         self._max_event_bytes = max_event_bytes
 
     async def events(self) -> AsyncGenerator[Event, None]:
-        """Yield the events, some at once; raises `GenerationError`."""
+        """Yield the events; raises `GenerationError`."""
         async with aclosing(self._decoded(lambda _: None)) as decoded:
             async for event in decoded:
                 if isinstance(event, Event):
@@ -69,10 +69,10 @@ class EventStream:
     async def objects(
         self, *, until_done: bool = True, recognise: Recognise = lambda _: None
     ) -> AsyncGenerator[JsonEvent | Words, None]:
-        """Yield the events' JSON objects up to `[DONE]`, and the words of those recognised.
+        """Yield the events' JSON objects up to `[DONE]`, or the words of recognised events.
 
-        Raises `GenerationError` for an event that is no JSON object, for one that reports an
-        error, and with `until_done` for a stream that ends without `[DONE]`.
+        Raises `GenerationError` for an event that is not a JSON object, for one that reports an
+        error, and, if `until_done`, for a stream that ends without `[DONE]`.
         """
         url = self._limits.url
         async with aclosing(self._decoded(recognise)) as decoded:

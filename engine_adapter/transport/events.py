@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes, in whatever pieces those arrive."""
+"""Decode server-sent events from bytes that arrive in arbitrary pieces."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Event(NamedTuple):
 
 
 class EventDecoder:
-    """Collects bytes until an event is whole.
+    """Buffers bytes until an event is complete.
 
     Raises `GenerationError` for an event beyond `max_bytes` and for bytes that are not UTF-8.
     """
@@ -37,7 +37,7 @@ class EventDecoder:
 
     @property
     def is_within_event(self) -> bool:
-        """Whether the next byte may belong to what came before it."""
+        """Whether the next byte may continue an event or a CR LF."""
         return bool(self._buffer) or self._cut_cr
 
     def feed(self, data: bytes, at_s: float) -> Iterator[Event]:
@@ -56,7 +56,7 @@ class EventDecoder:
         self._check_size(len(self._buffer))
 
     def _with_plain_newlines(self, data: bytes) -> bytes:
-        if self._cut_cr and data.startswith(b"\n"):  # its CR was the last piece's end
+        if self._cut_cr and data.startswith(b"\n"):  # its CR ended the previous piece
             data = data[1:]
         self._cut_cr = data.endswith(b"\r")
         if b"\r" in data:
@@ -72,7 +72,7 @@ class EventDecoder:
 
 
 def _event(block: bytes, at_s: float) -> Event | None:
-    """Return the block's event; `None` if it holds comments alone."""
+    """Return the block's event; `None` if it has no data, such as a comment."""
     try:
         text = block.decode()
     except UnicodeDecodeError as exc:

@@ -1,4 +1,4 @@
-"""A request on its way and its answer, as seen by the socket that carries them."""
+"""A request and its answer, as observed at their socket."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Arrived(NamedTuple):
 
 
 class Takeover(Protocol):
-    """A connection in the hands of who reads it instead of asyncio."""
+    """A connection that a reader has taken over from asyncio."""
 
     is_over: bool
 
@@ -29,13 +29,13 @@ class Takeover(Protocol):
         """Keep a stream's body until it is gathered."""
 
     def gather(self) -> None:
-        """Feed what has come."""
+        """Feed the bytes received so far to the protocol."""
 
     def hand_back(self) -> None:
         """Let asyncio read again."""
 
     async def wait(self, until_s: float) -> None:
-        """Wait until there is something to look at, or a time of the loop's clock."""
+        """Wait for the reader's wake-up, at most until `until_s` by the loop's clock."""
 
 
 class Reader(Protocol):
@@ -44,15 +44,15 @@ class Reader(Protocol):
     def take_over(
         self, connection: Connection, exchange: "Exchange", sock: StampedSocket
     ) -> Takeover | None:
-        """Read a connection; `None` if asyncio has to."""
+        """Take over a connection; `None` if asyncio must read it."""
 
     def gaps(self) -> Sequence[Gap]:
-        """Return when it was kept from reading."""
+        """Return the gaps in which it could not read."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way and its answer's body, told of by the socket that carries them."""
+    """One request and its answer's body; their socket reports sends and receives to it."""
 
     sent_s: float | None = None
     """Reading of `time.perf_counter` when the request's first byte was handed to the kernel."""
@@ -60,55 +60,55 @@ class Exchange:
     reused: bool = False
     """Whether the connection had carried another request before."""
     arrivals: Reader | None = None
-    """What is to read the answer; `None`: asyncio."""
+    """The reader of the answer; `None`: asyncio."""
     takeover: Takeover | None = None
-    """While it does."""
+    """Set while the reader has the connection."""
     loop_gaps: LoopGaps | None = None
-    """When asyncio was kept from reading."""
+    """The gaps in which asyncio could not read."""
     _was_taken: bool = False
     _connection: Connection | None = None
     _content: aiohttp.StreamReader | None = None
     _noted: list[tuple[int, float]] = field(default_factory=list)
-    """Bytes of the body that had come, and when the last of them did."""
+    """Total bytes of the body received, each total with the time of its last byte."""
     _noted_bytes: int = 0
     _pieces: list[Arrived] = field(default_factory=list)
     _gathered_bytes: int = 0
 
     @property
     def may_be_repeated(self) -> bool:
-        """Whether nothing was sent, or only on a connection that its server may have left."""
+        """Whether nothing was sent, or only on a reused connection, which may have been closed."""
         return self.socket is None or self.reused
 
     @property
     def is_whole(self) -> bool:
-        """Whether the body has come to its end, or broken off."""
+        """Whether the body has ended or failed."""
         content = self._content
         return content is None or content.is_eof() or content.exception() is not None
 
     @property
     def unread_bytes(self) -> int:
-        """What came of the body since it was last gathered."""
+        """Bytes of the body received since the last `gather`."""
         return self._noted_bytes - self._gathered_bytes
 
     def lateness_s(self, arrived: Arrived) -> float:
-        """Return by how much stamps of a piece's events may be late because of its reader."""
+        """Return how late a piece's stamps may be because its reader could not read in time."""
         return lateness_s(arrived.data, arrived.at_s, self._gaps())
 
     def _gaps(self) -> Iterator[Gap]:
-        """Yield when the reader was kept from reading; it is asked for the first, not before."""
+        """Yield the reader's gaps, fetched only when iterated."""
         if self._was_taken and self.arrivals is not None:
             yield from self.arrivals.gaps()
         elif self.loop_gaps is not None:
             yield from self.loop_gaps.gaps
 
     def take(self, connection: Connection) -> None:
-        """Have the answer read by `arrivals`, from when the request is sent: that may yet come."""
+        """Let `arrivals` read the answer, from the time the request is sent, now or later."""
         self._connection = connection
         if self.socket is not None:
             self.send_on(self.socket)
 
     def send_on(self, sock: StampedSocket) -> None:
-        """Note which socket sends the request and, last of all, when it begins to."""
+        """Note the socket that sends the request and then the time of sending."""
         self.socket = sock
         if self._connection is not None and self.arrivals is not None and self.takeover is None:
             self.takeover = self.arrivals.take_over(self._connection, self, sock)
@@ -118,18 +118,18 @@ class Exchange:
             self.sent_s = time.perf_counter()
 
     def watch(self, content: aiohttp.StreamReader | None) -> None:
-        """Note when the pieces of this body come, from now on; of `None`, nothing."""
+        """Stamp the pieces of this body from now on; `None` stops."""
         self._content = content
 
     def note(self) -> None:
-        """Note when what has been read of the body came; before the socket reads more."""
+        """Note the arrival time of the bytes read so far; call before the socket reads more."""
         if self._content is not None and self._content.total_bytes > self._noted_bytes:
             self._noted_bytes = self._content.total_bytes
             received_s = self.socket.received_s if self.socket is not None else None
             self._noted.append((self._noted_bytes, received_s or time.perf_counter()))
 
     def gather(self) -> None:
-        """Take what there is of the body: where it has broken off, nobody can."""
+        """Take the received bytes of the body as stamped pieces; not possible once it failed."""
         self.note()
         if self._content is None or self._content.exception() is not None:
             return
@@ -141,7 +141,7 @@ class Exchange:
         self._noted.clear()
 
     def gathered(self) -> list[Arrived]:
-        """Return the pieces that were not yet returned."""
+        """Gather, and return the pieces not returned yet."""
         self.gather()
         pieces, self._pieces = self._pieces, []
         return pieces

@@ -1,4 +1,4 @@
-"""What can go wrong between client and engine, each by a stable name: the one place that says so.
+"""Map failures between client and engine to stable names; the single place that does so.
 
 `error_type` becomes the span's `error.type`; the reference lists them.
 """
@@ -48,7 +48,7 @@ _BY_EXCEPTION: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], 
 
 
 def of_connection(exc: Exception, url: str) -> GenerationError:
-    """Return the failure that an exception of aiohttp or of the socket stands for."""
+    """Return the failure for an exception of aiohttp or of the socket."""
     if isinstance(exc, aiohttp.ClientConnectorError) and _refused(exc.os_error):
         return GenerationError(
             "connection_refused", f"{url}: connection refused; is the engine running there?"
@@ -68,20 +68,20 @@ def of_body(exc: BaseException, url: str) -> GenerationError:
 
 
 def of_cut_body(url: str) -> GenerationError:
-    """Return the failure of an answer whose connection was closed without a word on the body.
+    """Return the failure of an answer whose connection closed without an exception on its body.
 
-    aiohttp does so where a chunk is none, and where the client itself is closed.
+    This happens with aiohttp if a chunk is malformed, and if the client itself is closed.
     """
     return GenerationError("stream_truncated", f"{url}: the connection was closed in the answer")
 
 
 def _refused(error: OSError) -> bool:
-    """Say whether nobody listens; where a name has several addresses, at none of them."""
+    """Return whether the connection was refused, at all of a name's addresses."""
     return isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED
 
 
 def of_status(status: int, body: bytes, url: str, retry_after: str | None) -> GenerationError:
-    """Return the failure that an answer other than 2xx stands for."""
+    """Return the failure for a response with a status other than 2xx."""
     message = said(body)
     kind = _BY_STATUS.get(status) or ("server_error" if status >= 500 else f"http_{status}")
     if kind == "invalid_request" and any(words in message.lower() for words in _CONTEXT_WORDS):
@@ -98,7 +98,7 @@ def of_status(status: int, body: bytes, url: str, retry_after: str | None) -> Ge
 
 
 def of_content_type(content_type: str, body: bytes, url: str) -> GenerationError:
-    """Return the failure of an answer that is not the stream or JSON that was asked for."""
+    """Return the failure for a response that is not the requested stream or JSON."""
     if b"<html" in body[:1024].lower() or "html" in content_type:
         return GenerationError(
             "html_answer",
@@ -111,14 +111,14 @@ def of_content_type(content_type: str, body: bytes, url: str) -> GenerationError
 
 
 def of_error_event(document: object, url: str) -> GenerationError:
-    """Return the failure that an engine reports in the middle of a stream."""
+    """Return the failure for an error event in a stream."""
     return GenerationError(
         "server_error_in_stream", f"{url}: failed in the middle: {_message(document)}"
     )
 
 
 def said(body: bytes) -> str:
-    """Return what an error's body says, in one short line."""
+    """Return the message of an error's body, in one short line."""
     try:
         return _message(json.loads(body))
     except ValueError:

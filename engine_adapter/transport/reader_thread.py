@@ -1,8 +1,8 @@
-"""Connections that a thread of its own reads while an answer streams: each piece keeps its time.
+"""Read streaming connections in a C thread, so that each piece keeps its own arrival time.
 
-The thread (`_arrivals.c`) needs no Python, and therefore reads in time. It has a connection from a
-request's sending to its answer's end; asyncio's transport is paused meanwhile, and what the thread
-has read is fed to aiohttp's protocol as the transport would have fed it.
+The thread (`_arrivals.c`) does not need the interpreter lock, so it reads in time. It owns a
+connection from the sending of a request to the end of its answer. Meanwhile asyncio's transport is
+paused, and the bytes read are fed to aiohttp's protocol as the transport would have done.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from engine_adapter.transport.stamped_socket import StampedSocket, current
 
 try:
     from engine_adapter.transport import _arrivals
-except ImportError:  # no compiler when this was installed, or no Linux
-    _arrivals = None  # type: ignore[assignment]  # it is asked for below
+except ImportError:  # no compiler at installation, or not Linux
+    _arrivals = None  # type: ignore[assignment]  # `start` checks it
 
 _MOST_UNREAD_BYTES = 1 << 16
-"""Beyond twice as much aiohttp pauses its parser."""
+"""aiohttp pauses its parser at more than twice as much."""
 
 
 class ReaderThread:
-    """One client's thread, seen from its event loop."""
+    """One client's reader thread, used from its event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -42,9 +42,9 @@ class ReaderThread:
 
     @classmethod
     def start(cls) -> Self | None:
-        """Start a thread beside the running loop; `None` if that cannot have one.
+        """Start a thread for the running loop; `None` if that is not possible.
 
-        It may not be compiled; and uvloop reads past Python's sockets.
+        The C module may be missing, and uvloop bypasses Python's sockets.
         """
         loop = asyncio.get_running_loop()
         if _arrivals is None or not isinstance(loop, asyncio.SelectorEventLoop):
@@ -54,7 +54,7 @@ class ReaderThread:
     def take_over(
         self, connection: Connection, exchange: Exchange, sock: StampedSocket
     ) -> "ThreadTakeover | None":
-        """Read a connection; `None` if asyncio has to, as under TLS."""
+        """Take over a connection; `None` if asyncio must read it, as under TLS."""
         transport, protocol = connection.transport, connection.protocol
         if self._is_closed or not sock.has_kernel_stamps or transport is None or protocol is None:
             return None
@@ -67,27 +67,27 @@ class ReaderThread:
         return takeover
 
     def expect(self, key: int, until_end: int) -> None:
-        """Wake for a connection no more at each piece, but where so many more bytes have come.
+        """Wake for a connection only after `until_end` more bytes, not at each piece.
 
-        Where that is negative, at what looks like a chunked body's end.
+        If `until_end` is negative, wake at an apparent end of a chunked body.
         """
         self._reader.expect(key, until_end)
 
     def take(self, key: int) -> tuple[Sequence[tuple[bytes, float]], int | None]:
-        """Return a connection's pieces; behind them its error, or 0 at its end."""
+        """Return a connection's pieces, and its errno, 0 at its end, or `None` while open."""
         return self._reader.take(key)
 
     def remove(self, key: int) -> tuple[Sequence[tuple[bytes, float]], int | None]:
-        """Return the same, of a connection that the thread reads no more from now on."""
+        """Stop reading a connection; return the same as `take`."""
         del self._takeovers[key]
         return self._reader.remove(key)
 
     def gaps(self) -> Sequence[Gap]:
-        """Return when the thread was kept from reading."""
+        """Return the gaps in which the thread could not read."""
         return self._reader.gaps()
 
     def close(self) -> None:
-        """Hand all connections back, and end the thread; safe to call twice."""
+        """Hand all connections back and stop the thread; safe to call twice."""
         self._is_closed = True
         for takeover in list(self._takeovers.values()):
             takeover.hand_back()
@@ -102,7 +102,7 @@ class ReaderThread:
 
 
 class ThreadTakeover:
-    """One request's connection in the thread's hands."""
+    """One request's connection while the thread reads it."""
 
     def __init__(
         self,
@@ -121,14 +121,14 @@ class ThreadTakeover:
         self._in_body = False
         self._will_feed_head = False
         self._pieces: deque[tuple[bytes, float]] = deque()
-        """Taken from the thread, and not yet fed."""
+        """Taken from the thread and not fed to the protocol yet."""
         self._waiter: asyncio.Future[None] | None = None
         self.is_over = False
-        """Whether asyncio has the connection again, or closes it."""
+        """Whether asyncio reads the connection again or closes it."""
         sock.before_close = self._abandon
 
     def begin_body(self, response: aiohttp.ClientResponse) -> None:
-        """Feed a stream's body only when it is gathered, from the piece with the head's end on."""
+        """After the head: feed the body only in `gather`."""
         self._in_body = True
         content, length = response.content, response.content_length
         self._exchange.watch(content)
@@ -140,7 +140,7 @@ class ThreadTakeover:
             self._thread.expect(self._key, -1 if length is None else max(0, length - come))
 
     def gather(self) -> None:
-        """Feed what has come; where that was the end, hand the connection back."""
+        """Feed the pieces received so far; at the end, hand the connection back."""
         if self.is_over:
             return
         error = self._take()
@@ -148,13 +148,13 @@ class ThreadTakeover:
         if error is not None or self._exchange.is_whole:
             self.hand_back()
         else:
-            self._transport.pause_reading()  # aiohttp resumes it whenever a body is read from
+            self._transport.pause_reading()  # aiohttp resumes it whenever the body is read
 
     def hand_back(self) -> None:
-        """Let asyncio read again, behind what the thread has read; safe to call twice.
+        """Let asyncio read on after the bytes that the thread has read; safe to call twice.
 
-        The end of a connection is there for asyncio to see, but an error is told once: the socket
-        keeps it.
+        asyncio sees the end of a connection itself, but the kernel reports an error only once, so
+        the socket keeps it.
         """
         if self.is_over:
             return
@@ -164,7 +164,7 @@ class ThreadTakeover:
         self._transport.resume_reading()
 
     async def wait(self, until_s: float) -> None:
-        """Wait until a time of the loop's clock, or less where the thread asks for a look."""
+        """Wait until `until_s` by the loop's clock, or until the thread wakes us."""
         self._waiter = self._loop.create_future()
         timer = self._loop.call_at(until_s, self.wake)
         try:
@@ -174,7 +174,7 @@ class ThreadTakeover:
             self._waiter = None
 
     def wake(self) -> None:
-        """End the waiting, or go on with the head."""
+        """End `wait`, or feed the next piece of the head."""
         if not self._in_body:
             if not self._will_feed_head:
                 self._feed_head()
@@ -182,9 +182,9 @@ class ThreadTakeover:
             self._waiter.set_result(None)
 
     def _feed_head(self) -> None:
-        """Feed one piece: the next one's time may be that of the body, if this ends the head.
+        """Feed one piece; if it ends the head, the next one is stamped as part of the body.
 
-        Whether it does is seen by the request's task, which runs before the next call.
+        The request's task, which runs before the next call, finds out whether the head has ended.
         """
         self._will_feed_head = False
         if self._in_body or self.is_over:
@@ -198,12 +198,12 @@ class ThreadTakeover:
             self.hand_back()
 
     def _abandon(self) -> None:
-        """Leave a connection that is being closed, before its file descriptor is another's."""
+        """Release a connection that is being closed, before its file descriptor is reused."""
         if not self.is_over:
             self._end()
 
     def _take(self) -> int | None:
-        """Take the thread's pieces; return the error behind them, 0 at the connection's end."""
+        """Take the thread's pieces; return the connection's errno, 0 at its end, else `None`."""
         pieces, error = self._thread.take(self._key)
         self._pieces.extend(pieces)
         return error
@@ -221,7 +221,7 @@ class ThreadTakeover:
         sock, exchange, receive = self._sock, self._exchange, self._protocol.data_received
         for _ in range(min(most, len(self._pieces))):
             data, at_s = self._pieces.popleft()
-            if self._transport.is_closing():  # aiohttp refused what came before
+            if self._transport.is_closing():  # aiohttp rejected earlier bytes
                 break
             sock.stamp(at_s)
             receive(data)
@@ -232,10 +232,10 @@ class ThreadTakeover:
 
 
 class TakenResponse(aiohttp.ClientResponse):
-    """A response whose connection the thread reads, where its exchange asks for that."""
+    """A response whose connection the thread reads, if its exchange has a reader."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        """Wait for the head, as aiohttp has it, and keep no other answer than a stream."""
+        """Wait for the head as aiohttp does; hand the connection back unless it is a stream."""
         exchange = current.get()
         if not isinstance(exchange, Exchange) or exchange.arrivals is None:
             return await super().start(connection)
@@ -250,7 +250,7 @@ class TakenResponse(aiohttp.ClientResponse):
 
 
 def is_stream(response: aiohttp.ClientResponse) -> bool:
-    """Say whether an answer is server-sent events, and no failure."""
+    """Return whether a response is a successful stream of server-sent events."""
     content_type = response.headers.get("content-type", "")
     is_success = HTTPStatus(200) <= response.status < HTTPStatus(300)
     return is_success and content_type.startswith("text/event-stream")

@@ -1,4 +1,4 @@
-"""When an event loop was kept from reading: what came meanwhile has one stamp, that of its end."""
+"""Detect gaps in which an event loop could not read: bytes that arrived in one share a stamp."""
 
 import asyncio
 import time
@@ -15,32 +15,32 @@ Gap = tuple[float, float]
 
 
 class LoopGaps:
-    """Looks at the clock again and again from an event loop, and keeps the latest gaps."""
+    """Reads the clock periodically in an event loop and keeps the latest gaps."""
 
     def __init__(self) -> None:
-        """Begin to look."""
+        """Start the timer."""
         self.gaps: deque[Gap] = deque(maxlen=_KEPT)
         self._loop = asyncio.get_running_loop()
-        self._looked_s = time.perf_counter()
-        self._next = self._loop.call_later(_EVERY_S, self._look)
+        self._ticked_s = time.perf_counter()
+        self._next = self._loop.call_later(_EVERY_S, self._tick)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._next.cancel()
 
-    def _look(self) -> None:
-        before_s, self._looked_s = self._looked_s, time.perf_counter()
-        if self._looked_s - before_s > _LATE_S:
-            self.gaps.append((before_s, self._looked_s))
-        self._next = self._loop.call_later(_EVERY_S, self._look)
+    def _tick(self) -> None:
+        before_s, self._ticked_s = self._ticked_s, time.perf_counter()
+        if self._ticked_s - before_s > _LATE_S:
+            self.gaps.append((before_s, self._ticked_s))
+        self._next = self._loop.call_later(_EVERY_S, self._tick)
 
 
 def lateness_s(data: bytes, at_s: float, gaps: Iterable[Gap]) -> float:
-    """Return by how much stamps of a piece's events may be late because of its reader.
+    """Return how late the stamps of a piece's events may be, in seconds.
 
-    The kernel merges what waits to be read, and keeps the last segment's stamp. A piece of several
-    events that came within a gap was merged there, or sent as one: nobody can tell. One event has
-    its own stamp, whenever it was read.
+    The kernel merges segments that wait to be read and keeps the last one's stamp. A piece of
+    several events that arrived within a gap was either merged or sent as one; the two cannot be
+    told apart. A single event has its own stamp, whenever it was read.
     """
     if data.count(b"\n\n") + data.count(b"\r\n\r\n") < 2:
         return 0.0

@@ -1,9 +1,8 @@
 """An answer's body whose pieces keep the time at which each reached this machine.
 
-Nobody needs a piece before some more are there, since the kernel has stamped it: the body is looked
-at every `_LOOK_S` and at its end. To wake a task for each piece would take half of what reading a
-stream costs, and a client that cannot keep up gets two pieces with one stamp, where no thread reads
-for it.
+As the kernel stamps the pieces, they need not be processed at once: the body is polled every
+`_POLL_S` and at its end. Waking a task for each piece would be half of the cost of reading a
+stream. Without the reader thread, a client that cannot keep up gets several pieces with one stamp.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from engine_adapter.transport import failures
 from engine_adapter.transport.deadlines import Deadlines, TimedBody
 from engine_adapter.transport.exchanges import Arrived, Exchange, Takeover
 
-_LOOK_S = 0.5
+_POLL_S = 0.5
 
 
 class StampedBody:
@@ -35,15 +34,15 @@ class StampedBody:
         self._due_s = deadlines.first_byte_s
         self._unstamped: TimedBody | None = None
         self._takeover: Takeover | None = exchange.takeover
-        if exchange.socket is None:  # a loop that reads past Python's sockets
+        if exchange.socket is None:  # an event loop that bypasses Python's sockets
             self._unstamped = TimedBody(content, deadlines)
         else:
             exchange.watch(content)
 
     async def read(self) -> Sequence[Arrived]:
-        """Return the pieces that have come since the last call, once there are some.
+        """Wait for pieces and return those received since the last call; empty at the end.
 
-        Empty at the end; raises `GenerationError`, after all that came before the failure.
+        Raises `GenerationError` after returning all pieces that arrived before the failure.
         """
         if self._unstamped is not None:
             data = await self._unstamped.read()
@@ -63,7 +62,7 @@ class StampedBody:
         return pieces
 
     def close(self) -> None:
-        """Watch it no more, and forget the deadlines; safe to call twice."""
+        """Stop stamping the body and cancel its timer; safe to call twice."""
         if self._takeover is not None:
             self._takeover.hand_back()
         self._exchange.watch(None)
@@ -78,15 +77,15 @@ class StampedBody:
         return self._exchange.gathered()
 
     async def _wait(self) -> None:
-        """Wait for the next look, or for the end if that is sooner."""
+        """Wait for the next poll, or for the body's end if that is sooner."""
         now_s, latest_s = self._loop.time(), min(self._due_s, self._deadlines.end_s)
         if now_s >= latest_s:
             raise self._deadlines.passed(begun=self._begun)
-        look_s = min(now_s + _LOOK_S, latest_s)
+        poll_s = min(now_s + _POLL_S, latest_s)
         if self._takeover is not None:
-            await self._takeover.wait(look_s)
+            await self._takeover.wait(poll_s)
             return
-        # What breaks the body off stands in its `exception`, behind the pieces that came before.
+        # `read` raises the body's `exception` after the pieces that arrived before it.
         with suppress(aiohttp.ClientError, OSError):  # its own timeout is an OSError
-            async with asyncio.timeout_at(look_s):
+            async with asyncio.timeout_at(poll_s):
                 await self._content.wait_eof()

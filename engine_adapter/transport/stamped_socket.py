@@ -1,8 +1,8 @@
-"""Sockets that know when a request left and when bytes arrived.
+"""Sockets that record when a request was sent and when bytes arrived.
 
-On Linux the kernel stamps each arriving segment (`SO_TIMESTAMPING`), so that a stamp does not move
-by the time for which this process was busy with other streams: with 256 streams that is
-milliseconds. Elsewhere, and where the kernel gives no stamp, it is the time of the read.
+On Linux the kernel stamps each arriving segment (`SO_TIMESTAMPING`), so that a stamp is not late by
+the time this process spends on other streams: milliseconds with 256 streams. Elsewhere, or without
+a kernel stamp, the time of the read is used.
 """
 
 import contextlib
@@ -20,30 +20,30 @@ _SOFTWARE = 1 << 4
 _TIMESPEC = struct.Struct("qq")
 _ANCILLARY_BYTES = 128
 _STALE_NS = 60 * 10**9
-"""A stamp further back is taken for a step of the wall clock, not for an arrival."""
+"""An older stamp means that the wall clock was stepped; it is ignored."""
 _MOST_RECEIVED_BYTES = 1 << 14
-"""At once: asyncio asks for a quarter of a megabyte, which Python then allocates, in 25 µs."""
+"""Per read: asyncio asks for a quarter of a megabyte, whose allocation takes 25 µs."""
 
 _Ancillary = list[tuple[int, int, bytes]]
 
 
 class Carried(Protocol):
-    """A request that a socket carries, and its answer."""
+    """A request on a socket, and its answer."""
 
     reused: bool
 
     def send_on(self, sock: "StampedSocket") -> None:
-        """Note which socket sends the request."""
+        """Note the socket that sends the request."""
 
     def note(self) -> None:
-        """Note when what has been read came."""
+        """Note the arrival time of the bytes read so far."""
 
     def gather(self) -> None:
-        """Take what has been read."""
+        """Take the bytes read so far."""
 
 
 current: ContextVar[Carried | None] = ContextVar("current_exchange", default=None)
-"""Set while a request is written: what a socket sends belongs to it."""
+"""The request being written; the socket that sends meanwhile belongs to it."""
 
 
 class StampedSocket(socket.socket):
@@ -52,46 +52,46 @@ class StampedSocket(socket.socket):
     received_s: float | None = None
     """When the latest bytes arrived."""
     has_kernel_stamps = False
-    """Whether that is by the kernel, and not by the time of reading."""
+    """Whether the kernel stamps arrivals; else stamps are times of reading."""
     before_close: Callable[[], None] | None = None
-    """Called before the file descriptor is given up."""
+    """Called before the file descriptor is closed."""
     failure: OSError | None = None
-    """What the next read raises: another reader was told of it, and the kernel tells it once."""
+    """Raised by the next read: the reader thread got this error, and the kernel reports it once."""
     _exchange: Carried | None = None
 
     def ask_for_stamps(self) -> None:
-        """Ask the kernel to stamp what arrives; without effect where it cannot."""
+        """Ask the kernel to stamp arrivals; no effect if it does not support that."""
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 self.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _RX_SOFTWARE | _SOFTWARE)
                 self.has_kernel_stamps = True
 
     def close(self) -> None:
-        """Close, once nobody else reads."""
+        """Close after calling `before_close`."""
         if self.before_close is not None:
             self.before_close()
         super().close()
 
     def stamp(self, at_s: float) -> None:
-        """Note when bytes arrived; of two reads of one segment the second could seem earlier."""
+        """Note when bytes arrived; the second read of one segment must not seem earlier."""
         self.received_s = max(at_s, self.received_s or 0.0)
 
     def send(self, data: Any, flags: int = 0) -> int:  # Any: a buffer
-        """Send, and tell the request that is being written."""
-        self._tell()
+        """Send, and note it on the request being written."""
+        self._note_send()
         return super().send(data, flags)
 
     def sendmsg(self, buffers: Any, *given: Any) -> int:  # Any: as the socket module has it
-        """Send several buffers, as asyncio does from Python 3.12 on, and tell the request."""
-        self._tell()
+        """Send several buffers, as asyncio does since Python 3.12, and note it on the request."""
+        self._note_send()
         return super().sendmsg(buffers, *given)
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:
-        """Receive, and stamp."""
+        """Receive and stamp."""
         ancillary: _Ancillary = []
         self._note()
         try:
-            self._fail()
+            self._raise_failure()
             if self.has_kernel_stamps:
                 bufsize = min(bufsize, _MOST_RECEIVED_BYTES)
                 data, ancillary, _, _ = self.recvmsg(bufsize, _ANCILLARY_BYTES, flags)
@@ -110,7 +110,7 @@ class StampedSocket(socket.socket):
         ancillary: _Ancillary = []
         self._note()
         try:
-            self._fail()
+            self._raise_failure()
             if self.has_kernel_stamps and not nbytes:
                 count, ancillary, _, _ = self.recvmsg_into([buffer], _ANCILLARY_BYTES, flags)
             else:
@@ -123,7 +123,7 @@ class StampedSocket(socket.socket):
             self._gather()
         return count
 
-    def _fail(self) -> None:
+    def _raise_failure(self) -> None:
         if self.failure is not None:
             raise self.failure
 
@@ -132,11 +132,11 @@ class StampedSocket(socket.socket):
             self._exchange.note()
 
     def _gather(self) -> None:
-        """Save what came before the connection's end, behind which nobody can read it."""
+        """Take the bytes before the connection's end: afterwards they cannot be read any more."""
         if self._exchange is not None:
             self._exchange.gather()
 
-    def _tell(self) -> None:
+    def _note_send(self) -> None:
         exchange = current.get()
         if exchange is not None:
             exchange.reused |= self._exchange is not None and self._exchange is not exchange
@@ -145,7 +145,7 @@ class StampedSocket(socket.socket):
 
 
 def make(address: tuple[Any, ...]) -> socket.socket:  # Any: as `socket.getaddrinfo` gives it
-    """Return the socket for an address of `getaddrinfo`."""
+    """Return a non-blocking socket for an address of `getaddrinfo`."""
     family, kind, protocol, *_ = address
     made = StampedSocket(family=family, type=kind, proto=protocol)
     made.setblocking(False)  # noqa: FBT003  # the socket module's own
@@ -166,7 +166,7 @@ def _arrival_s(ancillary: _Ancillary) -> float:
 
 
 def _clocks() -> tuple[int, int]:
-    """Read the wall clock and the monotonic one together, again where a switch came between."""
+    """Read the wall and the monotonic clock together, in ns; retry if interrupted in between."""
     for _ in range(3):
         before_ns = time.perf_counter_ns()
         wall_ns = time.time_ns()

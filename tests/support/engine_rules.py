@@ -16,7 +16,7 @@ from twenty_prompts import MAX_TOKENS, MODELS, requests
 from collector.contract import Speculation
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.acceptance_counts import SpeculationCounts, VerifyStep
-from engine_adapter.engines.local import Draft, Drafter, DraftVerify, Held, Job, Sampling
+from engine_adapter.engines.local import Draft, Drafter, DrafterMemory, DraftVerify, Job, Sampling
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.drafters import ModelDrafter
 from engine_adapter.engines.local.endings import Ending
@@ -63,9 +63,9 @@ class LatestPair:
 
     method = "prompt_lookup"
 
-    def attach(self, target: CachedModel) -> Held:
+    def attach(self, target: CachedModel) -> DrafterMemory:
         del target
-        return Held(0, 0)
+        return DrafterMemory(0, 0)
 
     def begin(self, prompts: Tensor, window: int) -> None:
         pass

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine_adapter.engines.local import Draft, Held, Sampling
+from engine_adapter.engines.local import Draft, DrafterMemory, Sampling
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
 from engine_adapter.engines.local.texts import Texts
 
@@ -23,11 +23,11 @@ class HiddenStateHead:
         """Take the maps, (positions, vocabulary, width)."""
         self._maps = maps
 
-    def attach(self, target: CachedModel) -> Held:
+    def attach(self, target: CachedModel) -> DrafterMemory:
         cache = target.cache
         shape = (cache.batch, cache.capacity, self._maps.shape[2])
         self._states = torch.zeros(shape, dtype=self._maps.dtype, device=cache.tensor.device)
-        return Held(self._maps.nbytes, self._states.nbytes)
+        return DrafterMemory(self._maps.nbytes, self._states.nbytes)
 
     def begin(self, prompts: Tensor, window: int) -> None:
         pass
@@ -71,9 +71,9 @@ class DraftModelTree:
     def __init__(self, model: Any) -> None:
         self._model = model
 
-    def attach(self, target: CachedModel) -> Held:
+    def attach(self, target: CachedModel) -> DrafterMemory:
         del target
-        return Held(0, 0)
+        return DrafterMemory(0, 0)
 
     def begin(self, prompts: Tensor, window: int) -> None:
         pass

@@ -1,11 +1,11 @@
-"""The reference draft–verify engine: small, exact, with static caches, and CUDA graphs on a GPU."""
+"""The reference draft–verify engine: small, exact, with static caches and, on GPUs, CUDA graphs."""
 
 from engine_adapter.engines.local.decode import DraftVerify, Job, generate
 from engine_adapter.engines.local.draft_length import Adaptive, ByBatch, DraftLength, Fixed
 from engine_adapter.engines.local.drafters import (
     Drafter,
+    DrafterMemory,
     EarlyExitDrafter,
-    Held,
     ModelDrafter,
 )
 from engine_adapter.engines.local.endings import Ending
@@ -19,10 +19,10 @@ __all__ = [
     "DraftLength",
     "DraftVerify",
     "Drafter",
+    "DrafterMemory",
     "EarlyExitDrafter",
     "Ending",
     "Fixed",
-    "Held",
     "Job",
     "ModelDrafter",
     "PromptLookup",

@@ -1,4 +1,4 @@
-"""From a route to a loop: the models, the drafter, its draft length, and room for the texts."""
+"""Build the draft–verify loop of a route: models, drafter, draft length and cache capacity."""
 
 from importlib import import_module
 
@@ -20,12 +20,12 @@ from engine_adapter.routes import LocalRoute
 
 _LEAST_CAPACITY = 256
 _LOOKUP_COST = 0.01
-"""Of a verify pass, a token: nearly nothing."""
+"""Cost of a draft token as a share of a verify pass: nearly nothing."""
 _HEAD_COST = 0.1
 
 
 class Assembly:
-    """What a route names, loaded; one loop at a time, made anew where texts need more room."""
+    """A route's loaded models and its loop, which is rebuilt if texts need more cache capacity."""
 
     def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
         """Load the models; raises `EngineSetupError`."""
@@ -40,19 +40,19 @@ class Assembly:
         self.end_tokens = tuple(ends if isinstance(ends, list) else [] if ends is None else [ends])
         self._loop: DraftVerify | None = None
         self._capacity = _LEAST_CAPACITY
-        self._loop = self._made()  # now: what cannot work is told before the first request
+        self._loop = self._made()  # now, so that errors appear before the first request
 
     def loop(self, tokens: int) -> DraftVerify:
-        """Return a loop for texts of so many tokens, the prompt included."""
+        """Return a loop for texts of up to `tokens` tokens, including the prompt."""
         if self._loop is None or tokens > self._capacity:
             while self._capacity < tokens:
                 self._capacity *= 2
-            self._loop = None  # its caches go before the larger ones come
+            self._loop = None  # frees its caches before larger ones are allocated
             self._loop = self._made()
         return self._loop
 
     def draft_length(self) -> DraftLength:
-        """Return what decides k."""
+        """Return a new `DraftLength` as the route configures it."""
         route = self._route
         if route.method is None:
             return Fixed(0)
@@ -84,7 +84,7 @@ class Assembly:
         return None if route.head is None else self._head(route.head)
 
     def _head(self, name: str) -> Drafter:
-        """Return what a user's function makes of the target."""
+        """Return the drafter that the user's function makes for the target."""
         module, function = name.split(":")
         try:
             made: Drafter = getattr(import_module(module), function)(self.target.model)
@@ -96,7 +96,7 @@ class Assembly:
         return made
 
     def _draft_cost(self) -> float:
-        """Return a draft token's cost as a share of a verify pass: of the weights to be read."""
+        """Estimate a draft token's cost as a share of a verify pass, by the weights read."""
         route, target = self._route, self.target.model
         if self.draft is not None:
             return _weight_bytes(self.draft) / _weight_bytes(self.target)

@@ -1,4 +1,4 @@
-"""One forward pass of a causal language model over its cache: tokens and positions to logits."""
+"""Forward passes of a causal language model over its KV cache."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,19 +10,19 @@ from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.kv_cache import KeyValueCache, check_supported
 
 _PREFILL_TOKENS = 512
-"""Tokens of a prompt that are read at once: the mask grows with it."""
+"""Prompt tokens per prefill pass: the attention mask grows with it."""
 
 
 class Pass(NamedTuple):
-    """What a forward pass found."""
+    """The output of a forward pass."""
 
     logits: Tensor
-    """(batch, tokens, vocabulary); of the last token alone while a prompt is read."""
+    """(batch, tokens, vocabulary); only of the last token during the prefill."""
     hidden: Tensor
-    """(batch, tokens, width): what the language model's head was given."""
+    """(batch, tokens, width): the last hidden states, the input of the language model's head."""
 
     def of(self, rows: Tensor) -> "Pass":
-        """Return some of its tokens, (batch, n), in this order."""
+        """Return the outputs of the tokens at `rows`, (batch, n), in that order."""
         found = (x.gather(1, rows[:, :, None].expand(-1, -1, x.shape[2])) for x in self)
         return Pass(*found)
 
@@ -43,7 +43,7 @@ class CachedModel:
 
     @property
     def weight_bytes(self) -> int:
-        """The memory of its weights; tied ones count once."""
+        """The size of its weights in bytes; tied weights count once."""
         return sum(p.nbytes for p in self.model.parameters())
 
     def __call__(
@@ -55,10 +55,10 @@ class CachedModel:
         keep: int = 0,
         tree: DraftTree | None = None,
     ) -> Pass:
-        """Read tokens, (batch, n), from each sequence's start on; all lie within the window.
+        """Run the model over tokens, (batch, n), placed at each sequence's start in the window.
 
-        `keep` is the number of last tokens whose logits are wanted; 0 wants all. Of a tree each
-        token sees the text and those that it follows, and stands at its level's position.
+        `keep`: the number of last tokens to return logits for; 0 for all. In a tree, each token
+        attends to the text and to its ancestors, and has the position of its level.
         """
         slots = starts[:, None] + self._slots[: tokens.shape[1]]
         if tree is None:
@@ -86,7 +86,7 @@ class CachedModel:
         return Pass(logits, hidden[0])
 
     def read(self, tokens: Tensor, window: int) -> Iterator[Pass]:
-        """Read prompts, (batch, n), from position 0 on, a piece at each turn."""
+        """Prefill prompts, (batch, n), from position 0; yield one pass per piece."""
         for start in range(0, tokens.shape[1], _PREFILL_TOKENS):
             starts = self._slots[start].expand(len(tokens))
             yield self(tokens[:, start : start + _PREFILL_TOKENS], starts, window, keep=1)

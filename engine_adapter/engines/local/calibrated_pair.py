@@ -1,11 +1,11 @@
-"""SYNTHETIC: a target of a real model's shape with random weights, and a draft that agrees at will.
+"""SYNTHETIC: a random-weight target of a real model's shape, and a draft with chosen agreement.
 
-It times the machinery at real sizes without a download. What it says is noise, and its acceptance
-is a dial, not a finding. The draft is the target's first layers with its norm and head; the layers
-above add to the residual stream what is scaled until the two agree as often as wanted.
+For timing the loop at real sizes without a download. Its text is noise, and its acceptance is a
+setting, not a finding. The draft is the target's first layers with its norm and head; the upper
+layers' contribution to the residual stream is scaled until the two agree as often as wanted.
 
-Agreement is the probability that rejection sampling keeps a draft token, Σ min(p, q), at
-temperature 1: a random model's greedy text soon runs in a circle, and its acceptance with it.
+Agreement is the probability that rejection sampling accepts a draft token, Σ min(p, q), at
+temperature 1: a random model's greedy text soon repeats itself, which would distort acceptance.
 """
 
 from typing import Any, Final, NamedTuple
@@ -18,13 +18,13 @@ from engine_adapter.engines.local.drafters import lower_layers
 from engine_adapter.engines.local.sampling import Sampling
 
 SAMPLING: Final = Sampling(temperature=1.0)
-"""How such a pair is run."""
+"""The sampling that the agreement refers to."""
 _LOGIT_SPREAD = 3.0
 """Standard deviation of a random target's logits: neither flat nor certain."""
 _TEXTS, _TOKENS = 16, 64
-"""What agreement is measured over; some 1,000 positions."""
+"""Texts, and tokens per text, over which agreement is measured: about 1,000 positions."""
 _PIECES = 4
-"""Texts are read in so many turns: a large vocabulary's laws take memory."""
+"""The texts are read in this many pieces: a large vocabulary's distributions take memory."""
 _LEAST, _MOST = 2.0**-12, 2.0**6
 _HALVINGS = 24
 _CLOSE = 0.003
@@ -53,7 +53,7 @@ SHAPES: Final = {
 
 
 class CalibratedPair:
-    """A target and its draft; `dial` sets how often they agree, in place."""
+    """A target and its draft; `dial` sets their agreement, in place."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class CalibratedPair:
         dtype: torch.dtype = torch.float32,
         seed: int = 0,
     ) -> None:
-        """Draw the weights; the draft shares its own with the target, and has no copy of them."""
+        """Draw the weights; the draft shares the target's weights without a copy."""
         torch.manual_seed(seed)
         loader: Any = AutoModelForCausalLM  # Any: transformers ships no types
         with torch.device(device):
@@ -82,7 +82,10 @@ class CalibratedPair:
         ]
 
     def dial(self, wanted: float) -> float:
-        """Scale the upper layers until the wanted agreement is met; return what it is now."""
+        """Scale the upper layers until the wanted agreement is met; return the agreement reached.
+
+        Raises `ValueError` unless 0 < `wanted` < 1.
+        """
         if not 0 < wanted < 1:
             raise ValueError(f"wanted: {wanted}; an agreement lies between 0 and 1")
         low, high, now = _LEAST, _MOST, 0.0
@@ -102,7 +105,7 @@ class CalibratedPair:
         return float(torch.cat(sums).mean())
 
     def _agreement(self, texts: Tensor) -> Tensor:
-        p, q = (SAMPLING.law(model(texts).logits) for model in (self.target, self.draft))
+        p, q = (SAMPLING.distribution(model(texts).logits) for model in (self.target, self.draft))
         return torch.minimum(p, q).sum(-1)
 
     def _rescale(self, scale: float) -> None:

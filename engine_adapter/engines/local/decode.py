@@ -1,7 +1,8 @@
-"""The loop: draft, verify, keep what the target would have said; with no draft it is decoding.
+"""The draft–verify loop; without draft tokens it is plain decoding.
 
-A prompt is read but for its last token. Each step then feeds the last token and the drafts behind
-it, and ends with one token more than it accepted, so that the next step finds the same situation.
+The prefill reads all tokens of a prompt but the last. Each step then feeds the text's last token
+and the draft tokens after it, and emits one token more than it accepts. So after each step, again,
+all tokens but the last have been read.
 """
 
 import time
@@ -18,8 +19,14 @@ from engine_adapter.engines.local.draft_tree import DraftTree
 from engine_adapter.engines.local.drafters import Drafter, NoDraft
 from engine_adapter.engines.local.endings import Ending
 from engine_adapter.engines.local.graphs import runner_for
-from engine_adapter.engines.local.records import BatchStep, Generated, Laws, Memory, TextStep
-from engine_adapter.engines.local.sampling import Draft, Sampling, Verdict
+from engine_adapter.engines.local.records import (
+    BatchStep,
+    Distributions,
+    Generated,
+    Memory,
+    TextStep,
+)
+from engine_adapter.engines.local.sampling import Draft, Sampling, VerifyResult
 from engine_adapter.engines.local.step_clock import Mark, StepMarks, mark
 from engine_adapter.engines.local.texts import Texts, among
 
@@ -34,7 +41,7 @@ class Job:
 
 
 class DraftVerify:
-    """A target with its drafter, for batches of up to `batch` texts of up to `capacity` tokens."""
+    """A target and its drafter, for batches of up to `batch` texts of up to `capacity` tokens."""
 
     def __init__(
         self,
@@ -46,7 +53,10 @@ class DraftVerify:
         capacity: int,
         end_tokens: Sequence[int] = (),
     ) -> None:
-        """`capacity` counts the prompt and the answer; room for rejected tokens is added."""
+        """Allocate the caches.
+
+        `capacity` counts prompt and answer; room for rejected tokens is added.
+        """
         self._length = length or Fixed(0 if drafter is None else 4)
         k_max = self._length.k_max
         self._device = model.device
@@ -65,21 +75,23 @@ class DraftVerify:
             held.cache_bytes,
         )
 
-    def step(self, k: int, sampling: Sampling) -> tuple[Draft, Verdict, tuple[Mark, Mark, Mark]]:
-        """Draft k tokens, verify them in one pass of the target, extend the texts; k may be 0."""
+    def step(
+        self, k: int, sampling: Sampling
+    ) -> tuple[Draft, VerifyResult, tuple[Mark, Mark, Mark]]:
+        """Draft k tokens, verify them in one target pass, and extend the texts; k may be 0."""
         texts = self._texts
         texts.widen(k)
         key = (k, texts.window, sampling)
         begun = mark(self._device)
         draft = self._runner.run(("draft", *key), lambda: self._draft(k, sampling))
         drafted = mark(self._device)
-        verdict = self._runner.run(("verify", *key), lambda: self._verify(draft, sampling))
+        result = self._runner.run(("verify", *key), lambda: self._verify(draft, sampling))
         verified = mark(self._device)
-        texts.extend(verdict.tokens, verdict.accepted + 1)
-        return draft, verdict, (begun, drafted, verified)
+        texts.extend(result.tokens, result.accepted + 1)
+        return draft, result, (begun, drafted, verified)
 
     def _draft(self, k: int, sampling: Sampling) -> Draft:
-        """Propose, and cut what lies behind an end token or does not fit beside the bonus token."""
+        """Propose draft tokens; cut those after an end token or beyond the text's limit."""
         texts = self._texts
         draft = (self._drafter if k else self._none).propose(texts, k, sampling)
         room = (texts.limits - texts.lengths - 1).clamp(min=0)
@@ -90,24 +102,24 @@ class DraftVerify:
         to_the_end = (~ended_before).long().cumprod(1).sum(1)
         return draft._replace(lengths=draft.lengths.minimum(to_the_end).minimum(room))
 
-    def _verify(self, draft: Draft, sampling: Sampling) -> Verdict:
-        """Read the last token and the draft; say what stands."""
+    def _verify(self, draft: Draft, sampling: Sampling) -> VerifyResult:
+        """Run the target over the last token and the draft; return the tokens to keep."""
         texts, starts = self._texts, self._texts.lengths - 1
         fed, tree = torch.cat([texts.last, draft.tokens], 1), self._tree_of(draft)
         seen = self._target(fed, starts, texts.window, tree=tree)
         if tree is None:
-            verdict = sampling.judge(seen.logits, draft, texts.noise)
+            result = sampling.verify(seen.logits, draft, texts.noise)
         else:
-            verdict, rows = tree.judge(sampling, seen.logits, draft, texts.noise)
-            # what was kept moves to where a text's tokens stand
+            result, rows = tree.verify(sampling, seen.logits, draft, texts.noise)
+            # move the kept path's cache entries to the text's consecutive slots
             to = starts[:, None] + texts.places[: rows.shape[1]]
             self._target.cache.move(starts[:, None] + rows, to)
             seen = seen.of(rows)
         self._drafter.observe(starts, seen)
-        return verdict
+        return result
 
     def _tree_of(self, draft: Draft) -> DraftTree | None:
-        """Return the draft's tree; made before a graph is captured, for that runs it once."""
+        """Return the draft's tree, cached: a captured CUDA graph needs the same tensors."""
         if draft.parents is None:
             return None
         if draft.parents not in self._trees:
@@ -115,11 +127,11 @@ class DraftVerify:
         return self._trees[draft.parents]
 
     def steps(
-        self, jobs: Sequence[Job], sampling: Sampling, *, keep_laws: bool = False
+        self, jobs: Sequence[Job], sampling: Sampling, *, keep_distributions: bool = False
     ) -> Iterator[BatchStep]:
-        """Yield each step until every job's ending has a reason; stop iterating to give up.
+        """Yield each step until every job's ending has a reason; stop iterating to cancel all.
 
-        A job is given up alone where its ending is given a reason between two steps.
+        To cancel one job, set its ending's reason between two steps.
         """
         texts = self._texts
         noise = _noise(jobs, texts.noise)
@@ -130,16 +142,16 @@ class DraftVerify:
             k = self._length.k()
             if not sampling.greedy:
                 texts.noise[: len(jobs)] = noise[:, number]
-            draft, verdict, marks = self.step(k, sampling)
-            read, tree = _read_back(draft, verdict), self._tree_of(draft)
+            draft, result, marks = self.step(k, sampling)
+            read, tree = _read_back(draft, result), self._tree_of(draft)
             at_s = time.perf_counter()
             done = tuple(
                 _text_step(text, job.ending, tree, read[text], draft.tokens.shape[1])
                 for text, job in enumerate(jobs)
                 if job.ending.reason is None
             )
-            if keep_laws and verdict.laws is not None:
-                done = tuple(_with_laws(one, draft, verdict.laws) for one in done)
+            if keep_distributions and result.distributions is not None:
+                done = tuple(_with_distributions(one, draft, result.distributions) for one in done)
             self._length.after([one.verify_step for one in done])
             texts.grew(max((len(one.token_ids) for one in done), default=0))
             before, growing = growing, [job.ending.reason is None for job in jobs]
@@ -151,7 +163,7 @@ class DraftVerify:
                 return
 
     def _read(self, jobs: Sequence[Job]) -> None:
-        """Read the prompts, all but their last tokens."""
+        """Prefill: read all tokens of the prompts but the last."""
         texts = self._texts
         limits = [len(job.prompt) + job.ending.max_tokens for job in jobs]
         prompts = texts.begin([job.prompt for job in jobs], limits)
@@ -186,7 +198,7 @@ def generate(
 
 
 def _noise(jobs: Sequence[Job], like: Tensor) -> Tensor:
-    """Return each job's own uniform numbers, (jobs, steps, 2k + 1), whoever is beside it."""
+    """Return uniform numbers, (jobs, steps, 2k + 1), which depend only on each job's seed."""
     steps = max(job.ending.max_tokens for job in jobs)
     rows = [
         torch.rand(
@@ -199,9 +211,9 @@ def _noise(jobs: Sequence[Job], like: Tensor) -> Tensor:
     return torch.stack(rows).to(like.device)
 
 
-def _read_back(draft: Draft, verdict: Verdict) -> list[list[int]]:
-    """Return a row a text: proposed, accepted, draft tokens, tokens; waits for the device once."""
-    columns = [draft.lengths[:, None], verdict.accepted[:, None], draft.tokens, verdict.tokens]
+def _read_back(draft: Draft, result: VerifyResult) -> list[list[int]]:
+    """Return a row per text: proposed, accepted, draft tokens, tokens. Synchronises only once."""
+    columns = [draft.lengths[:, None], result.accepted[:, None], draft.tokens, result.tokens]
     rows: list[list[int]] = torch.cat(columns, 1).tolist()
     return rows
 
@@ -228,8 +240,8 @@ def _text_step(
     )
 
 
-def _with_laws(step: TextStep, draft: Draft, p: Tensor) -> TextStep:
-    """Return the step with its distributions, copied: the next step overwrites them."""
+def _with_distributions(step: TextStep, draft: Draft, p: Tensor) -> TextStep:
+    """Add copies of the step's distributions: the next step overwrites the originals."""
     n = len(step.draft_ids) if step.levels is None else step.accepted
-    q = None if draft.laws is None else draft.laws[step.text, :n].cpu().clone()
-    return replace(step, laws=Laws(p[step.text, : n + 1].cpu().clone(), q))
+    q = None if draft.distributions is None else draft.distributions[step.text, :n].cpu().clone()
+    return replace(step, distributions=Distributions(p[step.text, : n + 1].cpu().clone(), q))

@@ -1,4 +1,4 @@
-"""What a loop holds of its device, and what its GPU says of itself once an answer is done."""
+"""Read a loop's device memory and its GPU's utilisation, power and clock after an answer."""
 
 import torch
 
@@ -8,10 +8,10 @@ from engine_adapter.engines.local.records import Memory
 
 
 class DeviceMeter:
-    """Reads one device; a GPU by NVML, where it can be found there. For one thread."""
+    """Reads one device, a GPU through NVML if available. Use from one thread."""
 
     def __init__(self, uuid: str | None, reader: GpuReader | None = None) -> None:
-        """`uuid` is the GPU's, with or without `GPU-`; `None` if the device is none."""
+        """Take the GPU's UUID, with or without `GPU-`; `None` if the device is not a GPU."""
         self._uuid = uuid
         self._reader = reader or GpuReader()
         self._gpu: Gpu | None = None
@@ -19,13 +19,13 @@ class DeviceMeter:
 
     @classmethod
     def of(cls, device: torch.device) -> "DeviceMeter":
-        """Return the meter of a device of torch; nothing is opened before the first reading."""
+        """Return the meter of a torch device; NVML is opened at the first reading."""
         if device.type != "cuda":
             return cls(None)
         return cls(str(torch.cuda.get_device_properties(device).uuid))
 
     def use(self, memory: Memory) -> DeviceUse:
-        """Return the memory held, and the GPU's state now; what it does not say is absent."""
+        """Return the memory held and the GPU's current state; unreported values are absent."""
         found = self._gpu_now()
         return DeviceUse(
             weight_bytes=memory.weight_bytes,
@@ -38,7 +38,7 @@ class DeviceMeter:
         )
 
     def close(self) -> None:
-        """Let go of the driver; safe to call twice."""
+        """Close NVML; safe to call twice."""
         self._reader.close()
         self._gpu = None
 

@@ -1,4 +1,4 @@
-"""How many tokens to draft: always k, by how many texts there are, or by how they fare."""
+"""Choose the number of draft tokens k: fixed, by batch size, or by recent acceptance."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,16 +7,16 @@ from engine_adapter.engines.acceptance_counts import VerifyStep
 
 _DECAY = 0.95
 _PRIOR_TRIED, _PRIOR_KEPT = 4.0, 3.0
-"""Before the first step acceptance is taken for ¾, as firmly as after four tokens."""
+"""Prior of the acceptance rate: 3 of 4 tokens accepted."""
 
 
 class DraftLength(Protocol):
-    """Decides k from step to step."""
+    """Chooses k for each step."""
 
     k_max: int
 
     def begin(self, texts: int) -> None:
-        """Hear of a new batch of so many texts."""
+        """Start a new batch of `texts` texts."""
         ...
 
     def k(self) -> int:
@@ -24,7 +24,7 @@ class DraftLength(Protocol):
         ...
 
     def after(self, steps: Sequence[VerifyStep]) -> None:
-        """Hear what became of a step's drafts, a text each."""
+        """Take the results of a step, one per text."""
         ...
 
 
@@ -46,9 +46,9 @@ class Fixed:
 
 
 class ByBatch:
-    """k by the texts of a batch: the entry of the largest number that is not above theirs.
+    """k by batch size: the entry with the largest key that does not exceed it.
 
-    It stays the same until the batch is done: a draft's cache could not follow steps without it.
+    k is constant for a batch: steps with k = 0 would leave gaps in a draft model's cache.
     """
 
     def __init__(self, by_texts: Mapping[int, int]) -> None:
@@ -59,7 +59,7 @@ class ByBatch:
         self._now = self.k_max
 
     def begin(self, texts: int) -> None:
-        """Look its k up."""
+        """Look up the batch's k."""
         self._now = [k for least, k in self._by_texts.items() if least <= texts][-1]
 
     def k(self) -> int:
@@ -71,21 +71,21 @@ class ByBatch:
 
 
 class Adaptive:
-    """The k from 1 on that promises the most tokens a second, by the acceptance seen lately.
+    """The k ≥ 1 with the highest expected tokens per second at the recent acceptance rate.
 
-    With a the share of the draft tokens reached that were kept, a step emits 1 + a + … + a^k
-    tokens and costs 1 + k·c verify passes. Older steps count less, by 5 % a step. It depends on
-    the texts alone and on no clock, so that a run can be repeated.
+    With a the share of tested draft tokens that were accepted, a step emits 1 + a + … + a^k tokens
+    and costs 1 + k·c verify passes. The weight of older steps decays by 5 % per step. k depends
+    only on the texts, not on a clock, so a run is repeatable.
     """
 
     def __init__(self, k_max: int, draft_cost: float) -> None:
-        """`draft_cost` is c: a draft token's cost as a share of a verify pass."""
+        """Set c, `draft_cost`: a draft token's cost as a share of a verify pass."""
         self.k_max = k_max
         self._cost = draft_cost
         self.begin(1)
 
     def begin(self, texts: int) -> None:
-        """Forget."""
+        """Reset the acceptance rate to the prior."""
         del texts
         self._tried, self._kept = _PRIOR_TRIED, _PRIOR_KEPT
 
@@ -101,7 +101,7 @@ class Adaptive:
         return best
 
     def after(self, steps: Sequence[VerifyStep]) -> None:
-        """Add what was reached and kept; raises `ValueError` for trees, which are no chain of k."""
+        """Update the acceptance rate; raises `ValueError` for trees."""
         if any(step.levels is not None for step in steps):
             raise ValueError("adaptive: wanted drafts that are chains, got trees of a fixed size")
         tried = sum(min(step.accepted + 1, step.proposed) for step in steps)

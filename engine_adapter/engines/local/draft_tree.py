@@ -1,9 +1,8 @@
-"""A tree of draft tokens: several may follow one, and the target keeps the path that it takes.
+"""A tree of draft tokens: a token may have several children, and the target keeps one path.
 
-Each draft token is certain. At every token of the tree the target draws what it would say next; a
-draft token that follows there and is that one is kept, and the walk goes on from it. So every token
-of the text was drawn by the target from its own distribution, whatever the tree holds: the text is
-distributed as without it.
+Draft tokens are deterministic. At every node, the target draws its next token; if a child is that
+token, it is kept and the walk continues from it. So every token of the text is drawn by the target
+from its own distribution, and the text is distributed as without the tree.
 
 Source: X. Miao et al., SpecInfer (2024), for the pass over all of a tree at once.
 """
@@ -13,14 +12,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine_adapter.engines.local.sampling import Draft, Sampling, Verdict
+from engine_adapter.engines.local.sampling import Draft, Sampling, VerifyResult
 
 
 class DraftTree:
-    """Who follows whom; row 0 is the text's last token, row i + 1 draft token i."""
+    """The tree's structure; row 0 is the text's last token, row i + 1 is draft token i."""
 
     def __init__(self, parents: Sequence[int], device: torch.device) -> None:
-        """`parents` as of `Draft`; raises `ValueError` if one does not come before its child."""
+        """Take `parents` as in `Draft`; raises `ValueError` if a parent follows its child."""
         wrong = [i for i, parent in enumerate(parents) if not -1 <= parent < i]
         if wrong:
             raise ValueError(
@@ -34,35 +33,38 @@ class DraftTree:
             sees[row] |= sees[parent + 1]
         self.depth = max(levels)
         self.level_of = tuple(levels[1:])
-        """Of each draft token, from 1 on."""
+        """The level of each draft token, starting at 1."""
         self.levels = torch.tensor(levels, device=device)
         self._parents = torch.tensor(parents, dtype=torch.long, device=device) + 1
         self._sees = sees.to(device)
 
     def seen(self, behind: Tensor) -> Tensor:
-        """Return which slots each row sees, (batch, rows, slots).
+        """Return the attention mask, (batch, rows, slots): true where a row attends to a slot.
 
-        `behind` is by how much each slot, (batch, slots), lies behind that of row 0.
+        `behind`: each slot's offset from row 0's slot, (batch, slots).
         """
         rows = len(self._sees)
         near = self._sees[:, behind.clamp(0, rows - 1)].transpose(0, 1)
         within = (behind >= 0) & (behind < rows)
         return (behind < 0)[:, None] | (near & within[:, None])
 
-    def judge(
+    def verify(
         self, sampling: Sampling, logits: Tensor, draft: Draft, noise: Tensor
-    ) -> tuple[Verdict, Tensor]:
-        """Return the path that the target takes, given its logits, (batch, rows, vocabulary).
+    ) -> tuple[VerifyResult, Tensor]:
+        """Verify the tree by the target's logits, (batch, rows, vocabulary); return the kept path.
 
-        With it its rows, (batch, levels + 1), the text's last token's first; behind the path any.
-        Of `noise` the last columns are used, one a row. Raises `ValueError` for a draft with laws.
+        Also return the path's rows, (batch, levels + 1), beginning with row 0; entries after the
+        path's end are padding. Uses the last columns of `noise`, one per row. Raises `ValueError`
+        for a draft with distributions.
         """
-        if draft.laws is not None:
-            raise ValueError("laws: wanted none, for the tokens of a tree are taken as certain")
-        law = None if sampling.greedy else sampling.law(logits)
+        if draft.distributions is not None:
+            raise ValueError(
+                "distributions: wanted none, because the tokens of a tree are deterministic"
+            )
+        distribution = None if sampling.greedy else sampling.distribution(logits)
         own = logits.argmax(-1)
-        if law is not None:
-            own = sampling.draw(law, noise[:, noise.shape[1] - law.shape[1] :])
+        if distribution is not None:
+            own = sampling.draw(distribution, noise[:, noise.shape[1] - distribution.shape[1] :])
         at = torch.zeros_like(draft.lengths)
         walking, accepted, path = at == 0, at, [at]
         for level in range(self.depth):
@@ -73,6 +75,8 @@ class DraftTree:
             accepted = accepted + walking
             path.append(at)
         rows = torch.stack(path, 1)
-        if law is not None:
-            law = law.gather(1, rows[:, :, None].expand(-1, -1, law.shape[2]))
-        return Verdict(own.gather(1, rows), accepted, law), rows
+        if distribution is not None:
+            distribution = distribution.gather(
+                1, rows[:, :, None].expand(-1, -1, distribution.shape[2])
+            )
+        return VerifyResult(own.gather(1, rows), accepted, distribution), rows

@@ -1,4 +1,4 @@
-"""Who proposes tokens: nobody, a draft model, the target's own lower layers, or a head of yours."""
+"""Drafters: none, a draft model, the target's own lower layers, or a custom head."""
 
 import copy
 from typing import Any, NamedTuple, Protocol
@@ -12,19 +12,19 @@ from engine_adapter.engines.local.texts import Texts
 from engine_adapter.errors import EngineSetupError
 
 
-class Held(NamedTuple):
-    """Memory that a drafter has beside the target's."""
+class DrafterMemory(NamedTuple):
+    """A drafter's memory in addition to the target's."""
 
     weight_bytes: int
     cache_bytes: int
 
 
 class Drafter(Protocol):
-    """What a step's draft tokens come from; the place to plug a trained head into.
+    """Proposes a step's draft tokens; implement this protocol to plug in a trained head.
 
-    All positions are those of the texts. `propose` and `observe` may run twice for the same texts,
-    and on CUDA they are captured as a graph: tensor operations alone, of shapes that depend on k
-    and the window alone, no reading of values, no counting.
+    All positions are positions in the texts. `propose` and `observe` may run twice for the same
+    texts, and on CUDA they are captured as a graph: use only tensor operations whose shapes depend
+    on k and the window alone, never read a value on the host, and keep no counters.
     """
 
     @property
@@ -32,40 +32,40 @@ class Drafter(Protocol):
         """Its name in `spec_decode.method`."""
         ...
 
-    def attach(self, target: CachedModel) -> Held:
-        """Make ready for this target's batch, capacity and device; called once."""
+    def attach(self, target: CachedModel) -> DrafterMemory:
+        """Allocate for this target's batch, capacity and device; called once."""
         ...
 
     def begin(self, prompts: Tensor, window: int) -> None:
-        """Read new prompts, all their tokens but the last; (batch, tokens), filled up with 0."""
+        """Read new prompts without their last tokens; (batch, tokens), padded with 0."""
         ...
 
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
-        """Return k tokens to follow each text, drawn by `texts.noise[:, :k]` where sampling.
+        """Return k tokens to follow each text, drawn with `texts.noise[:, :k]` unless greedy.
 
-        Fewer may be proposed; the lengths that it returns are cut to what still fits.
+        Fewer may be proposed; the caller cuts the returned lengths to the room left.
         """
         ...
 
     def observe(self, starts: Tensor, seen: Pass) -> None:
-        """See a pass of the target over tokens from `starts` on: a prompt's piece, or a step's.
+        """Observe a target pass over tokens from `starts` on: a piece of prompts, or a step.
 
-        Rows behind a text's end are of rejected tokens, and come again with others.
+        Rows after a text's end belong to rejected tokens; their positions are passed again later.
         """
         ...
 
 
 class NoDraft:
-    """Baseline decoding: a step of no draft token."""
+    """Baseline decoding: proposes no draft tokens."""
 
     method = "none"
 
-    def attach(self, target: CachedModel) -> Held:
-        """Hold nothing."""
+    def attach(self, target: CachedModel) -> DrafterMemory:
+        """Allocate empty drafts."""
         device = target.cache.tensor.device
         self._none = torch.zeros((target.cache.batch, 0), dtype=torch.long, device=device)
         self._lengths = torch.zeros(target.cache.batch, dtype=torch.long, device=device)
-        return Held(0, 0)
+        return DrafterMemory(0, 0)
 
     def begin(self, prompts: Tensor, window: int) -> None:
         """Read nothing."""
@@ -80,55 +80,59 @@ class NoDraft:
 
 
 class ModelDrafter:
-    """A smaller model with the target's vocabulary, and a cache of its own."""
+    """A smaller model with the target's vocabulary and its own cache."""
 
     method = "draft_model"
     _behind = 1
-    """Tokens before a text's last that its cache may lack: it never read its own k-th token."""
+    """Tokens before a text's last that the cache may lack: the draft's k-th token was never fed."""
 
     def __init__(self, model: Any) -> None:  # Any: transformers ships no types
         self._source = model
 
-    def attach(self, target: CachedModel) -> Held:
-        """Make its cache."""
+    def attach(self, target: CachedModel) -> DrafterMemory:
+        """Allocate its cache."""
         self._model = self._cached(target)
-        return Held(self._model.weight_bytes, self._model.cache.nbytes)
+        return DrafterMemory(self._model.weight_bytes, self._model.cache.nbytes)
 
     def begin(self, prompts: Tensor, window: int) -> None:
-        """Fill its cache."""
+        """Prefill its cache."""
         for _ in self._model.read(prompts, window):
             pass
 
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
-        """Return k tokens, drawn one after the other."""
+        """Return k tokens, drawn autoregressively."""
         starts = (texts.lengths - 1 - self._behind).clamp(min=0)
         fed = texts.tokens.gather(1, starts[:, None] + texts.places[: self._behind + 1])
         logits = self._model(fed, starts, texts.window).logits
         row = (texts.lengths - 1 - starts)[:, None, None].expand(-1, 1, logits.shape[2])
         logits = logits.gather(1, row)
         tokens: list[Tensor] = []
-        laws: list[Tensor] = []
+        distributions: list[Tensor] = []
         for j in range(k):
             if j:
                 fed = tokens[-1][:, None]
                 logits = self._model(fed, texts.lengths + (j - 1), texts.window).logits
-            token, law = sampling.choose(logits[:, 0], texts.noise[:, j])
+            token, distribution = sampling.choose(logits[:, 0], texts.noise[:, j])
             tokens.append(token)
-            laws += [] if law is None else [law]
+            distributions += [] if distribution is None else [distribution]
         lengths = torch.full_like(texts.lengths, k)
-        return Draft(torch.stack(tokens, 1), lengths, torch.stack(laws, 1) if laws else None)
+        return Draft(
+            torch.stack(tokens, 1),
+            lengths,
+            torch.stack(distributions, 1) if distributions else None,
+        )
 
     def observe(self, starts: Tensor, seen: Pass) -> None:
-        """See nothing: it reads the texts themselves."""
+        """Do nothing: the model reads the texts itself."""
 
     def _cached(self, target: CachedModel) -> CachedModel:
         return CachedModel(self._source, target.cache.batch, target.cache.capacity)
 
 
 class EarlyExitDrafter(ModelDrafter):
-    """The target's own first layers, with its norm and head, in the target's own cache.
+    """The target's first layers with its norm and head, sharing the target's cache.
 
-    What it writes there the verify pass of the same step writes again, from the same tokens.
+    The verify pass of the same step overwrites its cache entries, computed from the same tokens.
     """
 
     method = "early_exit"
@@ -138,13 +142,13 @@ class EarlyExitDrafter(ModelDrafter):
         super().__init__(None)
         self._layers = layers
 
-    def attach(self, target: CachedModel) -> Held:
+    def attach(self, target: CachedModel) -> DrafterMemory:
         """Share the target's weights and cache."""
         self._model = self._cached(target)
-        return Held(0, 0)
+        return DrafterMemory(0, 0)
 
     def begin(self, prompts: Tensor, window: int) -> None:
-        """Read nothing: the target fills the cache."""
+        """Do nothing: the target fills the cache."""
 
     def _cached(self, target: CachedModel) -> CachedModel:
         model = lower_layers(target.model, self._layers)
@@ -152,7 +156,7 @@ class EarlyExitDrafter(ModelDrafter):
 
 
 def lower_layers(model: Any, layers: int) -> Any:  # Any: transformers ships no types
-    """Return a model of the first layers that shares all its tensors with the whole one."""
+    """Return a model of the first `layers` layers that shares its tensors with `model`."""
     whole = model.config.get_text_config(decoder=True).num_hidden_layers
     if not 0 < layers < whole:
         raise EngineSetupError(

@@ -1,27 +1,27 @@
-"""Where a text ends inside what a step emitted: its limit, an end token, or a stop string."""
+"""Find the end of a text within a step's tokens: the limit, an end token, or a stop string."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 _SLACK = 8
-"""Tokens decoded beyond those that a stop string can span: a decoder may trim its first."""
+"""Extra tokens decoded before the longest stop string: a decoder may trim its first token."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ending:
-    """One text's conditions, and what was emitted of it so far."""
+    """One text's end conditions and the tokens emitted so far."""
 
     max_tokens: int
     end_tokens: frozenset[int]
     stop_strings: tuple[str, ...] = ()
     decode: Callable[[Sequence[int]], str] | None = None
-    """Wanted where there are stop strings."""
+    """Required if there are stop strings."""
     token_ids: list[int] = field(default_factory=list)
     reason: str | None = None
-    """`stop` or `length`; `None` while the text grows."""
+    """`stop` or `length`, or another reason set by a caller that cancels; `None` while running."""
 
     def keep(self, emitted: Sequence[int]) -> tuple[int, ...]:
-        """Return the tokens up to the text's end, that one included."""
+        """Append the tokens up to and including the text's end; return those appended."""
         before = len(self.token_ids)
         for token in emitted:
             if self.reason is not None:
@@ -34,10 +34,10 @@ class Ending:
         return tuple(self.token_ids[before:])
 
     def _stopped(self) -> bool:
-        """Say whether the last token completed a stop string."""
+        """Return whether the last token completed a stop string."""
         if not self.stop_strings or self.decode is None:
             return False
-        # a character is four bytes at most, and a token one byte at least
+        # a character has at most four bytes, a token at least one
         tail = self.token_ids[-(4 * max(map(len, self.stop_strings)) + _SLACK) :]
         text = self.decode(tail)
         return any(stop in text for stop in self.stop_strings)

@@ -1,6 +1,6 @@
-"""The draft–verify loop as an engine: requests that wait are answered together, in micro-batches.
+"""The draft–verify loop as an engine with static batching: waiting requests are answered together.
 
-A batch is done when its longest answer is; nothing joins it meanwhile.
+A batch ends with its longest answer; no request joins a running batch.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from engine_adapter.routes import LocalRoute
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """A request that waits, and what becomes of it."""
+class _Pending:
+    """A request with its state and results."""
 
     job: Job
     sampling: Sampling
@@ -43,22 +43,22 @@ class _Asked:
     """Reading of `time.perf_counter` when its batch began."""
     steps: list[tuple[float, TextStep]] = field(default_factory=list)
     step_times: StepTimes | None = None
-    """Of these steps; `None` until its batch is done."""
+    """Total times of these steps; `None` until the batch is done."""
     device: DeviceUse | None = None
-    """Once its batch is done; `None` until then."""
-    given_up: threading.Event = field(default_factory=threading.Event)
-    answered: Future[None] = field(default_factory=Future)
+    """`None` until the batch is done."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    done: Future[None] = field(default_factory=Future)
 
 
 class LocalEngine:
-    """One route over a loaded target; up to `batch` requests with equal sampling at once."""
+    """One route over a loaded target; batches up to `batch` requests with equal sampling."""
 
     def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
-        """Load what the route names; raises `EngineSetupError`."""
+        """Load the route's models; raises `EngineSetupError`."""
         self._route = route
         self._assembly = Assembly(route, shelf)
         self._target = self._assembly.target
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_Pending] = []
         self._lock = threading.Lock()
         self._meter = DeviceMeter.of(self._target.model.device)
         self._info = EngineInfo(
@@ -70,11 +70,11 @@ class LocalEngine:
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The engine and model behind the route."""
         return self._info
 
     async def probe(self) -> Probe:
-        """Say what was loaded."""
+        """Return the properties of the loaded models."""
         configured = self._configured()
         config = self._target.model.config
         return Probe(
@@ -97,29 +97,29 @@ class LocalEngine:
         )
 
     def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request in the API's words."""
+        """Return the request's body."""
         return request.body(self._info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the answer's chunks, one a verify step, then its `Answer`."""
-        asked = self._asked(request)
+        """Yield one chunk per verify step, then the `Answer`."""
+        pending = self._pending(request)
         with self._lock:
-            self._waiting.append(asked)
-        # one turn of the thread for each request: the first that runs may answer several
+            self._waiting.append(pending)
+        # one task of the thread per request; the first to run may answer several
         self._target.thread.submit(self._answer_waiting)
         try:
-            await asyncio.wrap_future(asked.answered)
+            await asyncio.wrap_future(pending.done)
         finally:
-            asked.given_up.set()
-        for at_s, step in asked.steps:
+            pending.cancelled.set()
+        for at_s, step in pending.steps:
             yield Chunk(at_s=at_s, tokens=len(step.token_ids))
-        yield self._whole(asked)
+        yield self._whole(pending)
 
     async def close(self) -> None:
-        """Let go of the GPU's driver; the models belong to the shelf."""
+        """Close NVML; the `ModelShelf` owns the models."""
         self._meter.close()
 
-    def _asked(self, request: Request) -> _Asked:
+    def _pending(self, request: Request) -> _Pending:
         prompt = tuple(encode_chat(self._target, request)[0].tolist())
         ending = Ending(
             max_tokens=request.limit,
@@ -132,69 +132,69 @@ class LocalEngine:
             top_p = 1.0 if request.top_p is None else request.top_p
             sampling = Sampling(request.temperature, top_p, request.top_k or 0)
         job = Job(prompt=prompt, ending=ending, seed=request.seed or 0)
-        return _Asked(job=job, sampling=sampling, arrived_s=time.perf_counter())
+        return _Pending(job=job, sampling=sampling, arrived_s=time.perf_counter())
 
     def _answer_waiting(self) -> None:
-        """Answer the first that waits and those behind it that can be answered with it."""
+        """Answer the first waiting request, batched with others of the same sampling."""
         with self._lock:
-            self._waiting = [one for one in self._waiting if not one.given_up.is_set()]
+            self._waiting = [one for one in self._waiting if not one.cancelled.is_set()]
             alike = [one for one in self._waiting if one.sampling == self._waiting[0].sampling]
-            together = alike[: self._route.batch]
-            self._waiting = [one for one in self._waiting if one not in together]
-        together = [one for one in together if one.answered.set_running_or_notify_cancel()]
-        if not together:
+            batch = alike[: self._route.batch]
+            self._waiting = [one for one in self._waiting if one not in batch]
+        batch = [one for one in batch if one.done.set_running_or_notify_cancel()]
+        if not batch:
             return
         try:
-            self._answer(together)
+            self._answer(batch)
         except torch.OutOfMemoryError as exc:
-            _fail(together, GenerationError("out_of_memory", str(exc)))
+            _fail(batch, GenerationError("out_of_memory", str(exc)))
         except (RuntimeError, ValueError, AssertionError, LookupError) as exc:
-            _fail(together, GenerationError(type(exc).__name__, str(exc)))
+            _fail(batch, GenerationError(type(exc).__name__, str(exc)))
         else:
-            for one in together:
-                one.answered.set_result(None)
+            for one in batch:
+                one.done.set_result(None)
 
-    def _answer(self, together: list[_Asked]) -> None:
-        """Answer a batch, in the target's thread, and time its steps."""
+    def _answer(self, batch: list[_Pending]) -> None:
+        """Answer a batch in the target's thread and time its steps."""
         torch.set_num_threads(self._route.threads)
-        jobs = [one.job for one in together]
+        jobs = [one.job for one in batch]
         loop = self._assembly.loop(max(len(j.prompt) + j.ending.max_tokens for j in jobs))
         marks: list[StepMarks] = []
-        for one in together:
+        for one in batch:
             one.begun_s = time.perf_counter()
         with torch.inference_mode():
-            for step in loop.steps(jobs, together[0].sampling):
+            for step in loop.steps(jobs, batch[0].sampling):
                 marks.append(step.marks)
-                for done in step.texts:
-                    together[done.text].steps.append((step.at_s, done))
-                for one in together:
-                    if one.given_up.is_set() and one.job.ending.reason is None:
+                for text_step in step.texts:
+                    batch[text_step.text].steps.append((step.at_s, text_step))
+                for one in batch:
+                    if one.cancelled.is_set() and one.job.ending.reason is None:
                         one.job.ending.reason = "given_up"
                 if all(job.ending.reason is not None for job in jobs):
                     break
         totals, device = running_totals(marks), self._meter.use(loop.memory)
-        for one in together:  # a text grows in every step until its last
+        for one in batch:  # a text takes part in every step until its last
             one.step_times, one.device = totals[len(one.steps) - 1], device
 
-    def _whole(self, asked: _Asked) -> Answer:
-        ending = asked.job.ending
+    def _whole(self, pending: _Pending) -> Answer:
+        ending = pending.job.ending
         speculation = self._configured()
         if speculation is not None:
-            counts = acceptance_counts.count([step.verify_step for _, step in asked.steps])
+            counts = acceptance_counts.count([step.verify_step for _, step in pending.steps])
             counted = counts.apply(speculation, CountSource.REQUEST.value)
-            speculation = replace(counted, step_times=asked.step_times)
-        first_s, last_s = asked.steps[0][0], asked.steps[-1][0]
+            speculation = replace(counted, step_times=pending.step_times)
+        first_s, last_s = pending.steps[0][0], pending.steps[-1][0]
         return Answer(
             model=self._info.model,
             text=_before(self._decode(ending.token_ids), self._route.stop),
             finish_reason=ending.reason or "length",
-            input_tokens=len(asked.job.prompt),
+            input_tokens=len(pending.job.prompt),
             output_tokens=len(ending.token_ids),
             speculation=speculation,
-            queue_s=asked.begun_s - asked.arrived_s,
-            prefill_s=first_s - asked.begun_s,
+            queue_s=pending.begun_s - pending.arrived_s,
+            prefill_s=first_s - pending.begun_s,
             decode_s=last_s - first_s,
-            device=asked.device,
+            device=pending.device,
         )
 
     def _configured(self) -> Speculation | None:
@@ -213,7 +213,7 @@ class LocalEngine:
         return text
 
     def _free_bytes(self) -> int | None:
-        """Return the GPU's free memory; `None` on a CPU, where the check asks the machine."""
+        """Return the GPU's free memory; `None` on a CPU, whose memory the preflight check reads."""
         device = torch.device(self._route.device)
         return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
 
@@ -228,12 +228,12 @@ class LocalEngine:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _fail(together: list[_Asked], error: GenerationError) -> None:
-    for one in together:
-        one.answered.set_exception(error)
+def _fail(batch: list[_Pending], error: GenerationError) -> None:
+    for one in batch:
+        one.done.set_exception(error)
 
 
 def _before(text: str, stops: tuple[str, ...]) -> str:
-    """Return the text before the first stop string in it."""
+    """Return the text before its first stop string."""
     places = [place for stop in stops if (place := text.find(stop)) >= 0]
     return text[: min(places)] if places else text

@@ -1,4 +1,4 @@
-"""Run a function of tensors: as it is, or on CUDA captured once as a graph and replayed."""
+"""Run a function of tensors directly, or on CUDA capture it once as a graph and replay it."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
@@ -9,27 +9,30 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Runs what depends on tensors that stay where they are, and on the key."""
+    """Runs functions that depend only on their key and on tensors at fixed addresses."""
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
-        """Return the function's tensors, good until its next run; it may run more than once."""
+        """Return the function's tensors, valid until the key's next run.
+
+        The function may be called more than once.
+        """
         ...
 
 
 class Direct:
-    """As it is."""
+    """Calls the function each time."""
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
-        """Run it."""
+        """Call the function."""
         del key
         return function()
 
 
 class CudaGraphs:
-    """One launch in place of a thousand: each key is captured at its first run.
+    """Captures a graph at each key's first run, so that a run is one launch, not a thousand.
 
-    Graphs share their memory, which is safe as they run in the order of a step: draft, then
-    verify, and what a step returned is read before the next begins.
+    The graphs share a memory pool. That is safe because they run in the order of a step, draft then
+    verify, and a step's results are read before the next one begins.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -38,7 +41,7 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()
 
     def run(self, key: Hashable, function: Callable[[], T]) -> T:
-        """Replay it."""
+        """Replay the key's graph; capture it first if necessary."""
         if key not in self._captured:
             with torch.cuda.device(self._device):
                 self._captured[key] = self._capture(function)
@@ -50,7 +53,7 @@ class CudaGraphs:
     def _capture(self, function: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T]:
         beside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):  # libraries set themselves up, outside the graph
+        with torch.cuda.stream(beside):  # warm-up: libraries initialise outside the graph
             function()
         torch.cuda.current_stream().wait_stream(beside)
         graph = torch.cuda.CUDAGraph()
@@ -60,5 +63,5 @@ class CudaGraphs:
 
 
 def runner_for(device: torch.device) -> Runner:
-    """Return what suits the device."""
+    """Return the runner for the device."""
     return CudaGraphs(device) if device.type == "cuda" else Direct()

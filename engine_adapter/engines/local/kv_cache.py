@@ -1,8 +1,8 @@
-"""Keys and values of past tokens, allocated once, written at a position of its own a sequence.
+"""A static KV cache, allocated once; each sequence is written at its own position.
 
-Nothing is ever removed. A token at position p sees the slots 0 … p, and a pass writes its slots
-before it reads them. So to take rejected tokens back is to begin the next pass at an earlier
-position: what lies behind it is seen by nobody and overwritten by whoever comes there.
+Nothing is ever removed. A token at position p attends to the slots 0 … p, and a pass writes its
+slots before it reads them. So rejected tokens are discarded by starting the next pass at an earlier
+position: nothing attends to the slots after it, and later tokens overwrite them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from engine_adapter.errors import EngineSetupError
 
 
 class KeyValueCache:
-    """What a transformers model takes as `past_key_values`; tensors never move."""
+    """A cache for transformers' `past_key_values` argument; its tensors never move."""
 
     is_compileable = True
 
@@ -24,7 +24,7 @@ class KeyValueCache:
         width = getattr(config, "head_dim", None) or (
             config.hidden_size // config.num_attention_heads
         )
-        # keys and values, then layers: the order that a token's heads are written in
+        # keys and values first, then layers
         shape = (2, config.num_hidden_layers, batch, capacity, heads, width)
         self.batch, self.capacity = batch, capacity
         self.tensor = torch.zeros(shape, dtype=model.dtype, device=model.device)
@@ -34,21 +34,21 @@ class KeyValueCache:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it holds."""
+        """Its size in bytes."""
         return self.tensor.nbytes
 
     def at(self, slots: Tensor, window: int) -> None:
-        """Have the next pass write in these slots, (batch, tokens), and read the first `window`."""
+        """Make the next pass write to `slots`, (batch, tokens), and read the first `window`."""
         self._slots, self._window = slots, window
 
     def move(self, taken: Tensor, to: Tensor) -> None:
-        """Copy what stands in some slots, (batch, tokens), to others; all are read first."""
+        """Copy the slots `taken`, (batch, tokens), to the slots `to`; all are read first."""
         self.tensor[:, :, self._rows, to] = self.tensor[:, :, self._rows, taken]
 
     def update(
         self, key: Tensor, value: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:  # Any: what other caches of transformers take
-        """Write a layer's new keys and values; return those of all slots in the window."""
+        """Write a layer's new keys and values; return all of those in the window."""
         found = []
         for slots, new in zip(self.tensor[:, layer_idx], (key, value), strict=True):
             slots[self._rows, self._slots] = new.transpose(1, 2)
@@ -57,11 +57,12 @@ class KeyValueCache:
 
 
 _BY_LENGTH = {"dynamic", "longrope"}
-"""Rotary positions that depend on the longest one in a pass: rejected tokens would change them."""
+"""Rotary scalings that depend on the largest position in a pass: rejected tokens would change
+them."""
 
 
 def check_supported(model: Any) -> None:  # Any: transformers ships no types
-    """Raise `EngineSetupError` for a model whose passes depend on more than a text's own past."""
+    """Raise `EngineSetupError` unless the model has full attention and plain rotary positions."""
     config = model.config.get_text_config(decoder=True)
     kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
     rope = getattr(config, "rope_parameters", None) or {}

@@ -1,36 +1,36 @@
-"""Propose what followed the last tokens where they stood before: no model, and on any device."""
+"""Prompt lookup: propose the tokens that followed an earlier occurrence of the last tokens."""
 
 import torch
 from torch import Tensor
 
 from engine_adapter.engines.local.cached_model import CachedModel, Pass
-from engine_adapter.engines.local.drafters import Held
+from engine_adapter.engines.local.drafters import DrafterMemory
 from engine_adapter.engines.local.sampling import Draft, Sampling
 from engine_adapter.engines.local.texts import Texts, among
 
 LONGEST = 2
-"""Tokens that must be equal, else one fewer."""
+"""Number of last tokens to match; if they do not occur earlier, match one fewer."""
 
 
 class PromptLookup:
-    """The continuation of the earliest place that ends as the text does."""
+    """Proposes the continuation of the earliest match of the text's last tokens."""
 
     method = "prompt_lookup"
 
     def __init__(self, ends: Tensor) -> None:
-        """Never propose one of `ends`, nor what stands behind it."""
+        """Take the end tokens: neither they nor the tokens after them are proposed."""
         self._ends = ends
 
-    def attach(self, target: CachedModel) -> Held:
-        """Hold nothing."""
+    def attach(self, target: CachedModel) -> DrafterMemory:
+        """Allocate nothing."""
         del target
-        return Held(0, 0)
+        return DrafterMemory(0, 0)
 
     def begin(self, prompts: Tensor, window: int) -> None:
-        """Read nothing: the texts are looked up as they are."""
+        """Do nothing: `propose` searches the texts themselves."""
 
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
-        """Return up to k tokens; none where the text's end never stood before."""
+        """Return up to k tokens; none if the text's last tokens do not occur earlier."""
         del sampling
         follows = torch.zeros_like(texts.lengths)  # where a continuation begins; 0 is nowhere
         for size in range(1, LONGEST + 1):  # the longest match is written last
@@ -43,11 +43,11 @@ class PromptLookup:
         return Draft(tokens, lengths * (follows > 0))
 
     def observe(self, starts: Tensor, seen: Pass) -> None:
-        """See nothing."""
+        """Do nothing."""
 
     @staticmethod
     def _earliest(texts: Texts, size: int) -> Tensor:
-        """Return the place behind the first earlier match of the last `size` tokens, or 0."""
+        """Return the position after the first earlier match of the last `size` tokens, else 0."""
         ahead = texts.places[:size]
         tail = texts.tokens.gather(1, (texts.lengths[:, None] - size + ahead).clamp(min=0))
         equal = (texts.tokens.unfold(1, size, 1) == tail[:, None]).all(-1)

@@ -1,4 +1,4 @@
-"""What a step and a generation were: exact, and for each text on its own."""
+"""Records of steps and generations, per text."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,34 +9,35 @@ from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.local.step_clock import StepMarks
 
 
-class Laws(NamedTuple):
-    """The distributions of one text's step, as they were used."""
+class Distributions(NamedTuple):
+    """The distributions used in one step of one text."""
 
     p: Tensor
-    """(proposed + 1, vocabulary): the target's, at each draft token and behind the last; of a tree
-    (accepted + 1, vocabulary), along the path that was kept."""
+    """The target's: (proposed + 1, vocabulary), at each draft token and after the last; for a tree
+    (accepted + 1, vocabulary), along the accepted path."""
     q: Tensor | None
-    """(proposed, vocabulary): what each draft token was drawn from; `None`: each was certain."""
+    """(proposed, vocabulary): those that draft tokens were drawn from; `None` if deterministic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextStep:
-    """What one step did to one text that still grew."""
+    """The result of one step for one unfinished text."""
 
     text: int
+    """Index in the batch."""
     draft_ids: tuple[int, ...]
     accepted: int
-    """Leading draft tokens that the text kept; of a tree, those of one path."""
+    """Leading draft tokens that the text kept; for a tree, those on the accepted path."""
     token_ids: tuple[int, ...]
-    """What it grew by."""
+    """The tokens appended to the text."""
     levels: int | None = None
-    """How deep the draft was, if it was a tree."""
-    laws: Laws | None = None
-    """Where asked for, and not greedy."""
+    """The draft's depth if it was a tree, else `None`."""
+    distributions: Distributions | None = None
+    """Only if requested and not greedy."""
 
     @property
     def verify_step(self) -> VerifyStep:
-        """Its counts."""
+        """The step's counts."""
         return VerifyStep(len(self.draft_ids), self.accepted, self.levels)
 
 
@@ -45,7 +46,7 @@ class BatchStep:
     """One step of a batch: a draft, and one forward pass of the target that verified it."""
 
     k: int
-    """Draft tokens asked for."""
+    """Draft tokens requested per text."""
     at_s: float
     """Reading of `time.perf_counter` when its tokens were known."""
     marks: StepMarks
@@ -61,13 +62,13 @@ class Generated:
     """`stop` or `length`."""
     steps: tuple[TextStep, ...]
     begun_s: float
-    """Reading of `time.perf_counter` before its prompt was read."""
+    """Reading of `time.perf_counter` before the prefill."""
     token_times_s: tuple[float, ...]
-    """Of each step."""
+    """The time of each step, by `time.perf_counter`."""
 
     @property
     def ttft_s(self) -> float:
-        """Time to the first token, the prompt's reading included."""
+        """Time to the first token, including the prefill."""
         return self.token_times_s[0] - self.begun_s
 
     @property

@@ -1,4 +1,4 @@
-"""How long the parts of a step took: by the GPU's own events, or by the process's clock."""
+"""Time the parts of a step, by CUDA events on a GPU, else by the process's clock."""
 
 import time
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ import torch
 from collector.contract import StepTimes
 
 Mark = float | torch.cuda.Event
-"""A moment: a reading of `time.perf_counter`, or an event in the order of the GPU's work."""
+"""A point in time: a reading of `time.perf_counter`, or a CUDA event on the current stream."""
 
 
 def mark(device: torch.device) -> Mark:
-    """Return this moment on the device."""
+    """Return the current point in time on the device."""
     if device.type != "cuda":
         return time.perf_counter()
     event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -23,7 +23,7 @@ def mark(device: torch.device) -> Mark:
 
 
 def seconds(earlier: Mark, later: Mark) -> float:
-    """Return the time between two moments of one device; waits until the later has passed."""
+    """Return the time between two marks of one device; waits until the later has passed."""
     if isinstance(earlier, float) and isinstance(later, float):
         return later - earlier
     if isinstance(earlier, float) or isinstance(later, float):
@@ -33,7 +33,7 @@ def seconds(earlier: Mark, later: Mark) -> float:
 
 
 class StepMarks(NamedTuple):
-    """The moments of a step."""
+    """The marks of one step."""
 
     begun: Mark
     drafted: Mark
@@ -42,22 +42,22 @@ class StepMarks(NamedTuple):
 
     @property
     def draft_s(self) -> float:
-        """Time to propose."""
+        """Time of drafting."""
         return seconds(self.begun, self.drafted)
 
     @property
     def verify_s(self) -> float:
-        """Time of the target's pass, and of judging by it."""
+        """Time of the target's pass and of verifying the draft tokens by it."""
         return seconds(self.drafted, self.verified)
 
     @property
     def overhead_s(self) -> float:
-        """The rest: reading the result, ends and stop strings, keeping the books."""
+        """The rest: copying the result to the host, end and stop-string checks, bookkeeping."""
         return seconds(self.verified, self.ended)
 
 
 def running_totals(steps: Sequence[StepMarks]) -> list[StepTimes]:
-    """Return the times of the first step, of the first two, and so on; waits for the device."""
+    """Return the cumulative times after each step; waits for the device."""
     sums = [
         accumulate(step.draft_s for step in steps),
         accumulate(step.verify_s for step in steps),

@@ -1,4 +1,4 @@
-"""The texts of a batch while they grow: token ids on the device, with room to their end."""
+"""The token ids of a batch's texts, on the device."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 _WINDOW = 128
-"""Cache slots read are a multiple of this: few graphs, and little read in vain."""
+"""The number of cache slots read is a multiple of this: few graphs, little wasted reading."""
 
 
 class Texts:
-    """Token ids, (batch, capacity); what lies behind a text's length is of no account.
+    """Token ids, (batch, capacity); those after a text's length are padding.
 
-    Every tensor is made once and written in place, so that a captured graph finds it again.
+    Every tensor is allocated once and written in place, as captured CUDA graphs require.
     """
 
     def __init__(self, batch: int, capacity: int, k_max: int, device: torch.device) -> None:
@@ -20,22 +20,22 @@ class Texts:
         self.lengths = torch.ones(batch, dtype=torch.long, device=device)
         self.limits = torch.ones(batch, dtype=torch.long, device=device)
         self.growing = torch.zeros(batch, dtype=torch.long, device=device)
-        """1 where a text still grows, else 0."""
+        """1 for an unfinished text, else 0."""
         self.noise = torch.zeros((batch, 2 * k_max + 1), dtype=torch.double, device=device)
         """Uniform on [0, 1): for k draft tokens, k acceptances, and the target's own token."""
         self.window = capacity
-        """Cache slots that a pass now reads."""
+        """Number of cache slots that a pass reads now."""
         self.places = torch.arange(capacity, device=device)
         self._longest = 1
 
     @property
     def batch(self) -> int:
-        """How many texts there is room for."""
+        """The largest number of texts."""
         return self.tokens.shape[0]
 
     @property
     def capacity(self) -> int:
-        """How many tokens a text has room for."""
+        """The largest number of tokens of a text."""
         return self.tokens.shape[1]
 
     @property
@@ -44,10 +44,10 @@ class Texts:
         return self.tokens.gather(1, self.lengths[:, None] - 1)
 
     def begin(self, prompts: Sequence[Sequence[int]], limits: Sequence[int]) -> Tensor:
-        """Hold these prompts, each to grow to its limit; return all their tokens but the last.
+        """Load prompts, each with its limit; return all but the last column of their tokens.
 
-        Shorter prompts are followed by zeros up to the longest. Places without a prompt are texts
-        of one token that do not grow.
+        Shorter prompts are padded with zeros to the longest. Unused rows are finished texts of one
+        token.
         """
         idle = self.batch - len(prompts)
         rows = [*prompts, *[(0,)] * idle]
@@ -63,22 +63,22 @@ class Texts:
         return self.tokens[:, : self._longest - 1]
 
     def widen(self, k: int) -> None:
-        """Have passes read as many slots as a step of k draft tokens needs."""
+        """Set the window to the slots that a step of k draft tokens needs."""
         needed = self._longest + k + 1
         self.window = min(-(-needed // _WINDOW) * _WINDOW, self.capacity)
 
     def extend(self, tokens: Tensor, counts: Tensor) -> None:
-        """Append the first `counts` of these tokens, (batch, n), to texts that still grow."""
+        """Append the first `counts` of `tokens`, (batch, n), to unfinished texts."""
         places = self.lengths[:, None] + self.places[: tokens.shape[1]]
         self.tokens.scatter_(1, places, tokens)
         self.lengths += counts * self.growing
 
     def grew(self, tokens: int) -> None:
-        """Note by how many tokens the longest may have grown."""
+        """Add `tokens` to the bound on the longest text."""
         self._longest += tokens
 
     def stop(self, growing: Sequence[bool]) -> None:
-        """Let only these texts grow from here on."""
+        """Set which texts are still unfinished."""
         self._write(self.growing, [int(one) for one in growing])
 
     @staticmethod
@@ -87,5 +87,5 @@ class Texts:
 
 
 def among(tokens: Tensor, few: Tensor) -> Tensor:
-    """Return which tokens are one of a few; `torch.isin` may sort, which no graph can capture."""
+    """Return which tokens are in `few`; `torch.isin` may sort, which a graph cannot capture."""
     return (tokens[..., None] == few).any(-1)

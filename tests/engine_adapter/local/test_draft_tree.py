@@ -46,7 +46,7 @@ def test_the_path_that_the_target_takes_is_kept() -> None:
     draft = Draft(torch.tensor([[4, 7, 5, 2]] * 3), torch.tensor([2, 1, 2]), parents=(-1, -1, 0, 1))
     says = torch.tensor([[7, 1, 2, 1, 9], [7, 1, 2, 1, 9], [6, 1, 2, 1, 9]])
     logits = torch.nn.functional.one_hot(says, 10).float()
-    verdict, rows = tree.judge(Sampling(), logits, draft, torch.zeros(3, 9))
+    verdict, rows = tree.verify(Sampling(), logits, draft, torch.zeros(3, 9))
     assert verdict.accepted.tolist() == [2, 1, 0]  # the second may go one level down, no further
     kept = [row[: n + 1] for row, n in zip(verdict.tokens.tolist(), [2, 1, 0], strict=True)]
     assert kept == [[7, 2, 9], [7, 2], [6]]
@@ -54,10 +54,10 @@ def test_the_path_that_the_target_takes_is_kept() -> None:
 
 
 def test_a_tree_that_was_drawn_is_refused() -> None:
-    """Its tokens are judged as certain: laws would be passed over in silence."""
+    """Its tokens are judged as certain: distributions would be passed over in silence."""
     draft = Draft(torch.zeros(1, 1, dtype=torch.long), torch.ones(1), torch.ones(1, 1, 10), (-1,))
-    with pytest.raises(ValueError, match="laws: wanted none"):
-        DraftTree((-1,), CPU).judge(Sampling(1.0), torch.ones(1, 2, 10), draft, torch.zeros(1, 3))
+    with pytest.raises(ValueError, match="distributions: wanted none"):
+        DraftTree((-1,), CPU).verify(Sampling(1.0), torch.ones(1, 2, 10), draft, torch.zeros(1, 3))
 
 
 def test_a_tree_keeps_at_least_what_its_likeliest_chain_would(pair: Pair) -> None:
@@ -99,14 +99,14 @@ def test_laws_are_those_along_the_path(llama_pair: Pair) -> None:
     asked, sampling, accepted = job(PROMPTS[4], 30, end=-1), Sampling(1.0, top_k=9), 0
     text = list(asked.prompt)
     with torch.inference_mode():
-        for step in loop.steps([asked], sampling, keep_laws=True):
+        for step in loop.steps([asked], sampling, keep_distributions=True):
             (one,) = step.texts
-            assert one.laws is not None
-            assert one.laws.q is None
+            assert one.distributions is not None
+            assert one.distributions.q is None
             accepted += one.accepted
             ids = torch.tensor([[*text, *one.token_ids]])
-            p = sampling.law(llama_pair.target(ids).logits[0, len(text) - 1 : -1])
-            torch.testing.assert_close(one.laws.p[: len(p)], p, rtol=1e-4, atol=1e-6)
+            p = sampling.distribution(llama_pair.target(ids).logits[0, len(text) - 1 : -1])
+            torch.testing.assert_close(one.distributions.p[: len(p)], p, rtol=1e-4, atol=1e-6)
             text += one.token_ids
     assert accepted > 0
 

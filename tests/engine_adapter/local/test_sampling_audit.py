@@ -1,6 +1,6 @@
 """Sampled text is the target's: the audit is quiet on the loop, and alarmed by five planted bugs.
 
-The audit is fed by models of its own: every law is computed afresh, by transformers, from the text.
+The audit computes every distribution afresh, with transformers, from the text.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ class ArgmaxDrafts(Sampling):
 
     def choose(self, logits: Tensor, noise: Tensor) -> tuple[Tensor, Tensor | None]:
         del noise
-        return logits.argmax(-1), self.law(logits)
+        return logits.argmax(-1), self.distribution(logits)
 
 
 class Generous(Sampling):
@@ -48,19 +48,19 @@ class Generous(Sampling):
 class Cool(Sampling):
     """Samples at nine tenths of the temperature."""
 
-    def law(self, logits: Tensor) -> Tensor:
-        return super().law(logits / 0.9)
+    def distribution(self, logits: Tensor) -> Tensor:
+        return super().distribution(logits / 0.9)
 
 
 class Narrow(Sampling):
     """Samples from the most likely 95 % where all was asked for."""
 
-    def law(self, logits: Tensor) -> Tensor:
-        law = super().law(logits)
-        ranked, order = law.sort(dim=-1, descending=True)
+    def distribution(self, logits: Tensor) -> Tensor:
+        distribution = super().distribution(logits)
+        ranked, order = distribution.sort(dim=-1, descending=True)
         beyond = ranked.cumsum(-1) - ranked >= 0.95
-        law = law.masked_fill(beyond.scatter(-1, order, beyond), 0.0)
-        return law / law.sum(-1, keepdim=True)
+        distribution = distribution.masked_fill(beyond.scatter(-1, order, beyond), 0.0)
+        return distribution / distribution.sum(-1, keepdim=True)
 
 
 def audited(
@@ -83,8 +83,8 @@ def audited(
             for text, asked_for in enumerate(jobs):
                 ids = torch.tensor([[*asked_for.prompt, *asked_for.ending.token_ids]])
                 at = slice(len(asked_for.prompt) - 1, -1)
-                p = asked.law(pair.target(ids).logits[0, at]).double().numpy()
-                q = asked.law(pair.draft(ids).logits[0, at]).double().numpy()
+                p = asked.distribution(pair.target(ids).logits[0, at]).double().numpy()
+                q = asked.distribution(pair.draft(ids).logits[0, at]).double().numpy()
                 own = [step for step in steps if step.text == text]
                 token = np.array(asked_for.ending.token_ids)
                 audit = audit.after(observe(p, token, drafts(own, q, certain=not has_law), rng))
@@ -93,7 +93,7 @@ def audited(
 
 def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> Drafts:
     """Return what was proposed at each emitted token's position; NaN where nothing was."""
-    laws, tokens, accepted = q.copy(), [], []
+    distributions, tokens, accepted = q.copy(), [], []
     for step in steps:
         for place in range(len(step.token_ids)):
             # of a tree every token is the target's own draw, beside the drafts and not by them
@@ -101,11 +101,11 @@ def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> D
             tokens.append(step.draft_ids[place] if known else 0)
             accepted.append(place < step.accepted)
             if not known:
-                laws[len(tokens) - 1] = np.nan
+                distributions[len(tokens) - 1] = np.nan
             elif certain:
-                laws[len(tokens) - 1] = 0.0
-                laws[len(tokens) - 1, step.draft_ids[place]] = 1.0
-    return Drafts(laws, np.array(tokens), np.array(accepted))
+                distributions[len(tokens) - 1] = 0.0
+                distributions[len(tokens) - 1, step.draft_ids[place]] = 1.0
+    return Drafts(distributions, np.array(tokens), np.array(accepted))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> D
 def test_the_audit_is_quiet_on_lossless_sampling(
     llama_pair: Pair, asked: Sampling, method: str
 ) -> None:
-    """Some 5,800 tokens a case, each judged against the target's own law for it."""
+    """Some 5,800 tokens a case, each judged against the target's own distribution for it."""
     drafter = METHODS[method](llama_pair)
     if method == "tree":
         drafter = branching(llama_pair.target)
@@ -153,14 +153,16 @@ def test_laws_are_recorded_as_they_were_used(llama_pair: Pair) -> None:
     asked, sampling = job(PROMPTS[4], 16), Sampling(0.9, top_k=7)
     text = list(asked.prompt)
     with torch.inference_mode():
-        for step in loop.steps([asked], sampling, keep_laws=True):
+        for step in loop.steps([asked], sampling, keep_distributions=True):
             (one,) = step.texts
-            assert one.laws is not None
-            assert one.laws.q is not None
+            assert one.distributions is not None
+            assert one.distributions.q is not None
             ids = torch.tensor([[*text, *one.draft_ids]])
             n = len(one.draft_ids)
-            p = sampling.law(llama_pair.target(ids).logits[0, len(text) - 1 :])
-            q = sampling.law(llama_pair.draft(ids).logits[0, len(text) - 1 : len(text) - 1 + n])
-            torch.testing.assert_close(one.laws.p, p, rtol=1e-4, atol=1e-6)
-            torch.testing.assert_close(one.laws.q, q, rtol=1e-4, atol=1e-6)
+            p = sampling.distribution(llama_pair.target(ids).logits[0, len(text) - 1 :])
+            q = sampling.distribution(
+                llama_pair.draft(ids).logits[0, len(text) - 1 : len(text) - 1 + n]
+            )
+            torch.testing.assert_close(one.distributions.p, p, rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(one.distributions.q, q, rtol=1e-4, atol=1e-6)
             text += one.token_ids
