@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from spoilt_rollout import PAIRS, REFUSED, Rollout, judged, unscored
+from typer.testing import CliRunner
 
 from collector.contract import Arm
 from draftgate import commands
