@@ -73,11 +73,26 @@ def test_every_environment_variable_is_in_the_reference() -> None:
     assert sorted(name for name in read if f"`{name}`" not in page) == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    headings = re.findall(r"^#+ (.*)$", prose, re.M)
+    words = [re.sub(r"[^\w -]", "", re.sub(r"\]\([^)]*\)", "", h)).lower() for h in headings]
+    return {word.replace(" ", "-") for word in words}
+
+
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    """A relative link or picture of the docs exists."""
-    links = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    """A relative link or picture of the docs exists, and so does the heading that it names."""
+    lost = []
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    for file, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", prose):
+        target = page.parent / file if file else page
+        if not target.exists() or (
+            anchor and target.suffix == ".md" and anchor not in anchors(target)
+        ):
+            lost.append(f"{file}#{anchor}")
+    assert lost == []
 
 
 @pytest.mark.parametrize(
