@@ -31,7 +31,7 @@ def export(  # one parameter an option
     Example: draftgate export support-k4 --to support-k4.parquet
     """
     with one_line_errors():
-        opened = Client.from_environment(collector) if collector else Client.local(database)
+        opened = Client.opened(collector, database)
         with opened as client:
             written = _with_bar(client, rollout, to, content=content, force=force)
     typer.echo(f"{rollout}: {written:,} generations written to {to}")

@@ -32,7 +32,7 @@ def unpaired(
     Example: draftgate unpaired --collector http://localhost:4318
     """
     with one_line_errors():
-        opened = Client.from_environment(collector) if collector else Client.local(database)
+        opened = Client.opened(collector, database)
         with opened as client:
             groups = client.unpaired(rollout)
     if as_json:

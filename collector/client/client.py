@@ -60,6 +60,11 @@ class Client(
         return cls(url, key=key or None, ca_file=ca_file or None, timeout_s=timeout_s)
 
     @classmethod
+    def opened(cls, collector: str | None, database_url: str) -> "Client":
+        """Ask a collector with the environment's key, or open the database if none is named."""
+        return cls.from_environment(collector) if collector else cls.local(database_url)
+
+    @classmethod
     def local(cls, database_url: str, *, capture_content: bool = False) -> "Client":
         """Serve a database in this process, creating it or bringing it to the newest schema.
 

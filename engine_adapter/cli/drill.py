@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from collector.client import Client
 from engine_adapter.cli.options import (
     FAILED,
     UNDECIDED,
     Collector,
     Database,
     RolloutName,
-    open_client,
     usable,
 )
 from engine_adapter.router.drill import BOUND_S, DrillResult
@@ -44,7 +44,7 @@ def drill(  # one argument an option
     Example: draftgate drill support-k4 --router http://localhost:8080
     """
     key = os.environ.get("DRAFTGATE_ROUTER_KEY")
-    with usable(), open_client(collector, database) as client:
+    with usable(), Client.opened(collector, database) as client:
         found = measure(
             client, rollout, router, key=key or None, traffic_s=traffic_s, watch_s=watch_s
         )

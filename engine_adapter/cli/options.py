@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from collector.client import Client, ClientError
+from collector.client import ClientError
 from engine_adapter.errors import AdapterError
 from engine_adapter.routes import LAUNCH_NAME
 
@@ -54,8 +54,3 @@ def usable() -> Iterator[None]:
     except (AdapterError, ClientError) as exc:
         typer.echo(f"error: {exc}", err=True)
         raise typer.Exit(UNUSABLE) from exc
-
-
-def open_client(collector: str | None, database: str) -> Client:
-    """Return a client of the collector, or of the database where none is given."""
-    return Client.from_environment(collector) if collector else Client.local(database)

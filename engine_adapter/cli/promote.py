@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from collector.client import Client
 from engine_adapter.cli import registration
 from engine_adapter.cli.options import (
     FAILED,
@@ -12,7 +13,6 @@ from engine_adapter.cli.options import (
     Collector,
     Database,
     RolloutName,
-    open_client,
     usable,
 )
 from engine_adapter.errors import PromotionError, RoutesFileError
@@ -53,7 +53,7 @@ def promote(  # noqa: PLR0913  # one argument an option
         lacking = "--reason" if reason is None else "--back-to"
         typer.echo(f"error: going back needs {lacking}, too", err=True)
         raise typer.Exit(UNUSABLE)
-    with usable(), open_client(collector, database) as client:
+    with usable(), Client.opened(collector, database) as client:
         steps = _steps(rollout, routes)
         progress = ramp.progress(client, rollout)
         try:

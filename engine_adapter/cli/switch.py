@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from collector.client import Client
 from collector.contract import Switch, SwitchState, to_document
 from engine_adapter.cli.options import (
     UNUSABLE,
     Collector,
     Database,
     RolloutName,
-    open_client,
     usable,
 )
 
@@ -43,7 +43,7 @@ def switch(
         lacking = "--reason, for the audit log" if reason is None else "`on` or `off`"
         typer.echo(f"error: setting a switch needs {lacking}", err=True)
         raise typer.Exit(UNUSABLE)
-    with usable(), open_client(collector, database) as client:
+    with usable(), Client.opened(collector, database) as client:
         if state is not None and reason is not None:
             client.set_switch(rollout, state, reason=reason)
         log = client.switch(rollout)

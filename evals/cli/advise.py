@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from collector.client import Client
 from evals import advice as advices
 from evals import policy as policies
 from evals.advice import report as advice_report
 from evals.advice import router
-from evals.cli.options import Collector, Database, Rollout, open_client, usable
+from evals.cli.options import Collector, Database, Rollout, usable
 
 app = typer.Typer(add_completion=False)
 
@@ -41,7 +42,7 @@ def advise(
     """
     with usable():
         prices = None if policy is None else policies.named(policy).prices
-        with open_client(collector, database) as client:
+        with Client.opened(collector, database) as client:
             pairs = advices.load(client, rollout)
             beside = {name: advices.load(client, name) for name in others or ()}
             newest = client.newest_verdict(rollout)

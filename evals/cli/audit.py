@@ -9,7 +9,7 @@ from rich.progress import track
 
 from collector.client import Client
 from collector.contract import Arm
-from evals.cli.options import EXIT, Collector, Database, Rollout, open_client, usable
+from evals.cli.options import EXIT, Collector, Database, Rollout, usable
 from evals.lossless.rescoring import TransformersRescorer
 from evals.lossless.sampled_answers import ArmAudit, Audited, Tally
 from evals.lossless.sampled_judgement import judge
@@ -39,7 +39,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
 
     Example: draftgate audit support-k4 --rescore models/target
     """
-    with usable(), open_client(collector, database) as client:
+    with usable(), Client.opened(collector, database) as client:
         require(client, rollout)
         rescorer = TransformersRescorer(rescore)
         audited = {

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from collector.client import Client
-from evals.cli.options import Collector, Database, Rollout, open_client, usable
+from evals.cli.options import Collector, Database, Rollout, usable
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice
@@ -71,7 +71,7 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     Example: draftgate evaluate support-k4 --collector http://localhost:4318
     """
     choice = Choice(names=tuple(evaluator) if evaluator else None)
-    with usable(), open_client(collector, database) as client:
+    with usable(), Client.opened(collector, database) as client:
         try:
             if follow:
                 with _ended_by_sigterm():

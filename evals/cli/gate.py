@@ -18,7 +18,6 @@ from evals.cli.options import (
     Database,
     ExitCode,
     PolicyOfRollout,
-    open_client,
     usable,
 )
 from evals.errors import SourceError, WriteError
@@ -111,7 +110,7 @@ def gate(  # noqa: PLR0913  # one argument an option
         files = [_file_of(one) for one in writes or ()]
         if policy is not None:
             policies.named(policy)  # an unusable file is said before a collector is asked
-        with open_client(collector, database) as client:
+        with Client.opened(collector, database) as client:
             chosen, text, source = policy_for(client, rollout, policy)
             given = _tables(client, rollouts, chosen, since_step=since_step)
             table = pooled(given)

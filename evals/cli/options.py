@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from collector.client import Client, ClientError
+from collector.client import ClientError
 from collector.contract import Outcome
 from evals.errors import EvalsError
 
@@ -63,8 +63,3 @@ def usable() -> Iterator[None]:
     except (EvalsError, ClientError) as exc:
         typer.echo(f"error: {exc}", err=True)
         raise typer.Exit(ExitCode.UNUSABLE) from exc
-
-
-def open_client(collector: str | None, database: str) -> Client:
-    """Return a client of the collector, or of the database where none is given."""
-    return Client.from_environment(collector) if collector else Client.local(database)

@@ -2,6 +2,7 @@
 
 import typer
 
+from collector.client import Client
 from evals import policy as policies
 from evals.cli.options import (
     Collector,
@@ -9,7 +10,6 @@ from evals.cli.options import (
     ExitCode,
     PolicyFile,
     Rollout,
-    open_client,
     usable,
 )
 from evals.registration import registration_of
@@ -34,7 +34,7 @@ def register(
     """
     with usable():
         chosen = policies.named(policy)
-        with open_client(collector, database) as client:
+        with Client.opened(collector, database) as client:
             stored = client.register_policy(rollout, registration_of(chosen))
     which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"
     if stored.before_first_pair:

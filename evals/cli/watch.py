@@ -21,7 +21,6 @@ from evals.cli.options import (
     ExitCode,
     PolicyOfRollout,
     Rollout,
-    open_client,
     usable,
 )
 from evals.policy import Policy
@@ -73,7 +72,7 @@ def watch(  # noqa: PLR0913  # one argument an option
     with usable():
         if policy is not None:
             policies.named(policy)  # an unusable file is said before a collector is asked
-        with open_client(collector, database) as client:
+        with Client.opened(collector, database) as client:
             chosen = _policy(client, rollout, policy, every_s=None if once else every_s)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
 
