@@ -36,7 +36,10 @@ class BrowserGuard:
 
     def _reason(self, scope: Scope) -> str | None:
         headers = Headers(scope=scope)
-        host = headers.get("host", "")
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            return "Host: wanted one; others could read another of them"
+        host = hosts[0] if hosts else ""
         if self._hosts is not None and _name(host) not in self._hosts:
             return (
                 f"Host {host[:100]!r}: this collector answers to localhost alone; "

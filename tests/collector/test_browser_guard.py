@@ -1,6 +1,7 @@
 """What a page of somebody else can have a browser send changes nothing here."""
 
 import json
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,6 +59,14 @@ def test_a_name_that_leads_here_is_not_answered(guarded: httpx.Client, host: str
     """On a loopback address, for reading as for writing."""
     answer = guarded.get("/api/v1/rollouts", headers={"Host": host})
     assert answer.status_code == 403
+
+
+def test_two_names_are_not_answered(guarded: httpx.Client) -> None:
+    """What stands between could have looked at the other one."""
+    address = (guarded.base_url.host, guarded.base_url.port)
+    with socket.create_connection(address, timeout=10) as bare:
+        bare.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert bare.recv(12) == b"HTTP/1.1 403"
 
 
 @pytest.mark.parametrize(

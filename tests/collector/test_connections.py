@@ -256,6 +256,44 @@ def test_a_sender_that_waits_to_be_told_is_told_to_go_on(serving: Serving) -> No
     assert serving.app.body() == body
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("Content-Length: 5", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: chunked", "Content-Length: 5"),
+        ("Content-Length: 0", "Content-Length: 40"),
+        ("Content-Length: 0, 40",),
+        ("Content-Length: +0",),
+        ("Content-Length: 0x0",),
+        ("Content-Length: -1",),
+        (f"Content-Length: {'9' * 30}",),
+        ("Transfer-Encoding: chunked, identity",),
+        ("Transfer-Encoding: xchunked",),
+        ("Transfer-Encoding : chunked",),
+        ("X: y\r\n Transfer-Encoding: chunked", "Content-Length: 0"),
+        ("X: a\rContent-Length: 3",),
+        ("X: a\0b", "Content-Length: 0"),
+    ],
+)
+def test_what_others_could_read_as_two_requests_is_none(
+    serving: Serving, headers: tuple[str, ...]
+) -> None:
+    """400, and the connection ends: what stands behind is not looked at."""
+    with serving.socket() as bare:
+        bare.sendall(head("/", *headers) + b"0\r\n\r\n" + head("/", "Content-Length: 0"))
+        assert status_of(bare) == b"HTTP/1.1 400 Bad Request"
+    assert serving.app.begins <= 1
+
+
+def test_chunks_of_a_byte_with_extensions_and_trailers_are_a_body(serving: Serving) -> None:
+    """However long it takes to put them together."""
+    with serving.socket() as bare:
+        bare.sendall(head("/", "Transfer-Encoding: chunked") + b"1;a=b\r\nx\r\n" * 50_000)
+        bare.sendall(b"0\r\nX-Trailer: 1\r\n\r\n" + head("/", "Content-Length: 1") + b"y")
+        assert [answer(bare), answer(bare)] == [200, 200]
+    assert [serving.app.body(), serving.app.body()] == [b"x" * 50_000, b"y"]
+
+
 def test_garbage_is_400(serving: Serving) -> None:
     """As uvicorn answers it."""
     with serving.socket() as bare:

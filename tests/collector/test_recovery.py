@@ -172,6 +172,36 @@ def test_connections_that_were_opened_read_only_are_not_kept(
     said(server)
 
 
+@pytest.mark.parametrize("suffix", ["", "-shm", "-wal"])
+def test_a_file_that_nobody_may_change(
+    suffix: str, tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
+) -> None:
+    """A system's own bound, which holds for files that are open; SQLite maps one of them."""
+    server = serve(f"sqlite:///{tmp_path / 'draftgate.db'}", env=QUICK)
+    sender = sender_of(server.url)
+    assert sender.post().status_code == 200
+    with immutable(tmp_path / f"draftgate.db{suffix}"):
+        os.sync()  # or else the system would let what was written lately be written again
+        found = {sender.post().status_code for _ in range(20)}
+        assert found <= {200, 503}
+        assert httpx.get(f"{server.url}/healthz").status_code == 200
+    if suffix == "-shm":
+        assert found == {503}
+    sender.recovers()
+    said(server)
+
+
+@contextlib.contextmanager
+def immutable(path: Path) -> Iterator[None]:
+    """Forbid that a file is changed; skip where that cannot be."""
+    if subprocess.run(["chattr", "+i", str(path)], check=False, capture_output=True).returncode:
+        pytest.skip("this process, or its file system, cannot forbid that a file is changed")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", str(path)], check=True)
+
+
 def statuses_of_many(url: str, body: bytes) -> set[int]:
     """Have twenty senders read and write at once, and return the statuses of what they wrote."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 
 from collector.errors import StoreError, StoreUnavailableError
+from collector.store.sqlite.immutable import is_immutable
 
 _MAGIC = b"SQLite format 3\0"
 _CACHE_KIB = 64 * 1024
@@ -42,7 +43,13 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
         ):
             connection.execute(f"PRAGMA {pragma}")
 
+    shared = f"{url.database}-shm"
+
     def on_begin(connection: Connection) -> None:
+        # It is mapped, and readers write there too: that would end the process by SIGBUS.
+        if is_immutable(shared):
+            words = "its -shm file cannot be changed; let it be written to"
+            raise StoreUnavailableError(f"{shared}: {words}", told=f"the database: {words}")
         # A writer takes the lock at once: a read transaction that later writes cannot wait for it.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
