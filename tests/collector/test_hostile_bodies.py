@@ -169,3 +169,37 @@ def test_a_body_is_stored_or_refused(server: Any, name: str) -> None:
     watching.join()
     assert answer.status_code == status, answer.content
     assert most - before < 400 * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("media_type", [PROTOBUF, JSON])
+def test_others_are_answered_while_a_large_body_is_stored(server: Any, media_type: str) -> None:
+    """A hundred thousand spans, in either encoding."""
+    if media_type == PROTOBUF:
+        large = body(scopes=field(2, b"".join(span(n) for n in range(1, 100_001))))
+    else:
+        (one,) = json.loads(document())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        spans = [one | {"spanId": f"{number:016x}"} for number in range(1, 100_001)]
+        large = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    done = threading.Event()
+    statuses: list[int] = []
+
+    def send() -> None:
+        statuses.append(_post(server, large, media_type))
+        done.set()
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    answered = [_post(server, body(), PROTOBUF)]
+    while not done.is_set():
+        answered.append(_post(server, body(), PROTOBUF))
+    sending.join()
+    assert statuses == [200]
+    assert len(answered) > 10
+    assert set(answered) <= {200, 503}
+
+
+def _post(server: Any, sent: bytes, media_type: str) -> int:
+    headers = {"Content-Type": media_type}
+    url = f"{server.url}/v1/traces"
+    return httpx.post(url, content=sent, headers=headers, timeout=120).status_code

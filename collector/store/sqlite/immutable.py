@@ -3,24 +3,22 @@
 import ctypes
 import os
 import struct
+import sys
 from typing import Final
 
 _HERE: Final = -100  # AT_FDCWD
 _IMMUTABLE: Final = 0x10  # STATX_ATTR_IMMUTABLE
 _ATTRIBUTES: Final = struct.Struct("8xQ")
 _STATX_BYTES: Final = 256
-try:
-    _statx = ctypes.CDLL(None, use_errno=True).statx
-except (AttributeError, OSError, TypeError):  # of Linux alone
-    _statx = None
+_libc: Final = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 def is_immutable(path: str) -> bool:
     """Say whether the system says so of the file; nothing is opened, for closing it frees locks."""
-    if _statx is None:
+    if not hasattr(_libc, "statx"):  # of Linux alone
         return False
     told = ctypes.create_string_buffer(_STATX_BYTES)
-    if _statx(_HERE, os.fsencode(path), 0, 0, told):
+    if _libc.statx(_HERE, os.fsencode(path), 0, 0, told):
         return False
     (attributes,) = _ATTRIBUTES.unpack_from(told)
     return bool(attributes & _IMMUTABLE)
