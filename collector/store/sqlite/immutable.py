@@ -15,7 +15,7 @@ _libc: Final = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 def is_immutable(path: str) -> bool:
     """Say whether the system says so of the file; nothing is opened, for closing it frees locks."""
-    if not hasattr(_libc, "statx"):  # of Linux alone
+    if _libc is None or not hasattr(_libc, "statx"):  # of Linux alone
         return False
     told = ctypes.create_string_buffer(_STATX_BYTES)
     if _libc.statx(_HERE, os.fsencode(path), 0, 0, told):
