@@ -1,4 +1,4 @@
-"""The hash of a table: of its values alone, whatever machine or library holds them."""
+"""The hash of a table's values, independent of machine, library and memory layout."""
 
 import hashlib
 from typing import Any, Protocol
@@ -13,15 +13,14 @@ class _Digest(Protocol):
 
 
 def data_hash(table: pa.Table) -> str:
-    """Return the SHA-256 of a table in its order of rows: columns by name, then their values.
+    """Return the SHA-256 of a table's columns, sorted by name, with rows in the given order.
 
-    Columns in which no value stands are left out, so that a metric that is scored later changes
-    nothing.
+    Columns with only nulls are left out, so that a metric that is scored later changes nothing.
 
-    A column is its name, a letter for its kind, a byte a row that says where a value stands, and
-    the values, little-endian: integers and floats of 64 bits, bytes for booleans; strings and lists
-    as their lengths and then their contents. Chunks, order of columns, widths of integers and what
-    lies under a null do not matter.
+    A column is hashed as its name, one validity byte per row, a letter for its kind, and the
+    values, little-endian: 64-bit integers and floats, one byte per boolean; strings and lists as
+    their lengths followed by their contents. Chunks, column order, integer widths and values under
+    nulls do not matter.
     """
     digest = hashlib.sha256()
     for name in sorted(table.column_names):

@@ -1,4 +1,4 @@
-"""Durations as people write them: 12h, 90d."""
+"""Durations in settings and options, such as 12h or 90d."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _DURATION: Final = re.compile(r"([1-9][0-9]{0,8})([smhdw])")
 
 
 def seconds(name: str, text: str) -> int:
-    """Return the seconds that an option or a variable asks for; raises `SettingsError`."""
+    """Return the duration in seconds; raises `SettingsError` naming the option or variable."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""What can go wrong in the collector.
+"""The collector's errors.
 
 CollectorError                     one line: what was seen, what was wanted, what to do
 ├── SettingsError                  a DRAFTGATE_* variable or an option is unusable
@@ -11,7 +11,7 @@ CollectorError                     one line: what was seen, what was wanted, wha
 │   ├── BodyTooLargeError          its body is larger than the collector accepts
 │   ├── MediaTypeError             its body is of a type, or in a coding, that is not read
 │   ├── NotFoundError              it names something that is not stored
-│   └── ConflictError              it continues what somebody else went on from
+│   └── ConflictError              the state that it continues is no longer the newest
 ├── QueueFullError                 more is pending than the queue may hold; send again later
 ├── StoreError                     the database cannot be used
 │   └── StoreUnavailableError      it cannot be used now (locked, full, read-only); try again later
@@ -20,16 +20,16 @@ CollectorError                     one line: what was seen, what was wanted, wha
 """
 
 RETRY_AFTER_S = 1
-"""How long a sender is told to wait before it tries again."""
+"""Seconds after which a sender should retry (Retry-After)."""
 
 
 class CollectorError(Exception):
     """Base of every error of this package; its message is one line."""
 
 
-def words_for_sender(error: CollectorError) -> str:
-    """Return what is told of an error to whoever sent the request."""
-    return error.told if isinstance(error, StoreError) else str(error)
+def message_for_sender(error: CollectorError) -> str:
+    """Return the error's message for the sender of a request."""
+    return error.for_sender if isinstance(error, StoreError) else str(error)
 
 
 class SettingsError(CollectorError):
@@ -95,15 +95,15 @@ class StoreError(CollectorError):
         self,
         message: str,
         *,
-        told: str = "the database cannot be used now; the collector's log says why",
+        for_sender: str = "the database cannot be used now; the collector's log says why",
     ) -> None:
         super().__init__(message)
-        self.told = told
-        """What senders are told, who need not know where the database is."""
+        self.for_sender = for_sender
+        """The message for senders, which does not reveal where the database is."""
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be used now; trying again may help."""
+    """The database cannot be used now; a retry may succeed."""
 
 
 class ExportError(CollectorError):
@@ -111,9 +111,9 @@ class ExportError(CollectorError):
 
 
 class ClientError(CollectorError):
-    """The collector could not be reached, or refused what was asked."""
+    """The collector could not be reached, or refused the request."""
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
-        """The status of a refusal, such as 403; None where nothing of the kind was answered."""
+        """The HTTP status of a refusal, such as 403; None if there was no such response."""

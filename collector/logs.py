@@ -1,7 +1,7 @@
-"""Log lines: one an event, with the request's id, and never with content.
+"""Log lines: one per event, with the request's id, and never with content.
 
-An exception is logged as its type and the places it passed, without its message: messages quote
-the values that broke something, and those may be prompts.
+An exception is logged as its type and stack frames, without its message: messages quote values,
+which may be prompts.
 """
 
 import json
@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""The id of the request that is being served."""
+"""The id of the current request."""
 
 FIELDS = "fields"
-"""Under this key of `extra`, a logging call gives further fields as a mapping."""
+"""The key of `extra` under which a logging call passes further fields as a mapping."""
 
 
 class LogFormat(StrEnum):
-    """How a log line is written."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class LogLevel(StrEnum):
-    """The least that is logged."""
+    """The lowest level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -37,11 +37,11 @@ class LogLevel(StrEnum):
 
 
 def configure(log_format: LogFormat, level: LogLevel) -> None:
-    """Log to standard error, in this process, for good."""
+    """Configure this process to log to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter(log_format))
     logging.root.handlers[:] = [handler]
-    logging.root.setLevel(logging.WARNING)  # libraries have little to say to an operator
+    logging.root.setLevel(logging.WARNING)  # libraries' info messages do not help an operator
     logging.getLogger("collector").setLevel(level.upper())
 
 
@@ -64,7 +64,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:  # Any: JSON values
         "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
         "logger": record.name,
-        # Libraries put values on the lines after the first.
+        # Libraries write values on the lines after the first.
         "message": (record.getMessage().splitlines() or [""])[0],
     }
     current = request_id.get()
@@ -77,7 +77,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:  # Any: JSON values
 
 
 def _without_message(error: BaseException) -> str:
-    """Return the chain of errors as types and places, the first cause last."""
+    """Return the chain of errors as types and stack frames, the root cause last."""
     chain: list[str] = []
     current: BaseException | None = error
     while current is not None and len(chain) < 5:

@@ -23,38 +23,38 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a collector is deployed."""
+    """The settings of a collector."""
 
     database_url: str = DEFAULT_DATABASE_URL
     analytics_url: str | None = None
-    """Of the ClickHouse that holds what grows with traffic; None: the database holds it too."""
+    """URL of the ClickHouse with the tables that grow with traffic; None: all in the database."""
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     grpc_port: int | None = DEFAULT_GRPC_PORT
-    """None serves no gRPC."""
+    """None: do not serve gRPC."""
     max_body_bytes: int = 32 * MIB
-    """Largest request body, as sent and as inflated."""
+    """Largest request body, both as sent and decompressed."""
     max_queue_bytes: int = 64 * MIB
-    """Inflated bodies that may wait for the writer, together, before senders are told to wait."""
+    """Total decompressed bodies that may wait for the writer before senders get a 503."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names that a collector on a loopback address answers to, beside those of this machine."""
+    """Host names that a collector on a loopback address accepts, beside those of this machine."""
     max_connections: int = 2048
-    """HTTP connections at once; beyond it the one goes that was silent longest."""
+    """Most HTTP connections at once; beyond it, the one idle longest is closed."""
     max_connections_per_address: int = 1024
     busy_timeout_s: float = 5.0
-    """How long a write waits for another process that holds the database's lock."""
+    """How long a write waits for the database's lock, held by another process."""
     require_keys: bool = False
     """Whether requests need an API key."""
     key_rate_per_s: float | None = None
-    """Requests a second that a key may send which has no rate of its own."""
+    """Requests per second of a key without its own rate; None: no limit."""
     capture_content: bool = False
     """Whether prompts, answers, passages and references are kept."""
     redaction: Path | None = None
-    """File of the patterns that are replaced in content; None: the shipped ones."""
+    """File with the patterns to redact in content; None: the shipped ones."""
     retention_spans_s: int | None = None
-    """For how long spans are kept; None: for ever."""
+    """How long spans are kept; None: forever."""
     retention_content_s: int | None = None
-    """For how long their text is, where that is shorter."""
+    """How long the spans' text is kept, if shorter."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT
@@ -62,9 +62,9 @@ class Settings:
 
 
 def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings that `DRAFTGATE_*` variables ask for; absent ones keep their default.
+    """Return the settings of the `DRAFTGATE_*` variables; absent ones keep their default.
 
-    Raises `SettingsError` for a number that is none or is out of range.
+    Raises `SettingsError` for a value that is malformed or out of range.
     """
     env = os.environ if environment is None else environment
     default = Settings()
@@ -93,7 +93,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
             env, "DRAFTGATE_BUSY_TIMEOUT_S", default.busy_timeout_s, fraction=True
         ),
         require_keys=_flag(env, "DRAFTGATE_REQUIRE_KEYS"),
-        # 0 asks for no limit.
+        # 0 means no limit.
         key_rate_per_s=_number(env, "DRAFTGATE_KEY_RATE", 0, fraction=True) or None,
         capture_content=_flag(env, "DRAFTGATE_CAPTURE_CONTENT"),
         redaction=_path(env, "DRAFTGATE_REDACTION"),
@@ -107,7 +107,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def analytics_url(environment: Mapping[str, str] | None = None) -> str | None:
-    """Return the URL of the ClickHouse that belongs to the database; None where there is none."""
+    """Return the URL of the ClickHouse that belongs to the database; None if it has none."""
     env = os.environ if environment is None else environment
     return env.get("DRAFTGATE_ANALYTICS_URL") or None
 
@@ -119,13 +119,13 @@ def _grpc_port(env: Mapping[str, str]) -> int | None:
 
 
 def of_options(**given: Any) -> Settings:  # Any: each is of its setting's type, or None
-    """Return the environment's settings with the options that were given in their place."""
+    """Return the environment's settings, overridden by the options that are not None."""
     chosen = {name: value for name, value in given.items() if value is not None}
     return replace(from_environment(), **chosen)
 
 
 def policy_of(settings: Settings) -> ContentPolicy:
-    """Return what is kept of text; raises `SettingsError` for an unusable redaction file."""
+    """Return the content policy; raises `SettingsError` for an unusable redaction file."""
     if not settings.capture_content:
         return DROP
     chosen = settings.redaction

@@ -1,4 +1,4 @@
-"""Who may do what with a collector."""
+"""Access control: API keys, scopes and rates."""
 
 from collector.access.authority import Authority, Grant
 from collector.access.last_used import LastUsed

@@ -1,4 +1,4 @@
-"""Whether a key allows what is asked; knows nothing of HTTP or gRPC, so that both ask it."""
+"""Authorization of requests by API key, shared by HTTP and gRPC."""
 
 import threading
 import time
@@ -11,17 +11,22 @@ from collector.api_key import ApiKey, KeyText, Scope
 from collector.errors import ForbiddenError, RateLimitError, UnauthenticatedError
 
 CACHED_S = 2.0
-"""For how long a key is not read again: a revocation takes effect within this time."""
+"""How long a key is cached: a revocation takes effect within this time."""
 _MOST_CACHED = 4096
 
 
 class Grant(NamedTuple):
-    """What a request may do."""
+    """The rights of a request."""
 
     key_id: str | None
-    """None where no key was needed."""
+    """None if no key was needed."""
     scopes: frozenset[Scope]
     key_name: str | None = None
+
+    @property
+    def who(self) -> str:
+        """The key's name, as audit logs have it; `local` if no key was needed."""
+        return self.key_name or "local"
 
 
 OPEN = Grant(None, frozenset(Scope))
@@ -29,12 +34,12 @@ OPEN = Grant(None, frozenset(Scope))
 
 class _Cached(NamedTuple):
     key: ApiKey | None
-    """None: there is no such key."""
+    """None if no such key exists."""
     until_s: float
 
 
 class Authority:
-    """Checks keys against the database, through a cache; safe for threads."""
+    """Checks keys against the database, through a cache; thread-safe."""
 
     def __init__(
         self,
@@ -45,10 +50,10 @@ class Authority:
         take: Callable[[str, float], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`read` gives the stored key with an id; what it raises is raised by `authorize`.
+        """`read` returns the stored key with an id; its errors propagate from `authorize`.
 
-        `take` takes a key's token at a rate, where several collectors count it together, and gives
-        0 or how many seconds there is none; without it this one counts for itself.
+        `take` takes a token of a key at a rate from a bucket shared by several collectors, and
+        returns 0 or the seconds to wait; without it, tokens are counted in this process.
         """
         self.required = required
         self._read = read
@@ -61,7 +66,7 @@ class Authority:
         self._used_unix_ns: dict[str, int] = {}
 
     def is_quick(self, key_text: str | None) -> bool:
-        """Say whether `authorize` would answer without reading the database."""
+        """Return whether `authorize` would not access the database."""
         parts = api_key.parse(key_text or "")
         if not self.required or parts is None:
             return True
@@ -71,9 +76,9 @@ class Authority:
         return self._take_shared is None or cached.key is None or self._rate_of(cached.key) is None
 
     def authorize(self, key_text: str | None, needed: Scope) -> Grant:
-        """Return what the key allows, at least `needed`; every call counts against its rate.
+        """Return the key's rights, which include `needed`; every call counts against its rate.
 
-        Where keys are not required, everything is allowed and the key is not looked at. Raises
+        If keys are not required, everything is allowed and the key is ignored. Raises
         `UnauthenticatedError`, `ForbiddenError` or `RateLimitError`.
         """
         if not self.required:
@@ -85,7 +90,7 @@ class Authority:
         parts = api_key.parse(key_text)
         key = self._key(parts) if parts is not None else None
         now_unix_ns = time.time_ns()
-        # One message for whatever is wrong: it must not tell which ids exist.
+        # The same message in all cases: it must not reveal which ids exist.
         if parts is None or key is None or not key.matches(parts.secret):
             raise UnauthenticatedError("the API key is not known here; check it, or ask for one")
         if not key.is_usable(now_unix_ns):
@@ -117,7 +122,7 @@ class Authority:
         until_s = self._clock() + CACHED_S
         key = self._read(parts.id)
         with self._lock:
-            # Whoever sends made-up ids fills this with them; keys are read again then.
+            # Invented ids can fill the cache; clearing it only causes keys to be read again.
             if len(self._cache) >= _MOST_CACHED:
                 self._cache.clear()
             self._cache[parts.id] = _Cached(key, until_s)

@@ -1,4 +1,4 @@
-"""Where a request carries its key: HTTP headers and gRPC metadata alike."""
+"""Extraction of the API key from HTTP headers or gRPC metadata."""
 
 import base64
 import binascii
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 def key_text(headers: Mapping[str, str]) -> str | None:
     """Return the key of `authorization: Bearer` or `x-api-key`; None without either.
 
-    Hooks that take nothing but an address send what it names, `https://any:KEY@host/`, as the
-    password of `authorization: Basic`. `headers` finds lower-case names.
+    Webhooks that can only be given a URL, `https://any:KEY@host/`, send the key as the password of
+    `authorization: Basic`. `headers` must find lower-case names.
     """
     authorization = headers.get("authorization")
     if authorization is None:
@@ -21,7 +21,7 @@ def key_text(headers: Mapping[str, str]) -> str | None:
 
 
 def _password(encoded: str) -> str:
-    """Return what stands behind the colon; what is no Basic credential is no key either."""
+    """Return the password after the colon; text that is no Basic credential is returned as is."""
     try:
         return base64.b64decode(encoded.strip(), validate=True).decode().partition(":")[2]
     except (binascii.Error, UnicodeDecodeError):

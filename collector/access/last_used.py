@@ -1,4 +1,4 @@
-"""When keys were last used, written now and then, away from requests."""
+"""Periodic storage of the times when keys were last used, outside of requests."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 
 class LastUsed:
-    """A thread that stores the uses that an authority has seen, once a minute and at the end."""
+    """A thread that stores an authority's key uses once a minute and when stopped."""
 
     def __init__(self, authority: Authority, store: Store, *, every_s: float = _EVERY_S) -> None:
         self._authority = authority
@@ -22,12 +22,12 @@ class LastUsed:
         self._thread = threading.Thread(target=self._run, name="draftgate-key-uses", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, where keys are required."""
+        """Start the thread if keys are required."""
         if self._authority.required:
             self._thread.start()
 
     def stop(self) -> None:
-        """Store what is left and end the thread; does nothing where it was not started."""
+        """Store the remaining uses and end the thread; do nothing if it was not started."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -1,10 +1,10 @@
-"""A token bucket: so many requests a second, and as many at once."""
+"""A token bucket: a rate limit that allows one second's requests as a burst."""
 
 import math
 
 
 class TokenBucket:
-    """Holds up to one second's tokens, and at least one; not safe for threads by itself."""
+    """Holds up to one second's tokens, and at least one; not thread-safe."""
 
     def __init__(self, rate_per_s: float, now_s: float) -> None:
         self.rate_per_s = rate_per_s
@@ -13,7 +13,7 @@ class TokenBucket:
         self._filled_s = now_s
 
     def take(self, now_s: float) -> int:
-        """Take a token and return 0, or return after how many whole seconds there will be one."""
+        """Take a token and return 0, or return the whole seconds until one is available."""
         self._tokens = min(self._size, self._tokens + (now_s - self._filled_s) * self.rate_per_s)
         self._filled_s = now_s
         if self._tokens >= 1:

@@ -1,4 +1,4 @@
-"""What a client should know of a collector before it asks."""
+"""The collector's settings that clients need to know."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -11,7 +11,7 @@ router = APIRouter(prefix="/api/v1/collector", tags=["health"])
 
 
 class About(BaseModel):
-    """How the collector is deployed."""
+    """The collector's settings that clients need to know."""
 
     captures_content: bool = Field(description="Whether prompts and answers are kept.")
     requires_keys: bool
@@ -19,7 +19,7 @@ class About(BaseModel):
 
 @router.get("", response_model=About, responses=responses(401, 403, 429, 503))
 def about(collector: Collector) -> JSONResponse:
-    """Say whether text is kept and keys are needed."""
+    """Return whether text is stored and keys are required."""
     return JSONResponse(
         {
             "captures_content": collector.content.captures,

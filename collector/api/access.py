@@ -1,4 +1,4 @@
-"""Access on HTTP: which scope a request needs, where its key stands, how a refusal is written."""
+"""Access control over HTTP: the scope that a request needs, its key, and refusal responses."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from collector.errors import (
     RateLimitError,
     StoreError,
     UnauthenticatedError,
-    words_for_sender,
+    message_for_sender,
 )
 
 _GRANT = "draftgate.grant"
@@ -44,19 +44,19 @@ _PROTOBUF = "application/x-protobuf"
 
 
 def needed_scope(method: str, path: str) -> KeyScope | None:
-    """Return the scope that a request needs; None where it needs no key.
+    """Return the scope that a request needs; None if it needs no key.
 
-    A route that nobody thought of here needs `admin`: a new one is closed until it is named.
+    A route that is not listed here needs `admin`, so that new routes are closed by default.
     """
     if path in _OPEN_PATHS:
         return None
     if path.startswith("/v1/") or (method == "POST" and path == "/api/v1/feedback"):
         return KeyScope.INGEST
     if method == "POST" and _JUDGE_POSTS.fullmatch(path):
-        return KeyScope.JUDGE  # what a lease gives to read needs `read` beside it
+        return KeyScope.JUDGE  # a lease also needs `read`, which its route checks
     if method == "DELETE" and _LEASES.fullmatch(path):
         return KeyScope.JUDGE
-    asks = method == "POST" and _DECISIONS.fullmatch(path)  # a hook, which can only post
+    asks = method == "POST" and _DECISIONS.fullmatch(path)  # webhooks can only POST
     reads = method in ("GET", "HEAD") and (path.startswith("/api/") or path == "/metrics")
     if asks or reads:
         return KeyScope.READ
@@ -64,18 +64,18 @@ def needed_scope(method: str, path: str) -> KeyScope | None:
 
 
 def grant_in(scope: Scope) -> Grant:
-    """Return what the request of an ASGI scope may do."""
+    """Return the rights of the request with this ASGI scope."""
     grant: Grant = scope.get(_GRANT, OPEN)
     return grant
 
 
 def may_read_content(request: Request) -> bool:
-    """Say whether the request's key allows it to read text."""
+    """Return whether the request may read text."""
     return KeyScope.CONTENT in grant_in(request.scope).scopes
 
 
 def require(request: Request, scope: KeyScope) -> None:
-    """Raise `ForbiddenError` unless the request's key has this scope beside the one it needed."""
+    """Raise `ForbiddenError` unless the request's key has this additional scope."""
     grant = grant_in(request.scope)
     if scope not in grant.scopes:
         raise ForbiddenError(
@@ -96,7 +96,7 @@ def require_content(request: Request) -> None:
 
 
 class AccessMiddleware:
-    """Lets a request through where its key allows it, before anything of its body is read."""
+    """Checks a request's key before its body is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -136,8 +136,8 @@ async def _authorize(authority: Authority, headers: Headers, needed: KeyScope) -
 def _refusal(exc: CollectorError, status: HTTPStatus, path: str, headers: Headers) -> Response:
     extra = error_headers(exc)
     if not path.startswith("/v1/"):
-        return problem(status, words_for_sender(exc), extra)
-    message = Status(code=_GRPC_CODES[status], message=words_for_sender(exc))
+        return problem(status, message_for_sender(exc), extra)
+    message = Status(code=_GRPC_CODES[status], message=message_for_sender(exc))
     if headers.get("content-type", "").partition(";")[0].strip().lower() == _PROTOBUF:
         return Response(message.SerializeToString(), status, extra, _PROTOBUF)
     return Response(json_format.MessageToJson(message), status, extra, "application/json")

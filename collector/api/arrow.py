@@ -1,4 +1,4 @@
-"""Answers as Arrow streams, sent as they are made."""
+"""Streamed responses in Arrow's IPC format."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -11,18 +11,18 @@ from fastapi.responses import StreamingResponse
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 
 Accept = Annotated[str | None, Header()]
-OPENAPI: dict[str, Any] = {  # Any: a piece of OpenAPI
+OPENAPI: dict[str, Any] = {  # Any: an OpenAPI fragment
     "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 }
 
 
 def is_wanted(accept: str | None) -> bool:
-    """Say whether the Accept header asks for Arrow."""
+    """Return whether the Accept header requests Arrow."""
     return MEDIA_TYPE in (accept or "")
 
 
 def respond(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> StreamingResponse:
-    """Answer with the batches; one that fails breaks the answer off, without the stream's end."""
+    """Stream the batches; on an error the response ends without the end-of-stream marker."""
     return StreamingResponse(_stream(schema, batches), media_type=MEDIA_TYPE)
 
 
@@ -31,12 +31,12 @@ def _stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[by
     writer = pa.ipc.new_stream(sink, schema)
     for batch in batches:
         writer.write_batch(batch)
-        yield _taken(sink)
+        yield _drained(sink)
     writer.close()
-    yield _taken(sink)
+    yield _drained(sink)
 
 
-def _taken(sink: io.BytesIO) -> bytes:
+def _drained(sink: io.BytesIO) -> bytes:
     piece = sink.getvalue()
     sink.seek(0)
     sink.truncate()

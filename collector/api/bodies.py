@@ -1,4 +1,4 @@
-"""Request bodies: read within a limit, so that none can fill the memory."""
+"""Request bodies, read with a size limit."""
 
 import json
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from collector.errors import MediaTypeError, RequestError
 R = TypeVar("R")
 _JSON = "application/json"
 LONGEST_NAME = 2000
-"""Characters of a name, or of a reason."""
+"""Longest name or reason, in characters."""
 LONGEST_TEXT = 1 << 20
-"""Characters of a policy."""
+"""Longest policy, in characters."""
 
 
 def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
-    """Return the description of a body that is a JSON list of a named schema's records."""
+    """Return the OpenAPI description of a body that is a JSON list of records of a schema."""
     items = {"$ref": f"#/components/schemas/{record}"}
     return {
         "required": True,
@@ -31,9 +31,9 @@ def list_of(record: str) -> dict[str, Any]:  # Any: OpenAPI
 
 
 def records(document: Any, kind: type[R], noun: str) -> Iterator[tuple[str, R]]:
-    """Yield the records of a JSON list, each with its place; Any: JSON, as sent.
+    """Yield the records of a JSON list, each with its index as `[i]`; Any: JSON, as sent.
 
-    Raises `RequestError` with the place and the key.
+    Raises `RequestError` with the index and the key.
     """
     if not isinstance(document, list):
         raise RequestError(f"wanted a JSON list of {noun}")
@@ -46,7 +46,7 @@ def records(document: Any, kind: type[R], noun: str) -> Iterator[tuple[str, R]]:
 
 
 async def record(request: Request, kind: type[R], max_bytes: int) -> R:
-    """Return the body's one record; raises `RequestError` with the key."""
+    """Return the record in the body; raises `RequestError` with the key."""
     document = await read_json(request, max_bytes)
     try:
         return from_document(kind, document)
@@ -55,7 +55,7 @@ async def record(request: Request, kind: type[R], max_bytes: int) -> R:
 
 
 def require_names(*given: tuple[str, str]) -> None:
-    """Raise `RequestError` where a text, told by its name, is no name that can be stored."""
+    """Raise `RequestError` unless each text of (parameter, text) can be stored as a name."""
     for name, text in given:
         if len(text) > LONGEST_NAME or has_control(text):
             raise RequestError(
@@ -77,9 +77,9 @@ def _is_object(text: str) -> bool:
 
 
 def announced_bytes(request: Request, max_bytes: int) -> int:
-    """Return the length of the body as its head has it, 0 where it has none.
+    """Return the request's Content-Length, 0 without one.
 
-    Raises `BodyTooLargeError` where it is beyond the limit.
+    Raises `BodyTooLargeError` if it exceeds the limit.
     """
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else 0
@@ -89,7 +89,7 @@ def announced_bytes(request: Request, max_bytes: int) -> int:
 
 
 async def read(request: Request, max_bytes: int) -> bytes:
-    """Return the body as sent; raises `BodyTooLargeError` before more than the limit is held."""
+    """Return the body as sent; raises `BodyTooLargeError` without reading beyond the limit."""
     announced_bytes(request, max_bytes)
     pieces: list[bytes] = []
     left = max_bytes
@@ -102,9 +102,10 @@ async def read(request: Request, max_bytes: int) -> bytes:
 
 
 async def read_json(request: Request, max_bytes: int) -> Any:  # Any: a JSON value
-    """Return the JSON body; raises `RequestError` where it is none.
+    """Return the JSON body; raises `RequestError` if it is not JSON.
 
-    Raises `MediaTypeError` unless it is said to be JSON: a page of any site may send other types.
+    Raises `MediaTypeError` unless its content type is JSON: a web page of any site may send other
+    types without a preflight request.
     """
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != _JSON:
@@ -118,7 +119,7 @@ def _read_json(sent: bytes, coding: str, max_bytes: int) -> Any:  # Any: a JSON 
     body = inflate(sent, coding, max_bytes)
     try:
         document = json.loads(body)
-        # JSON can spell half of a surrogate pair, which no database can store as text.
+        # JSON can escape a lone surrogate, which no database can store as text.
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
         reason = str(exc).encode(errors="replace").decode().splitlines() or ["nested too deeply"]

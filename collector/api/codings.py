@@ -1,4 +1,4 @@
-"""Content codings: a body inflated piece by piece, so that none can fill the memory."""
+"""Content codings: incremental decompression of bodies, with a size limit."""
 
 import struct
 import zlib
@@ -10,13 +10,13 @@ from backports import zstd
 
 from collector.errors import BodyTooLargeError, MediaTypeError, RequestError
 
-_SLICE_BYTES = 64 * 1024  # taken from the body at once
-_PIECE_BYTES = 1024 * 1024  # inflated at once, which is all that a refused body holds too much
+_SLICE_BYTES = 64 * 1024  # compressed bytes processed at once
+_PIECE_BYTES = 1024 * 1024  # decompressed bytes produced at once: the most beyond the limit
 _GZIP_BITS = 16 + zlib.MAX_WBITS
 _MOST_PARTS = 1000
-"""Members or frames: each costs as much as thousands of bytes."""
+"""Most members or frames of a body: each costs as much as thousands of bytes."""
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)
-"""First numbers of the frames of zstd that hold nothing (RFC 8878, 3.1.2)."""
+"""Magic numbers of zstd's skippable frames (RFC 8878, 3.1.2)."""
 _SKIPPABLE_HEAD = struct.Struct("<II")
 _ZSTD_WINDOW_LOG = 23  # 8 MiB, the largest window of zstd over HTTP (RFC 9659)
 
@@ -34,7 +34,7 @@ class _Stream(Protocol):
 
 
 def is_plain(coding: str) -> bool:
-    """Say whether a body of this coding is as it was sent."""
+    """Return whether a body with this content coding is not compressed."""
     return coding.strip().lower() in ("", "identity")
 
 
@@ -42,8 +42,8 @@ def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
     """Return the body without its content coding: gzip, deflate, zstd, identity or none.
 
     gzip members and zstd frames may follow one another, up to a thousand. Raises
-    `BodyTooLargeError` as soon as the limit is passed, `RequestError` for garbled data and
-    `MediaTypeError` for any other coding, several in a row included.
+    `BodyTooLargeError` as soon as the limit is exceeded, `RequestError` for malformed data and
+    `MediaTypeError` for any other coding, including several codings.
     """
     if is_plain(coding):
         return body
@@ -63,7 +63,7 @@ def inflate(body: bytes, coding: str, max_bytes: int) -> bytes:
 
 
 def too_large(max_bytes: int) -> BodyTooLargeError:
-    """Return the error of a body beyond the limit."""
+    """Return the error for a body beyond the limit."""
     return BodyTooLargeError(
         f"the body is larger than {max_bytes} bytes; send smaller batches, "
         "or raise DRAFTGATE_MAX_BODY_BYTES"
@@ -75,9 +75,9 @@ def _gzip(body: bytes) -> Iterator[bytes]:
 
 
 def _deflate(body: bytes) -> Iterator[bytes]:
-    """Inflate a zlib stream, as the standard has it, or a raw one, as some senders have it."""
-    # A raw stream that begins like a zlib header would be a stored block with padding that is not
-    # zero, which no encoder writes.
+    """Decompress a zlib stream, as the standard requires, or a raw one, as some senders send."""
+    # A raw stream that starts like a zlib header would be a stored block with non-zero padding,
+    # which no encoder writes.
     header = int.from_bytes(body[:2], "big")
     is_zlib = header >> 8 & 0x0F == zlib.DEFLATED and header % 31 == 0
     bits = zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS
@@ -100,8 +100,8 @@ _PIECES: dict[str, Callable[[bytes], Iterator[bytes]]] = {
 def _inflated(
     body: bytes, coding: str, start: Callable[[], _Stream], *, several: bool = True
 ) -> Iterator[bytes]:
-    """Yield the inflated body in pieces of at most `_PIECE_BYTES`."""
-    view = memoryview(body)  # in slices: zlib copies all that it has not consumed, at each call
+    """Yield the decompressed body in pieces of at most `_PIECE_BYTES`."""
+    view = memoryview(body)  # fed in slices: zlib copies all unconsumed input at each call
     at = _past_skippable(view, 0) if coding == "zstd" else 0
     parts = 0
     while at < len(view):
@@ -127,7 +127,7 @@ def _inflated(
 
 
 def _past_skippable(view: memoryview, at: int) -> int:
-    """Return where the next frame begins that holds something, or the end."""
+    """Return the offset of the next frame that is not skippable, or of the end."""
     while len(view) - at >= _SKIPPABLE_HEAD.size:
         magic, size = _SKIPPABLE_HEAD.unpack_from(view, at)
         if magic not in _SKIPPABLE:
@@ -139,7 +139,7 @@ def _past_skippable(view: memoryview, at: int) -> int:
 
 
 class _ZlibStream:
-    """zlib's decompressor, with the interface of zstd's."""
+    """zlib's decompressor with the interface of zstd's."""
 
     def __init__(self, window_bits: int) -> None:
         self._stream = zlib.decompressobj(window_bits)
@@ -157,6 +157,6 @@ class _ZlibStream:
         piece = self._stream.decompress(
             data if self.needs_input else self._stream.unconsumed_tail, max_length
         )
-        # zlib may hold output back even where it has consumed all input.
+        # zlib may have pending output even after it has consumed all input.
         self.needs_input = len(piece) < max_length
         return piece

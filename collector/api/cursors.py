@@ -1,4 +1,4 @@
-"""Cursors: a place in a listing, as an opaque piece of text."""
+"""Cursors: a position in a listing, encoded as opaque text."""
 
 import base64
 import binascii
@@ -9,14 +9,14 @@ from collector.errors import RequestError
 
 
 def encode(position: Sequence[str | int] | None) -> str | None:
-    """Return the position as text; None where there is no next page."""
+    """Return the position as text; None if there is no next page."""
     if position is None:
         return None
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
 def decode(cursor: str, kinds: Sequence[type[str] | type[int]]) -> list[str | int]:
-    """Return the position that `encode` was given.
+    """Return the position encoded by `encode`.
 
     Raises `RequestError` for any other text, and for a position whose parts are not of `kinds`.
     """

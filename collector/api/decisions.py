@@ -1,4 +1,4 @@
-"""Decisions: what rollout controllers ask before they move traffic."""
+"""Release decisions, requested by rollout controllers before they move traffic."""
 
 import time
 from enum import StrEnum
@@ -20,14 +20,14 @@ MaxAge = Annotated[
 ]
 
 
-class Asked(StrEnum):
-    """What a hook that reads nothing but the status wants to do."""
+class HookAction(StrEnum):
+    """The action of a webhook that reads only the response's status."""
 
     PROMOTION = "promotion"
     ROLLBACK = "rollback"
 
 
-_ALLOWS = {Asked.PROMOTION: Outcome.PASS, Asked.ROLLBACK: Outcome.FAIL}
+_ALLOWS = {HookAction.PROMOTION: Outcome.PASS, HookAction.ROLLBACK: Outcome.FAIL}
 
 
 @router.get(
@@ -36,10 +36,10 @@ _ALLOWS = {Asked.PROMOTION: Outcome.PASS, Asked.ROLLBACK: Outcome.FAIL}
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S) -> JSONResponse:
-    """Say whether a rollout may go on: pass, fail or inconclusive, with the verdict and its age.
+    """Return whether a rollout may proceed: pass, fail or inconclusive, with the verdict's age.
 
-    A pass counts if it is the newest verdict, of the policy that was registered before the first
-    pair, and at most `max_age_s` old. Inconclusive, stale and unknown mean: hold.
+    A pass counts if it is the newest verdict under the policy registered before the first pair, and
+    at most `max_age_s` old. Inconclusive means: hold.
     """
     return JSONResponse(to_document(_decision(collector, rollout, max_age_s)))
 
@@ -52,12 +52,12 @@ def get_decision(rollout: str, collector: Collector, max_age_s: MaxAge = HOUR_S)
 def ask_decision(
     rollout: str,
     collector: Collector,
-    may: Annotated[Asked, Query(description="200 if this may be done now, else 409.")],
+    may: Annotated[HookAction, Query(description="200 if this may be done now, else 409.")],
     max_age_s: MaxAge = HOUR_S,
 ) -> JSONResponse:
-    """Answer a hook by the status: 200 if it may promote, or must roll back, else 409.
+    """Answer a webhook by status: 200 if it may promote, or must roll back, else 409.
 
-    The body, which is not read, is the hook's own.
+    The request's body is ignored.
     """
     found = _decision(collector, rollout, max_age_s)
     status = 200 if found.decision is _ALLOWS[may] else 409

@@ -1,4 +1,4 @@
-"""Feedback on generations: what people did about the answers that they got."""
+"""Feedback on generations: users' reactions to answers."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -26,12 +26,12 @@ _LAST_UNIX_NS = 2**63 - 1
 
 
 Newest = Annotated[
-    int | None, Query(ge=1, le=2**31 - 1, description="Of so many of the newest generations.")
+    int | None, Query(ge=1, le=2**31 - 1, description="Only on this many newest generations.")
 ]
 
 
 class FeedbackPage(BaseModel):
-    """A page of feedback, by generation in the order of arrival."""
+    """A page of feedback, ordered by the generations' arrival."""
 
     feedback: list[Feedback]
     next: str | None
@@ -47,9 +47,8 @@ class FeedbackPage(BaseModel):
 async def post_feedback(request: Request, collector: Collector) -> Response:
     """Store a list of feedback.
 
-    Idempotent by trace id, span id, kind and source: the last one posted wins. It may be posted
-    before the span that it is about has arrived. Comments are kept as content is, redacted or not
-    at all.
+    Idempotent by trace id, span id, kind and source: the last one posted wins. Feedback may be
+    posted before its span has arrived. Comments are content: stored redacted, or dropped.
     """
     document = await bodies.read_json(request, collector.settings.max_body_bytes)
     await collector.ingest.write(Batch(feedback=_feedback(document, collector.content)))
@@ -65,7 +64,7 @@ def list_feedback(
     after: After = None,
     newest: Newest = None,
 ) -> JSONResponse:
-    """List the feedback on a rollout's generations, or on the newest of them alone."""
+    """List the feedback on a rollout's generations, or only on the newest of them."""
     position = _position(after) if after is not None else None
     with collector.store.read() as connection:
         page = feedback.page(

@@ -1,4 +1,4 @@
-"""Generations, in pages or as Arrow columns."""
+"""Generations, as pages or an Arrow stream."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -22,27 +22,25 @@ router = APIRouter(prefix="/api/v1/generations", tags=["generations"])
 
 
 class Order(StrEnum):
-    """Of arrival."""
+    """Order of arrival."""
 
     OLDEST = "oldest"
     NEWEST = "newest"
 
 
 class Generations(BaseModel):
-    """A page of generations, in the order that was asked for."""
+    """A page of generations in the requested order."""
 
     generations: list[Generation]
     next: str | None
 
 
-Since = Annotated[
-    date | None, Query(description="Arrived on this day or later; a day is one of UTC.")
-]
-Until = Annotated[date | None, Query(description="Arrived before this day.")]
+Since = Annotated[date | None, Query(description="Arrived on this day (UTC) or later.")]
+Until = Annotated[date | None, Query(description="Arrived before this day (UTC).")]
 Fields = Annotated[
-    Sequence[str], Query(alias="field", description="These columns alone; in Arrow alone.")
+    Sequence[str], Query(alias="field", description="Only these columns; Arrow only.")
 ]
-Scores = Annotated[bool, Query(alias="scores", description="With scores; in Arrow alone.")]
+Scores = Annotated[bool, Query(alias="scores", description="Include scores; Arrow only.")]
 
 
 @router.get(
@@ -50,10 +48,10 @@ Scores = Annotated[bool, Query(alias="scores", description="With scores; in Arro
     response_model=Generations,
     responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
 )
-def list_generations(  # noqa: PLR0913  # one parameter a query's
+def list_generations(  # noqa: PLR0913  # one parameter per query parameter
     collector: Collector,
     rollout: Annotated[
-        str | None, Query(description="Absent: of every rollout, and of none.")
+        str | None, Query(description="Absent: all generations, with or without a rollout.")
     ] = None,
     arm: Arm | None = None,
     cohort: str | None = None,
@@ -68,10 +66,10 @@ def list_generations(  # noqa: PLR0913  # one parameter a query's
     after: After = None,
     accept: arrow.Accept = None,
 ) -> Response:
-    """List generations in the order of arrival, or from the newest back.
+    """List generations in the order of arrival, or newest first.
 
-    With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of all of
-    them, and limit and after do not apply.
+    With `Accept: application/vnd.apache.arrow.stream` the response is one Arrow stream of all of
+    them, and limit and after are ignored.
     """
     wanted = generations.Filter(rollout, arm, cohort, arrived_since, arrived_until)
     newest = order is Order.NEWEST

@@ -1,4 +1,4 @@
-"""Whether the collector runs, and whether it can serve."""
+"""Liveness and readiness probes."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -11,20 +11,20 @@ router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """All is well."""
+    """The status of a healthy collector."""
 
     status: str
 
 
 @router.get("/healthz", response_model=Health)
 async def healthz() -> JSONResponse:
-    """Say that the process answers."""
-    # In the event loop: the threads may all wait for the database.
+    """Return ok if the process answers."""
+    # Runs in the event loop because all worker threads may wait for the database.
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/readyz", response_model=Health, responses=responses(503))
 def readyz(collector: Collector) -> JSONResponse:
-    """Say that the database can be read."""
+    """Return ok if the database can be read."""
     collector.store.check()
     return JSONResponse({"status": "ok"})

@@ -10,7 +10,7 @@ _SPAN_ID = re.compile("[0-9a-f]{16}")
 
 
 def check_ids(record: Score | Feedback, at: str) -> None:
-    """Raise `RequestError` unless the record's ids are ones; `at` is its place in the body."""
+    """Raise `RequestError` unless the record's ids are valid; `at` is its path in the body."""
     for name, pattern in (("trace_id", _TRACE_ID), ("span_id", _SPAN_ID)):
         value = getattr(record, name)
         if not pattern.fullmatch(value):

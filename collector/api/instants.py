@@ -1,4 +1,4 @@
-"""Times in queries: RFC 3339, or seconds since 1970."""
+"""Times in queries: RFC 3339 or Unix seconds."""
 
 import math
 import re
@@ -18,21 +18,21 @@ _LATEST_UNIX_S = 2**63 / 1e9
 Start = Annotated[
     str | None,
     Query(
-        description="From when on: RFC 3339, such as 2026-03-01T12:00:00Z, or Unix seconds. "
+        description="Start, inclusive: RFC 3339, such as 2026-03-01T12:00:00Z, or Unix seconds. "
         "Rounded down to a whole minute, or step."
     ),
 ]
 End = Annotated[
     str | None,
-    Query(description="Until before when: as start, but rounded up. Absent: no end."),
+    Query(description="End, exclusive: as start, but rounded up. Absent: no end."),
 ]
 
 
 def unix_s(name: str, given: str | None) -> float | None:
-    """Return the time that a parameter names; raises `RequestError` where it names none."""
+    """Return a parameter's time in Unix seconds; raises `RequestError` if it is malformed."""
     if given is None:
         return None
-    # An offset's + that nobody escaped arrives as a space.
+    # An unescaped + of a UTC offset arrives as a space.
     text = _UNESCAPED.sub("+", given)
     seconds = float(text) if _NUMBER.fullmatch(text) else _rfc3339(name, text)
     if not math.isfinite(seconds) or not 0 <= seconds <= _LATEST_UNIX_S:
@@ -43,7 +43,7 @@ def unix_s(name: str, given: str | None) -> float | None:
 def _rfc3339(name: str, text: str) -> float:
     try:
         if not _OFFSET.search(text):
-            raise ValueError  # noqa: TRY301  # a time of no zone is none
+            raise ValueError  # noqa: TRY301  # a time without a zone is ambiguous
         moment = datetime.fromisoformat(text.upper())
     except ValueError as exc:
         raise RequestError(

@@ -1,4 +1,4 @@
-"""Leases: generations for evaluators to score, shared among any number of workers."""
+"""Leases of generations to score, shared among any number of evaluator workers."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -45,11 +45,11 @@ _RENEWAL = {
 
 
 class Leases(BaseModel):
-    """A lease, or none where all is handed out."""
+    """A lease, or none if all generations are handed out."""
 
     lease: Lease | None
     request: LeaseRequest
-    """As it was understood."""
+    """The request, with defaults."""
 
 
 @router.post(
@@ -59,10 +59,10 @@ class Leases(BaseModel):
     openapi_extra={"requestBody": _BODY},
 )
 async def post_lease(request: Request, collector: Collector, *, content: Text) -> JSONResponse:
-    """Lease the oldest generations that no worker with these evaluators has, or has had, in hand.
+    """Lease the oldest generations that no worker with these evaluators has leased or finished.
 
-    What a worker did not finish before its lease ran out is given to the next that asks. Needs the
-    scopes ingest and read.
+    Generations of an expired lease go to the next worker that asks. Needs the scopes judge and
+    read.
     """
     require(request, Scope.READ)
     wanted = await bodies.record(request, LeaseRequest, collector.settings.max_body_bytes)
@@ -80,7 +80,7 @@ async def post_lease(request: Request, collector: Collector, *, content: Text) -
     openapi_extra={"requestBody": _RENEWAL},
 )
 async def post_renewal(lease_id: str, request: Request, collector: Collector) -> Response:
-    """Let a lease last longer, or give it back; 409 where it is somebody else's by now."""
+    """Extend or release a lease; 409 if it was finished, or expired and was taken over."""
     renewal = await bodies.record(request, LeaseRenewal, collector.settings.max_body_bytes)
     if not 0 <= renewal.ttl_s <= _LONGEST_S:
         raise RequestError(f"ttl_s: wanted 0 to {_LONGEST_S}, got {renewal.ttl_s}")
@@ -95,7 +95,7 @@ async def post_renewal(lease_id: str, request: Request, collector: Collector) ->
     responses=responses(401, 403, 404, 409, 429, 503),
 )
 def delete_lease(lease_id: str, collector: Collector) -> Response:
-    """Say that all of a lease is scored; 409 where it is somebody else's by now."""
+    """Finish a lease whose generations are all scored; 409 if it expired and was taken over."""
     with collector.store.transaction() as connection:
         leases.finish(connection, lease_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
@@ -111,7 +111,7 @@ def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | 
         piece = leases.take(connection, wanted)
     if piece is None:
         return None
-    # Not in the writers' transaction, which others wait for.
+    # Not in the write transaction, for which other writers wait.
     with collector.store.read() as connection:
         found = leases.read(connection, wanted, piece, content=content)
     return Lease(
@@ -125,7 +125,7 @@ def _lease(collector: State, wanted: LeaseRequest, *, content: bool) -> Lease | 
 
 
 def _check(wanted: LeaseRequest) -> None:
-    """Raise `RequestError` where the request is out of bounds."""
+    """Raise `RequestError` if a value is out of range."""
     for name, count, most in (
         ("generations", wanted.generations, _MOST_GENERATIONS),
         ("evaluators", len(wanted.evaluators), _MOST_EVALUATORS),

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what the collector counts, and where rollouts stand, as Prometheus reads it."""
+"""`GET /metrics`: the collector's and the rollouts' metrics in Prometheus's text format."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["health"])
 
 
 class _Metrics(MetricSource):
-    """The counters, and what is measured only when somebody asks."""
+    """The counters, and gauges that are measured at scrape time."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -24,7 +24,7 @@ class _Metrics(MetricSource):
         yield from self._state.counters.collect()
         yield GaugeMetricFamily(
             "draftgate_ingest_queue_bytes",
-            "Bytes of bodies that are decoded or wait for the database.",
+            "Bytes of bodies being decoded or waiting for the database.",
             value=self._state.ingest.admission.held_bytes,
         )
         yield GaugeMetricFamily(
@@ -36,7 +36,7 @@ class _Metrics(MetricSource):
 
 
 def registry_of(state: State) -> CollectorRegistry:
-    """Return a registry of this collector alone: several may run in one process."""
+    """Return a registry of only this collector: several may run in one process."""
     registry = CollectorRegistry()
     registry.register(_Metrics(state))
     return registry
@@ -51,6 +51,6 @@ def registry_of(state: State) -> CollectorRegistry:
     },
 )
 def metrics(collector: Collector) -> Response:
-    """Give the counters, and where the newest rollouts stand, in Prometheus's text format."""
-    # Made anew for each scrape: it holds nothing but the way to the counters.
+    """Return the collector's metrics and the newest rollouts' state in Prometheus's text format."""
+    # A new registry per scrape is cheap: it only refers to the sources.
     return Response(generate_latest(registry_of(collector)), media_type=CONTENT_TYPE_LATEST)

@@ -33,7 +33,7 @@ _ROUTE: dict[str, Any] = {  # Any: the options of a route
         200: {"description": "Stored; `partialSuccess` counts what was rejected."},
         400: {"description": "The body cannot be decoded (google.rpc.Status)."},
         413: {"description": "The body is too large (google.rpc.Status)."},
-        415: {"description": "The body's type or coding is not read (google.rpc.Status)."},
+        415: {"description": "The body's type or coding is not supported (google.rpc.Status)."},
         503: {"description": "It cannot be stored now; see Retry-After (google.rpc.Status)."},
     },
     "openapi_extra": {"requestBody": {"required": True, "content": _ANY_BODY}},
@@ -44,10 +44,10 @@ router = APIRouter(prefix="/v1", tags=["otlp"])
 
 @router.post("/traces", **_ROUTE)
 async def export_traces(request: Request, collector: Collector) -> Response:
-    """Store the spans of an OTLP export; an answer of 200 means that they are durable.
+    """Store the spans of an OTLP export; a 200 means that they are durable.
 
-    Idempotent by trace id and span id: a span that is known already is left as it is. Protobuf or
-    JSON, as the content type says; gzip, deflate and zstd are understood.
+    Idempotent by trace id and span id: a span that is stored already is not changed. Protobuf or
+    JSON, by content type; gzip, deflate and zstd are supported.
     """
     return await _export(request, collector, TRACES)
 
@@ -57,7 +57,7 @@ async def export_logs(request: Request, collector: Collector) -> Response:
     """Store the evaluation results of an OTLP export as scores; ignore every other log record.
 
     Idempotent by span, metric, evaluator and version: the last one sent wins. Scores, here and in
-    spans, need the scope judge beside ingest.
+    spans, need the scope judge in addition to ingest.
     """
     return await _export(request, collector, LOGS)
 
@@ -78,16 +78,16 @@ async def _export(request: Request, collector: State, signal: Signal) -> Respons
             answer_as = _encoding(request.headers.get("content-type", ""))
             answer = await _store(request, collector, signal, answer_as)
     except CollectorError as exc:
-        traceback.clear_frames(exc.__traceback__)  # which hold the body, in circles
+        traceback.clear_frames(exc.__traceback__)  # frees the body, kept by reference cycles
         return _respond(export.status_of(exc), answer_as, status_of(exc))
     except ClientDisconnect:
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # there is nobody to read it
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # the client is gone
     return _respond(answer, answer_as, HTTPStatus.OK)
 
 
 async def _store(request: Request, collector: State, signal: Signal, encoding: Encoding) -> Message:
     limit, admission = collector.settings.max_body_bytes, collector.ingest.admission
-    # Before anything of it is read: most of what a refusal costs is reading what is refused.
+    # Before the body is read: reading is most of the cost of a refusal.
     admission.check(bodies.announced_bytes(request, limit))
     coding = request.headers.get("content-encoding", "")
     grant = grant_in(request.scope)

@@ -1,4 +1,4 @@
-"""Query parameters that listings share."""
+"""Query parameters shared by listings."""
 
 from typing import Annotated
 
@@ -9,19 +9,19 @@ from collector.api.access import require_content
 Rollout = Annotated[str, Query(description="Name of the rollout.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Most items on the page.")]
 After = Annotated[
-    str | None, Query(description="The `next` of the page before; absent for the first page.")
+    str | None, Query(description="The `next` of the previous page; absent for the first page.")
 ]
 _Content = Annotated[
     bool,
     Query(
         alias="content",
-        description="Send prompts, answers, passages and references too; needs the scope content.",
+        description="Include prompts, answers, passages and references; needs the scope content.",
     ),
 ]
 
 
 def _text(request: Request, *, content: _Content = False) -> bool:
-    """Return whether text is asked for; raises `ForbiddenError` where the key does not allow it."""
+    """Return whether text is requested; raises `ForbiddenError` if the key does not allow it."""
     if content:
         require_content(request)
     return content

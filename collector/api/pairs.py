@@ -1,4 +1,4 @@
-"""Pairs of a rollout: records in pages, or all of them as Arrow columns."""
+"""Pairs of a rollout, as pages or an Arrow stream."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -19,22 +19,22 @@ from collector.store import pair_changes, pairs, pairs_arrow, rollouts
 router = APIRouter(prefix="/api/v1/pairs", tags=["pairs"])
 
 
-PromptId = Annotated[str | None, Query(description="With repeat: this pair alone.")]
+PromptId = Annotated[str | None, Query(description="With repeat: only this pair.")]
 Repeat = Annotated[int | None, Query(ge=0, le=2**63 - 1)]
 
 
 class Pairs(BaseModel):
-    """A page of pairs, by prompt id and repeat."""
+    """A page of pairs, ordered by prompt id and repeat."""
 
     pairs: list[Pair]
     next: str | None
 
 
-_Place = Annotated[
-    int | None, Query(ge=0, le=2**63 - 1, description="Where to go on; in Arrow alone.")
+_Position = Annotated[
+    int | None, Query(ge=0, le=2**63 - 1, description="Start or end of the window; Arrow only.")
 ]
 
-_Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="In Arrow alone.")]
+_Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="Arrow only.")]
 
 
 @router.get(
@@ -42,7 +42,7 @@ _Bound = Annotated[int, Query(ge=0, le=2**63 - 1, description="In Arrow alone.")
     response_model=Pairs,
     responses={200: arrow.OPENAPI, **responses(400, 401, 403, 404, 422, 429, 503)},
 )
-def list_pairs(  # noqa: PLR0913  # one parameter a query's
+def list_pairs(  # noqa: PLR0913  # one parameter per query parameter
     collector: Collector,
     rollout: Rollout,
     cohort: str | None = None,
@@ -52,24 +52,24 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     content: Text,
     limit: Limit = 100,
     after: After = None,
-    arrived_after: _Place = None,
-    scored_after: _Place = None,
+    arrived_after: _Position = None,
+    scored_after: _Position = None,
     younger_than: _Bound = 0,
-    arrived_up_to: _Place = None,
-    scored_up_to: _Place = None,
+    arrived_up_to: _Position = None,
+    scored_up_to: _Position = None,
     accept: arrow.Accept = None,
 ) -> Response:
-    """List a rollout's pairs with their scores; with `content=true`, explained.
+    """List a rollout's pairs with their scores; `content=true` adds text and explanations.
 
-    `prompt_id` and `repeat`, together, ask for one pair.
+    `prompt_id` and `repeat` together select one pair.
 
-    With `Accept: application/vnd.apache.arrow.stream` the answer is one Arrow stream of the whole
-    rollout, numbers only, one row a pair; the other parameters do not apply then. With
-    `arrived_after` and `scored_after` it holds what is new since there alone, and its schema's
-    metadata say where it ends: `arrived_up_to`, `scored_up_to`, and `more`. Without them the
-    metadata say which pairs it holds, and with the same numbers it holds them again: pairs whose
-    generations all arrived after `younger_than`, up to `arrived_up_to`, and scores up to
-    `scored_up_to`.
+    With `Accept: application/vnd.apache.arrow.stream` the response is one Arrow stream of the whole
+    rollout, without content, one row per pair; the paging parameters are ignored. With
+    `arrived_after` and `scored_after` it contains only the changes since that position, and its
+    schema's metadata contain the window's end: `arrived_up_to`, `scored_up_to` and `more`. Without
+    them it contains pairs whose generations all arrived after `younger_than`, generations up to
+    `arrived_up_to`, and scores up to `scored_up_to`; the metadata contain these bounds, and the
+    same bounds give the same pairs.
     """
     if arrow.is_wanted(accept) and arrived_after is not None and scored_after is not None:
         return _changes(collector, rollout, pair_changes.Position(arrived_after, scored_after))
@@ -101,12 +101,12 @@ def list_pairs(  # noqa: PLR0913  # one parameter a query's
     )
 
 
-def _changes(collector: Collector, rollout: str, place: pair_changes.Position) -> Response:
+def _changes(collector: Collector, rollout: str, position: pair_changes.Position) -> Response:
     with collector.store.read() as connection:
-        found = pair_changes.since(connection, rollout, place)
+        found = pair_changes.since(connection, rollout, position)
     end = {
-        "arrived_up_to": str(found.place.generation),
-        "scored_up_to": str(found.place.score),
+        "arrived_up_to": str(found.position.generation),
+        "scored_up_to": str(found.position.score),
         "more": str(int(found.more)),
     }
     table = found.table.replace_schema_metadata(end)

@@ -1,4 +1,4 @@
-"""Policies registered for rollouts, and what was judged and tried before."""
+"""Policies registered for rollouts, and rollouts' histories."""
 
 import time
 
@@ -32,13 +32,12 @@ _BODY = {
                 "properties": {
                     "policy_name": {"type": "string", "minLength": 1, "maxLength": 2000},
                     "policy_hash": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-                    "text": {"type": "string", "description": "JSON, of which this is the hash."},
+                    "text": {"type": "string", "description": "The policy as canonical JSON."},
                 },
             }
         }
     },
 }
-_LOCAL = "local"
 
 
 @router.get(
@@ -47,9 +46,9 @@ _LOCAL = "local"
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 def get_history(rollout: str, collector: Collector) -> JSONResponse:
-    """Give what was registered for a rollout, its verdicts, and the candidate's earlier rollouts.
+    """Return a rollout's registered policies, verdicts, and the candidate's earlier rollouts.
 
-    A rollout that nothing is stored of has an empty one.
+    Empty if nothing is stored for the rollout.
     """
     with collector.store.read() as connection:
         found = histories.of_rollout(connection, rollout)
@@ -63,10 +62,10 @@ def get_history(rollout: str, collector: Collector) -> JSONResponse:
     openapi_extra={"requestBody": _BODY},
 )
 async def post_policy(rollout: str, request: Request, collector: Collector) -> JSONResponse:
-    """Register the policy that a rollout is to be judged by; needs the scope judge.
+    """Register the policy to judge a rollout by; needs the scope judge.
 
-    Registrations are kept for good. The newest of those that came before both arms were received
-    from counts; `before_first_pair` says whether this one did.
+    Registrations are never deleted. The newest one made before both arms had generations is in
+    force; `before_first_pair` tells whether this one was.
     """
     given = await bodies.record(request, PolicyRegistration, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("policy_name", given.policy_name))
@@ -83,7 +82,7 @@ def _add(
             connection,
             rollout,
             given,
-            who=grant.key_name or _LOCAL,
+            who=grant.who,
             key_id=grant.key_id,
             unix_ns=time.time_ns(),
         )

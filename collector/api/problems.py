@@ -24,7 +24,7 @@ from collector.errors import (
     RequestError,
     StoreError,
     UnauthenticatedError,
-    words_for_sender,
+    message_for_sender,
 )
 
 MEDIA_TYPE = "application/problem+json"
@@ -44,16 +44,16 @@ _log = logging.getLogger(__name__)
 
 
 class Problem(BaseModel):
-    """An error, as RFC 9457 has it."""
+    """An error as an RFC 9457 problem."""
 
-    type: str = Field(default="about:blank", description="Always about:blank: the status says it.")
+    type: str = Field(default="about:blank", description="Always about:blank: see the status.")
     title: str = Field(description="The HTTP status in words.")
     status: int
     detail: str = Field(description="What was seen, what was wanted, and what to do.")
 
 
 def status_of(error: CollectorError) -> HTTPStatus:
-    """Return the HTTP status that an error is answered with."""
+    """Return the HTTP status for an error."""
     if isinstance(error, RequestError):
         return _REQUEST_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST)
     if isinstance(error, AccessError):
@@ -64,12 +64,12 @@ def status_of(error: CollectorError) -> HTTPStatus:
 
 
 def retry_headers(status: int) -> dict[str, str]:
-    """Return the headers that tell a sender when to come again, where it should."""
+    """Return Retry-After for a 503, else no headers."""
     return {"Retry-After": str(RETRY_AFTER_S)} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
 
 
 def error_headers(error: CollectorError) -> dict[str, str]:
-    """Return the headers that an error is answered with; RFC 6750 has those of a missing key."""
+    """Return the response headers for an error; RFC 6750 defines those for keys."""
     if isinstance(error, UnauthenticatedError):
         return {"WWW-Authenticate": 'Bearer realm="draftgate"'}
     if isinstance(error, ForbiddenError):
@@ -92,7 +92,7 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return OpenAPI's description of the problems that a route answers with."""
+    """Return the OpenAPI description of a route's problem responses."""
     schema = Problem.model_json_schema()
     return {
         status: {
@@ -104,11 +104,11 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of the app with a problem."""
+    """Install handlers that answer every error of the app with a problem."""
 
     async def on_collector_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, CollectorError)  # noqa: S101  # registered for this type alone
-        return problem(status_of(exc), words_for_sender(exc), error_headers(exc))
+        return problem(status_of(exc), message_for_sender(exc), error_headers(exc))
 
     async def on_http_error(_: Request, exc: Exception) -> JSONResponse:
         assert isinstance(exc, HTTPException)  # noqa: S101  # registered for this type alone

@@ -1,4 +1,4 @@
-"""Ramps of rollouts: what part of the traffic the candidate gets, and who said so."""
+"""Ramps of rollouts: the candidate's share of traffic, as an audit log."""
 
 import time
 
@@ -34,16 +34,15 @@ _BODY = {
         }
     },
 }
-_LOCAL = "local"
 _LOG = 100
 
 
 class RampLog(BaseModel):
-    """A rollout's ramp, and who took which step when, newest first."""
+    """A rollout's ramp: its current step, and the log of steps, newest first."""
 
     rollout: str
     step: RampStep | None
-    """None where nobody has begun it."""
+    """None before the first step."""
     log: list[RampStep]
 
 
@@ -53,7 +52,7 @@ class RampLog(BaseModel):
     responses=responses(401, 403, 404, 422, 429, 503),
 )
 def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
-    """Give the newest 100 steps of a rollout's ramp."""
+    """Return the newest 100 steps of a rollout's ramp."""
     with collector.store.read() as connection:
         log = ramps.newest(connection, rollout, limit=_LOG)
     return JSONResponse(
@@ -74,15 +73,15 @@ def get_ramp(rollout: str, collector: Collector) -> JSONResponse:
 async def post_ramp(rollout: str, request: Request, collector: Collector) -> JSONResponse:
     """Take a step of a rollout's ramp; needs the scope admin.
 
-    409 where somebody else took a step first, and where a larger share does not name the newest
-    verdict under the policy that was registered before the first pair: a pass, posted after the
-    step before, on pairs that all arrived after it. The first step needs none.
+    409 if another step was stored first. A larger share must name the newest verdict under the
+    policy registered before the first pair: a pass, posted after the last step, on pairs that all
+    arrived after it; otherwise 409. The first step needs no verdict.
     """
     change = await bodies.record(request, RampChange, collector.settings.max_body_bytes)
     bodies.require_names(
         ("the rollout", rollout), ("reason", change.reason), ("verdict", change.verdict or "")
     )
-    who = grant_in(request.scope).key_name or _LOCAL
+    who = grant_in(request.scope).who
     stored = await run_in_threadpool(_add, collector, rollout, change, who)
     return JSONResponse(to_document(stored))
 

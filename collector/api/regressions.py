@@ -1,4 +1,4 @@
-"""Pairs whose candidate scored lower, the greatest loss first."""
+"""Pairs whose candidate scored lower, the largest loss first."""
 
 import math
 from typing import Annotated
@@ -19,20 +19,20 @@ router = APIRouter(prefix="/api/v1/regressions", tags=["pairs"])
 
 Metric = Annotated[
     str | None,
-    Query(min_length=1, description="Absent: of each pair the metric that it lost most in."),
+    Query(min_length=1, description="Absent: each pair's metric with the largest loss."),
 ]
 
 
 class Regressions(BaseModel):
-    """A page of regressions, the greatest first."""
+    """A page of regressions, the largest loss first."""
 
     regressions: list[Regression]
     next: str | None
-    metrics: list[str] = Field(description="All that a pair of the rollout lost in.")
-    counted: int = Field(description="All that were asked for, as far as they are counted.")
+    metrics: list[str] = Field(description="All metrics in which a pair of the rollout regressed.")
+    counted: int = Field(description="Number of matches, at most `counted_at_most`.")
     counted_at_most: int
     waiting_scores: int = Field(
-        description="Posts of scores, of any rollout, that are not in this order yet."
+        description="Score posts of any rollout that are not processed yet."
     )
 
 
@@ -47,7 +47,7 @@ def list_regressions(
 ) -> JSONResponse:
     """List a rollout's pairs whose candidate scored lower than the baseline, the worst first.
 
-    A pair comes once. They are ordered within seconds of their scores' arrival.
+    Each pair appears once. New scores are processed within seconds.
     """
     wanted = regressions.Filter(rollout, cohort, metric)
     position = _position(after) if after is not None else None

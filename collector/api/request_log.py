@@ -1,4 +1,4 @@
-"""Each request gets an id, is counted, and is logged by its route, never by its content."""
+"""Request ids, request counters, and request logs, by route and without content."""
 
 import logging
 import random
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class RequestLogMiddleware:
-    """Stands around everything else."""
+    """The outermost middleware: assigns the request's id, counts it and logs it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,7 +36,7 @@ class RequestLogMiddleware:
         id_ = given if _GIVEN.fullmatch(given) else _new_id()
         token = request_id.set(id_)
         started_s = perf_counter()
-        # What raises is answered outside of here, with this status.
+        # The status of an error that propagates: it is answered outside of this middleware.
         status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
 
         async def send_with_id(message: Message) -> None:
@@ -73,13 +73,13 @@ def _note(scope: Scope, status: int, duration_s: float) -> None:
 
 def _level(status: int, route: str) -> int:
     if status == HTTPStatus.SERVICE_UNAVAILABLE and route.startswith(_EXPORTS):
-        return logging.DEBUG  # why is logged once, not for each of the many who are told so
+        return logging.DEBUG  # the cause is logged once, not per refused request
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return logging.WARNING
     return logging.INFO if status in _REFUSED else logging.DEBUG
 
 
 def _new_id() -> str:
-    """Return what tells one request from others; nobody is trusted by it."""
-    # Not of the system's randomness, which is a call that another thread's work may hold up.
+    """Return a random id; it is not a secret."""
+    # Not from the system's randomness: that is a system call, after which the GIL may be busy.
     return f"{random.getrandbits(64):016x}"

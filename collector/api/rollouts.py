@@ -1,4 +1,4 @@
-"""Rollouts: what is held of each, and counts and sums by cohort and arm."""
+"""Rollouts: overviews, and counts and sums by cohort and arm."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -19,13 +19,13 @@ router = APIRouter(prefix="/api/v1/rollouts", tags=["rollouts"])
 
 
 class Rollouts(BaseModel):
-    """Every rollout that has a generation, by name."""
+    """Every rollout that has a generation, ordered by name."""
 
     rollouts: list[RolloutOverview]
 
 
 class StepName(StrEnum):
-    """The length of a row's time."""
+    """The length of a time bucket."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -33,7 +33,7 @@ class StepName(StrEnum):
 
 
 class PercentilesDefinition(BaseModel):
-    """What p50, p95 and p99 are."""
+    """The definition of p50, p95 and p99."""
 
     method: str = "DDSketch"
     relative_error: float = state.RELATIVE_ERROR
@@ -41,14 +41,14 @@ class PercentilesDefinition(BaseModel):
 
 
 class WindowBody(BaseModel):
-    """The window that was summed, by the start of generations; null is no bound."""
+    """The window of the sums, by start of generations; null means no bound."""
 
     start_unix_s: int | None
-    end_unix_s: int | None = Field(description="Not in the window itself.")
+    end_unix_s: int | None = Field(description="Exclusive.")
 
 
 class Summary(BaseModel):
-    """One row for each cohort and arm."""
+    """One row per cohort and arm."""
 
     summary: list[ArmSummary]
     window: WindowBody
@@ -56,7 +56,7 @@ class Summary(BaseModel):
 
 
 class Timeseries(BaseModel):
-    """One row for each step that a generation began in, cohort and arm."""
+    """One row per step with generations, cohort and arm."""
 
     timeseries: list[TimeBucket]
     window: WindowBody
@@ -82,11 +82,10 @@ def get_summary(
     start: instants.Start = None,
     end: instants.End = None,
 ) -> JSONResponse:
-    """Give counts, sums and percentiles of each arm in each cohort.
+    """Return counts, sums and percentiles of each arm in each cohort; compute ratios from them.
 
-    Ratios of counts are the reader's to make. Of the generations that began in the window, or of
-    all. The window is widened to whole minutes (to whole hours where retention has
-    deleted the minutes), and the answer says to which.
+    Covers the generations that started in the window, or all. The window is widened to whole
+    minutes (whole hours where retention has deleted the minutes), as returned in `window`.
     """
     window = _window(start, end, rollup_reads.BucketLength.MINUTE)
     with collector.store.read() as connection:
@@ -107,13 +106,12 @@ def get_timeseries(
     start: instants.Start = None,
     end: instants.End = None,
     cohort: str | None = None,
-    counts_only: Annotated[bool, Query()] = False,  # noqa: FBT002  # a parameter of the address
+    counts_only: Annotated[bool, Query()] = False,  # noqa: FBT002  # a query parameter
 ) -> JSONResponse:
-    """Give the summary of each arm in each cohort, minute by minute, hour by hour or day by day.
+    """Return the summary of each arm in each cohort per minute, hour or day.
 
-    The window is widened to whole steps. A step in which nothing began has no row. With
-    `counts_only`, what was measured (`metrics`, and the sums of times) is neither read nor given:
-    that is most of the work.
+    The window is widened to whole steps. A step without generations has no row. `counts_only`
+    omits the measured values (`metrics`, and the sums of times), which are most of the work.
     """
     length = rollup_reads.BucketLength[step.name]
     window = _window(start, end, length)

@@ -1,4 +1,4 @@
-"""Samples of engines' gauges and counters, in pages."""
+"""Samples of engines' gauges and counters, page by page."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ UnixNs = Annotated[int, Query(ge=0, le=_LAST_UNIX_NS, description="Unix nanoseco
 
 
 class Samples(BaseModel):
-    """A page of samples, by time."""
+    """A page of samples, ordered by time."""
 
     samples: list[EngineSample]
     next: str | None
@@ -39,7 +39,7 @@ def list_samples(
     limit: Limit = 1000,
     after: After = None,
 ) -> JSONResponse:
-    """List a metric's samples from `since_unix_ns` to before `until_unix_ns`."""
+    """List a metric's samples from `since_unix_ns` (inclusive) to `until_unix_ns` (exclusive)."""
     wanted = samples.Filter(metric, service_name, since_unix_ns, until_unix_ns)
     position = _position(after) if after is not None else None
     with collector.store.read() as connection:

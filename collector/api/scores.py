@@ -24,7 +24,7 @@ router = APIRouter(prefix="/api/v1/scores", tags=["scores"])
 
 
 class Scores(BaseModel):
-    """A page of scores, by generation in the order of arrival."""
+    """A page of scores, ordered by the generations' arrival."""
 
     scores: list[Score]
     next: str | None
@@ -41,8 +41,8 @@ async def post_scores(request: Request, collector: Collector) -> Response:
     """Store a list of scores.
 
     Idempotent by trace id, span id, metric, evaluator and version: the last one posted wins. A
-    score may be posted before the span that it judges has arrived. An explanation is content: kept,
-    redacted, where content is. `key_id` becomes that of the key that posts, whatever is sent.
+    score may be posted before its span has arrived. An explanation is content: stored redacted, or
+    dropped. `key_id` is set to the posting key's id; a sent value is ignored.
     """
     document = await bodies.read_json(request, collector.settings.max_body_bytes)
     key_id = grant_in(request.scope).key_id
@@ -62,7 +62,7 @@ def list_scores(
     limit: Limit = 1000,
     after: After = None,
 ) -> JSONResponse:
-    """List the scores of a rollout's generations; explanations only to a key that may read text."""
+    """List the scores of a rollout's generations; explanations need the scope content."""
     with collector.store.read() as connection:
         page = scores.page(
             connection,

@@ -1,4 +1,4 @@
-"""What routes need from the app: settings, store and ingest, made in its lifespan."""
+"""The app's state for routes: settings, store, ingest and others, created in its lifespan."""
 
 from typing import Annotated, NamedTuple, cast
 
@@ -23,7 +23,7 @@ class State(NamedTuple):
     store: Store
     ingest: Ingest
     inflaters: CapacityLimiter
-    """Threads that inflate: few, for each may hold a whole body outside the queue."""
+    """Limits the threads that decompress: each may hold a whole body outside the queue."""
     exporter: Exporter
     content: ContentPolicy
     authority: Authority
@@ -33,7 +33,7 @@ class State(NamedTuple):
 
 
 async def state_of(request: Request) -> State:
-    """Return the running collector's parts; awaits nothing, but FastAPI would start a thread."""
+    """Return the running collector's parts; async only because FastAPI runs others in a thread."""
     return cast("State", request.app.state.collector)
 
 

@@ -1,7 +1,7 @@
-"""Waiting for switches: any number of requests wait without a connection or a thread of their own.
+"""Long polling of switches: any number of requests wait without a database connection or thread.
 
-A change that is made through this process wakes them at once. One that another process makes is
-found by asking the database twice a second, for all who wait together.
+A change made through this process wakes them at once. Changes made by other processes are found by
+polling the database twice a second, once for all waiting requests.
 """
 
 import asyncio
@@ -15,36 +15,36 @@ from fastapi.concurrency import run_in_threadpool
 from collector.errors import StoreUnavailableError
 from collector.store import Store, switches
 
-_ASK_EVERY_S: Final = 0.5
+_POLL_EVERY_S: Final = 0.5
 _log = logging.getLogger(__name__)
 
 
 class SwitchWatch:
-    """Tells those who wait on an event loop of switches that have changed."""
+    """Wakes requests that wait on the event loop for a switch to change."""
 
-    def __init__(self, store: Store, *, ask_every_s: float = _ASK_EVERY_S) -> None:
-        self._ask = _asker(store)
-        self._ask_every_s = ask_every_s
+    def __init__(self, store: Store, *, poll_every_s: float = _POLL_EVERY_S) -> None:
+        self._query = _query_of(store)
+        self._poll_every_s = poll_every_s
         self._newest: dict[str, int] = {}
-        self._asked_up_to = 0
+        self._polled_up_to = 0
         self._waiting = 0
-        self._asking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._ended = False
         self._failing = False
 
     async def note(self, rollout: str, id_: int) -> None:
-        """Wake those who wait for the rollout: this event of it is stored."""
+        """Wake the requests that wait for the rollout: an event with this id is stored."""
         await self._note({rollout: id_})
 
     async def wait_for(self, rollout: str, since: int, wait_s: float) -> None:
-        """Return once the rollout has an event after `since`, or the time is over, or the app is.
+        """Wait for an event of the rollout after `since`, the timeout, or the app's shutdown.
 
-        Whoever waits must have looked at the database before.
+        Read the database first: events stored before are not reported.
         """
         self._waiting += 1
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._ask_for_all())
+        if self._polling is None:
+            self._polling = asyncio.create_task(self._poll())
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s), self._changed:
@@ -55,28 +55,28 @@ class SwitchWatch:
             self._waiting -= 1
 
     async def end(self) -> None:
-        """Let everybody go, at once and from now on."""
+        """Wake all waiting requests, and let later ones not wait."""
         self._ended = True
         async with self._changed:
             self._changed.notify_all()
-        if self._asking is not None:
-            await self._asking
+        if self._polling is not None:
+            await self._polling
 
-    async def _ask_for_all(self) -> None:
-        """Ask the database twice a second for as long as anybody waits."""
+    async def _poll(self) -> None:
+        """Poll the database twice a second while any request waits."""
         try:
             while self._waiting and not self._ended:
                 with suppress(StoreUnavailableError):
-                    found = await run_in_threadpool(self._ask, self._asked_up_to)
-                    self._asked_up_to = max([self._asked_up_to, *found.values()])
+                    found = await run_in_threadpool(self._query, self._polled_up_to)
+                    self._polled_up_to = max([self._polled_up_to, *found.values()])
                     await self._note(found)
                 await self._sleep()
         finally:
-            self._asking = None  # whoever waits next asks again, whatever ended this
+            self._polling = None  # the next waiting request starts polling again
 
     async def _sleep(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._ask_every_s), self._changed:
+            async with asyncio.timeout(self._poll_every_s), self._changed:
                 await self._changed.wait_for(lambda: self._ended)
 
     async def _note(self, found: Mapping[str, int]) -> None:
@@ -87,7 +87,7 @@ class SwitchWatch:
                 self._changed.notify_all()
 
 
-def _asker(store: Store) -> Callable[[int], dict[str, int]]:
+def _query_of(store: Store) -> Callable[[int], dict[str, int]]:
     def ask(after: int) -> dict[str, int]:
         with store.read() as connection:
             return switches.changed_since(connection, after)

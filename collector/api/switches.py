@@ -1,4 +1,4 @@
-"""Switches of rollouts: whether the candidate may answer, and who said so."""
+"""Switches of rollouts: whether the candidate may answer, as an audit log."""
 
 import time
 from typing import Annotated
@@ -33,17 +33,16 @@ _BODY = {
         }
     },
 }
-_LOCAL = "local"
 _LOG = 100
 _LAST_ID = 2**63 - 1
 
 
 class SwitchLog(BaseModel):
-    """A rollout's switch, and who set it when, newest first."""
+    """A rollout's switch: its state, and the log of events, newest first."""
 
     rollout: str
     state: SwitchState | None
-    """None where nobody ever set it."""
+    """None if it was never set."""
     log: list[SwitchState]
 
 
@@ -56,15 +55,15 @@ async def get_switch(
     rollout: str,
     collector: Collector,
     wait_s: Annotated[
-        float, Query(ge=0, le=60, description="Wait so long for an event after `since`.")
+        float, Query(ge=0, le=60, description="Wait up to this long for an event after `since`.")
     ] = 0,
     since: Annotated[
-        int, Query(ge=0, le=_LAST_ID, description="Id of the newest event that is known.")
+        int, Query(ge=0, le=_LAST_ID, description="Id of the newest event known to the client.")
     ] = 0,
 ) -> JSONResponse:
-    """Give the state and the newest 100 events of a rollout's switch.
+    """Return the state and the newest 100 events of a rollout's switch.
 
-    With `wait_s`, answer as soon as there is an event after `since`, or when the time is over.
+    With `wait_s`, respond as soon as there is an event after `since`, or after that time.
     """
     log = await _newest(collector, rollout)
     if wait_s and (not log or log[0].id <= since):
@@ -86,10 +85,10 @@ async def get_switch(
     openapi_extra={"requestBody": _BODY},
 )
 async def post_switch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
-    """Set a rollout's switch; needs the scope admin. Each post is an event of its own."""
+    """Set a rollout's switch; needs the scope admin. Each post adds an event."""
     change = await bodies.record(request, SwitchChange, collector.settings.max_body_bytes)
     bodies.require_names(("the rollout", rollout), ("reason", change.reason))
-    who = grant_in(request.scope).key_name or _LOCAL
+    who = grant_in(request.scope).who
     stored = await run_in_threadpool(_add, collector, rollout, change, who)
     await collector.switches.note(rollout, stored.id)
     return JSONResponse(to_document(stored))

@@ -19,7 +19,7 @@ from collector.store import traces
 router = APIRouter(prefix="/api/v1/traces", tags=["traces"])
 
 _VALUES = (
-    "Attribute values. What JSON lacks is an object with one key: `bytes_hex`, `double` "
+    "Attribute values. Values that JSON lacks are objects with one key: `bytes_hex`, `double` "
     "(NaN, Infinity, -Infinity) or `kvlist`."
 )
 
@@ -60,11 +60,11 @@ class SpanBody(BaseModel):
 
 
 class Trace(BaseModel):
-    """A trace's spans by start."""
+    """A trace's spans, ordered by start."""
 
     spans: list[SpanBody]
     content_withheld: bool = Field(
-        description="Whether text is left out because the key lacks the scope content."
+        description="Whether text is omitted because the key lacks the scope content."
     )
 
 
@@ -73,7 +73,7 @@ TraceId = Annotated[str, Path(pattern="^[0-9a-fA-F]{32}$", description="32 hexad
 
 @router.get("/{trace_id}", response_model=Trace, responses=responses(401, 403, 404, 422, 429, 503))
 def get_trace(trace_id: TraceId, collector: Collector, request: Request) -> JSONResponse:
-    """Give every stored span of a trace; text only to a key that may read it."""
+    """Return every stored span of a trace; text needs the scope content."""
     with_text = may_read_content(request)
     with collector.store.read() as connection:
         spans = traces.trace(connection, trace_id)

@@ -1,4 +1,4 @@
-"""Generations that are no side of a pair, and why."""
+"""Generations that do not pair, and why."""
 
 from typing import Annotated
 
@@ -15,10 +15,10 @@ router = APIRouter(prefix="/api/v1/unpaired", tags=["pairs"])
 
 
 class UnpairedGroups(BaseModel):
-    """What does not pair, by reason and sender."""
+    """Unpaired generations, grouped by reason and sender."""
 
     unpaired: list[Unpaired]
-    looked_at: int = Field(description="The newest generations, among which they were found.")
+    looked_at: int = Field(description="Number of newest generations that were checked.")
 
 
 @router.get(
@@ -26,9 +26,9 @@ class UnpairedGroups(BaseModel):
 )
 def list_unpaired(
     collector: Collector,
-    rollout: Annotated[str | None, Query(description="Of one rollout; absent: of all.")] = None,
+    rollout: Annotated[str | None, Query(description="Absent: all generations.")] = None,
 ) -> JSONResponse:
-    """List what does not pair among the newest generations, the most frequent first."""
+    """List the unpaired ones among the newest generations, the largest group first."""
     with collector.store.read() as connection:
         if rollout is not None:
             rollouts.require(connection, rollout)

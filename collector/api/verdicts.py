@@ -23,9 +23,6 @@ _BODY = {
 }
 
 
-_LOCAL = "local"
-
-
 class Verdicts(BaseModel):
     """Verdicts, newest first."""
 
@@ -39,10 +36,10 @@ class Verdicts(BaseModel):
     openapi_extra={"requestBody": _BODY},
 )
 async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
-    """Store a verdict and give it with its id; the same verdict is stored once.
+    """Store a verdict and return it with its id; idempotent.
 
-    Needs the scope judge. 409 unless the pairs that it names as its evidence are stored, as many,
-    and with the hash that it says.
+    Needs the scope judge. 409 unless the pairs of its evidence are stored, with the same number and
+    hash.
     """
     verdict = await bodies.record(request, Verdict, collector.settings.max_body_bytes)
     bodies.require_names(("rollout", verdict.rollout), ("policy_name", verdict.policy_name))
@@ -52,7 +49,7 @@ async def post_verdict(request: Request, collector: Collector) -> JSONResponse:
         id=verdicts.verdict_id(verdict),
         posted_unix_ns=time.time_ns(),
         verdict=verdict,
-        who=grant.key_name or _LOCAL,
+        who=grant.who,
         key_id=grant.key_id,
     )
     await collector.ingest.write(Batch(verdicts=(posted,)))

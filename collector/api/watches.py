@@ -1,4 +1,4 @@
-"""Watches of rollouts: how far `draftgate watch` has got, and what it did about it."""
+"""Watches of rollouts: the state of `draftgate watch`."""
 
 import time
 
@@ -24,11 +24,9 @@ from collector.store import switches, watches
 
 router = APIRouter(prefix="/api/v1/rollouts", tags=["watches"])
 
-_LOCAL = "local"
-
 
 class Watches(BaseModel):
-    """A rollout's watches, one a policy, the last updated first."""
+    """A rollout's watches, one per policy, the last updated first."""
 
     watches: list[StoredWatch]
 
@@ -37,7 +35,7 @@ class Watches(BaseModel):
     "/{rollout:path}/watches", response_model=Watches, responses=responses(401, 403, 404, 429, 503)
 )
 def list_watches(rollout: str, collector: Collector) -> JSONResponse:
-    """Give how far each watch of a rollout has got."""
+    """Return the state of each watch of a rollout."""
     with collector.store.read() as connection:
         found = watches.of_rollout(connection, rollout)
     return JSONResponse({"watches": [to_document(stored) for stored in found]})
@@ -55,10 +53,10 @@ def list_watches(rollout: str, collector: Collector) -> JSONResponse:
     },
 )
 async def post_watch(rollout: str, request: Request, collector: Collector) -> JSONResponse:
-    """Replace a watch's state by the next, and set the switch with it, both or neither.
+    """Replace a watch's state by the next one and, atomically, set the switch if given.
 
-    Needs the scope judge, and admin too if it sets the switch. 409 where the state that this
-    continues is no longer the newest, so that of several watchers one acts.
+    Needs the scope judge, and admin if it sets the switch. 409 if the state that this continues is
+    no longer the newest, so that only one of several watchers acts.
     """
     given = await bodies.record(request, WatchUpdate, collector.settings.max_body_bytes)
     if given.switch is not None:
@@ -88,7 +86,7 @@ def _replace(
             watch.rollout,
             given.switch.state,
             reason=given.switch.reason,
-            who=grant.key_name or _LOCAL,
+            who=grant.who,
             unix_ns=now_unix_ns,
         )
     return stored, event

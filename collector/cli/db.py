@@ -29,7 +29,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 @app.command()
 def upgrade(database: Database = None) -> None:
-    """Create the database, or bring it to the newest schema.
+    """Create the database, or upgrade it to the newest schema.
 
     Example: draftgate db upgrade --database sqlite:///draftgate.db
     """
@@ -46,9 +46,9 @@ def stats(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show rows and size of each table, the days that are held, and what waits to be folded.
+    """Show rows and size of each table, the days stored, and the pending rollup deltas.
 
-    Rows are counted; PostgreSQL's own estimate stands in for large tables, and is marked as such.
+    Rows are counted; for large tables on PostgreSQL they are estimated, and marked as such.
 
     Example: draftgate db stats --json
     """
@@ -76,7 +76,7 @@ def stats(
 
 @app.command()
 def compact(database: Database = None) -> None:
-    """Fold all rollups that wait, and count all pairs; a running collector does so by itself.
+    """Fold all pending rollups and count all pairs; a running collector does so by itself.
 
     Example: draftgate db compact
     """
@@ -88,7 +88,7 @@ def compact(database: Database = None) -> None:
 
 @app.command()
 def check(database: Database = None) -> None:
-    """Make all rollups and pair counts anew from the rows, and compare; exit code 1: they differ.
+    """Recompute all rollups and pair counts from the rows and compare; exit code 1 if they differ.
 
     Example: draftgate db check
     """
@@ -105,9 +105,9 @@ def check(database: Database = None) -> None:
 
 @app.command()
 def vacuum(database: Database = None) -> None:
-    """Give deleted rows' space back, and renew the statistics that reads are planned by.
+    """Free the space of deleted rows, and refresh the query planner's statistics.
 
-    SQLite writes the whole file anew: that takes as much free space again, and senders wait.
+    SQLite rewrites the whole file: that needs as much free space again, and senders wait.
 
     Example: draftgate db vacuum
     """
@@ -135,7 +135,7 @@ def retention_(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Delete the days that are older, counted from their arrival; rollups by the hour stay.
+    """Delete expired days, by the day of arrival; hourly rollups are kept.
 
     Example: draftgate db retention --spans 30d --content 7d --dry-run
     """
@@ -164,7 +164,7 @@ def retention_(
 
 @contextmanager
 def _existing(settings: Settings) -> Iterator[Store]:
-    """Open a database that exists: none is created only to find nothing in it."""
+    """Open an existing database; fail if it does not exist instead of creating it."""
     with one_line_errors():
         if not exists(settings.database_url):
             name = settings.database_url.removeprefix("sqlite:///")
@@ -177,7 +177,7 @@ def _existing(settings: Settings) -> Iterator[Store]:
 
 
 def _confirm(what: str, *, yes: bool) -> None:
-    """Ask on a terminal; where there is none, nobody can say yes but by the option."""
+    """Ask on the terminal unless `yes`; fail if there is no terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -186,7 +186,7 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 
 def _all(step: Callable[[], int]) -> int:
-    """Repeat the step until it does nothing; return how much was done."""
+    """Repeat the step until it returns 0; return the sum."""
     total = 0
     while done := step():
         total += done

@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @app.command()
-def export(  # one parameter an option
+def export(  # one parameter per option
     rollout: Annotated[str, typer.Argument(help="Name of the rollout.")],
     to: Annotated[Path, typer.Option(help="File to write: .parquet or .jsonl.")],
     *,

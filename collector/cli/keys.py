@@ -39,7 +39,7 @@ def create(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Make a key and print it, this once: what is stored cannot be turned back into it.
+    """Create a key and print it once: only its digest is stored, so it cannot be shown again.
 
     Example: draftgate keys create ci --scope ingest --scope read --expires 90d
     """
@@ -74,7 +74,7 @@ def list_(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the keys, newest first, the revoked and expired too; never their secrets.
+    """List the keys, newest first, including revoked and expired ones; secrets are not shown.
 
     Example: draftgate keys list --json
     """
@@ -102,7 +102,7 @@ def revoke(
     id_: Annotated[str, typer.Argument(metavar="ID", help="The eight digits after dgk_.")],
     database: Database = None,
 ) -> None:
-    """End a key: running collectors refuse it within seconds.
+    """Revoke a key: running collectors refuse it within seconds.
 
     Example: draftgate keys revoke 1f0c9a3e
     """
@@ -120,7 +120,7 @@ def revoke(
 
 
 def _opened(database: str | None) -> AbstractContextManager[Store]:
-    # Not ClickHouse: keys are not there, and a collector may hold chdb's folder.
+    # Without ClickHouse: it has no keys, and a running collector may lock chdb's folder.
     return open_store(of_options(database_url=database), relational_only=True)
 
 

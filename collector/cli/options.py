@@ -1,4 +1,4 @@
-"""What the collector's commands share: the database option, and errors as one line."""
+"""Options and error handling shared by the collector's commands."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +31,14 @@ CollectorToAsk = Annotated[
 DatabaseToAsk = Annotated[
     str,
     typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
     ),
 ]
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn an error of the collector into one line and exit code 2."""
+    """Print a `CollectorError` as one line and exit with code 2."""
     try:
         yield
     except CollectorError as exc:
@@ -46,7 +46,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def seconds_of(option: str, text: str | None) -> int | None:
-    """Return the seconds that an option asks for; raises `SettingsError` for no duration."""
+    """Return an option's duration in seconds; raises `SettingsError` if it is malformed."""
     return durations.seconds(option, text) if text is not None else None
 
 
@@ -58,7 +58,7 @@ def fail(message: str) -> NoReturn:
 
 @contextmanager
 def open_store(settings: Settings, *, relational_only: bool = False) -> Iterator[Store]:
-    """Open the database, creating it or bringing it to the newest schema, and close it again."""
+    """Open the database, creating or upgrading it if needed, and close it on exit."""
     store = Store.open(
         settings.database_url,
         analytics_url=settings.analytics_url,

@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @app.command()
-def serve(  # noqa: PLR0913  # one parameter an option
+def serve(  # noqa: PLR0913  # one parameter per option
     database: Database = None,
     host: Annotated[
         str | None, typer.Option(help="Address to listen on (default 127.0.0.1).")
@@ -38,32 +38,32 @@ def serve(  # noqa: PLR0913  # one parameter an option
     *,
     no_grpc: Annotated[bool, typer.Option("--no-grpc", help="Serve no gRPC.")] = False,
     require_keys: Annotated[
-        bool, typer.Option("--require-keys", help="Need an API key on this machine too.")
+        bool, typer.Option("--require-keys", help="Require API keys on this machine too.")
     ] = False,
     no_keys: Annotated[
-        bool, typer.Option("--no-keys", help="Let in whoever can reach the address.")
+        bool, typer.Option("--no-keys", help="Require no API key from anyone who can reach it.")
     ] = False,
     capture_content: Annotated[
         bool, typer.Option("--capture-content", help="Keep prompts and answers, redacted.")
     ] = False,
     redaction: Annotated[
-        Path | None, typer.Option(help="File of what to replace in kept content.")
+        Path | None, typer.Option(help="File with the patterns to redact in kept content.")
     ] = None,
     retention_spans: Annotated[
-        str | None, typer.Option(help="Keep spans for so long, such as 30d (default for ever).")
+        str | None, typer.Option(help="Keep spans this long, such as 30d (default: forever).")
     ] = None,
     retention_content: Annotated[
-        str | None, typer.Option(help="Keep their text for so long, such as 7d.")
+        str | None, typer.Option(help="Keep the spans' text this long, such as 7d.")
     ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")] = None,
     log_format: Annotated[
-        LogFormat | None, typer.Option(help="How log lines are written (default text).")
+        LogFormat | None, typer.Option(help="Format of log lines (default text).")
     ] = None,
     log_level: Annotated[
-        LogLevel | None, typer.Option(help="The least that is logged (default info).")
+        LogLevel | None, typer.Option(help="Lowest level that is logged (default info).")
     ] = None,
 ) -> None:
     """Receive OTLP and serve the API, until interrupted.
@@ -93,7 +93,7 @@ def serve(  # noqa: PLR0913  # one parameter an option
         server.check_tls(settings)
         policy_of(settings)
         listeners = server.listen_all(settings)
-        # Opened once beforehand: a database that cannot be used is one line, not a traceback.
+        # Opened once here, so that an unusable database is a one-line error, not a traceback.
         with open_store(settings) as store:
             store.check_writable()
             if settings.require_keys:
@@ -120,7 +120,7 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
             "Spans: read by Python, which takes five times as long as the compiled reader; "
             "for that one install a C compiler, then Draftgate again"
         )
-    sys.stdout.flush()  # whoever waits for the address may read from a pipe
+    sys.stdout.flush()  # a parent process may wait for the address on a pipe
 
 
 def _warn_if_exposed(settings: Settings) -> None:

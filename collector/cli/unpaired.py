@@ -18,16 +18,16 @@ app = typer.Typer(no_args_is_help=False, add_completion=False)
 @app.command()
 def unpaired(
     rollout: Annotated[
-        str | None, typer.Argument(help="Name of a rollout; absent: whatever arrived.")
+        str | None, typer.Argument(help="Name of a rollout; absent: all generations.")
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     collector: CollectorToAsk = None,
     database: DatabaseToAsk = "sqlite:///draftgate.db",
 ) -> None:
-    """List generations that are no side of a pair, and why.
+    """List generations that do not pair, and why.
 
-    The newest 20,000 are looked at.
+    Only the newest 20,000 generations are checked.
 
     Example: draftgate unpaired --collector http://localhost:4318
     """

@@ -1,4 +1,4 @@
-"""The one door to stored data: a synchronous client of the collector's HTTP API."""
+"""A synchronous client of the collector's HTTP API: the only access to stored data."""
 
 from collector.client.client import About, Client
 from collector.client.pairs import PairChanges, PairPage, RegressionPage

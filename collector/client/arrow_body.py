@@ -1,4 +1,4 @@
-"""The body of an HTTP answer as a file for Arrow."""
+"""The body of an HTTP response as a file object for Arrow."""
 
 import io
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ _END: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class ArrowBody(io.RawIOBase):
-    """A body as a file, which remembers whether it came to the end that Arrow gives it.
+    """A response body as a file that detects truncation.
 
-    Arrow's reader takes a body that breaks off between two batches for a whole one.
+    Arrow's reader accepts a body truncated between two batches as complete.
     """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
@@ -20,16 +20,16 @@ class ArrowBody(io.RawIOBase):
         self._is_exhausted = False
 
     @property
-    def broke_off(self) -> bool:
-        """Whether there is no more, and what was read last is not the end of a stream."""
+    def is_truncated(self) -> bool:
+        """Whether the body is exhausted without Arrow's end-of-stream marker."""
         return self._is_exhausted and self._last != _END
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return as many bytes as are asked for, fewer at the end."""
+        """Return `size` bytes, fewer at the end; all if negative."""
         parts, wanted = [], size
         while wanted and (self._left or self._fill()):
             part = self._left if wanted < 0 else self._left[:wanted]

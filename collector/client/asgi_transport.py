@@ -13,16 +13,16 @@ from anyio.from_thread import BlockingPortal
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 _PIECES_AHEAD = 2
-_Message = dict[str, Any]  # Any: ASGI's messages are mappings of whatever they carry
+_Message = dict[str, Any]  # Any: values of an ASGI message
 
 
 class InProcessTransport(httpx.BaseTransport):
-    """Runs an application's lifespan and requests on an event loop in a thread of its own."""
+    """Runs an application's lifespan and requests on an event loop in its own thread."""
 
     def __init__(self, app: Any, lifespan: AbstractAsyncContextManager[Any]) -> None:
-        """Enter the lifespan; what it raises is raised here.
+        """Enter the lifespan; its errors propagate.
 
-        `app` is any ASGI application, for which there is no type to name.
+        `app` is an ASGI application (Any: it has no common type).
         """
         self._app = app
         with ExitStack() as stack:
@@ -32,10 +32,10 @@ class InProcessTransport(httpx.BaseTransport):
             self._open = stack.pop_all()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request; the answer's body is made as it is read.
+        """Return the response, whose body is produced as it is read.
 
-        If the application fails after the answer has begun, reading raises
-        `RemoteProtocolError`, as it does if a server breaks off.
+        If the application fails after the response has started, reading raises
+        `RemoteProtocolError`, as for a server that closes the connection.
         """
         sent, received = anyio.create_memory_object_stream[_Message](_PIECES_AHEAD)
         call = _Call(self._app, request, request.read(), sent)
@@ -53,7 +53,7 @@ class InProcessTransport(httpx.BaseTransport):
 
 
 class _Call:
-    """One request of the application, whose messages go to a bounded stream."""
+    """One request to the application, whose messages go to a bounded stream."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class _Call:
         self._body: bytes | None = body
         self._sent = sent
         self.answered = False
-        """Wholly."""
+        """Whether the response is complete."""
 
     async def run(self) -> None:
         """Run the application."""
@@ -76,7 +76,7 @@ class _Call:
 
     async def _receive(self) -> _Message:
         if self._body is None:
-            await anyio.sleep_forever()  # the client stays until it closes the answer
+            await anyio.sleep_forever()  # no disconnect: the client closes the response instead
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -120,11 +120,11 @@ class _Body(httpx.SyncByteStream):
         self._running = running
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the body's pieces."""
+        """Yield the body's chunks."""
         while (message := self.next()) is not None:
             yield message["body"]
         failure = self._running.exception()
-        # What fails after its answer, as a bug does after it was answered 500, has answered.
+        # An application may raise after a complete response, as Starlette does after a 500.
         if not self._call.answered:
             raise httpx.RemoteProtocolError("the answer broke off") from failure
 
@@ -136,7 +136,7 @@ class _Body(httpx.SyncByteStream):
             return None
 
     def close(self) -> None:
-        """Let go of the request, whether it was read to its end or not."""
+        """Cancel the request if it is not complete, and release it."""
         self._running.cancel()
         with contextlib.suppress(RuntimeError):  # the event loop may have ended
             self._portal.call(self._received.close)
@@ -145,8 +145,8 @@ class _Body(httpx.SyncByteStream):
 def _start_portal() -> BlockingPortal:
     """Start an event loop in a daemon thread.
 
-    anyio's own start_blocking_portal keeps the interpreter from ending until it is closed, so that
-    a client which somebody forgot to close would hang its program at the end.
+    anyio's start_blocking_portal keeps the interpreter alive until it is closed, so that a program
+    that forgot to close a client would hang on exit.
     """
     started: Future[BlockingPortal] = Future()
 

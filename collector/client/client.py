@@ -18,10 +18,10 @@ from collector.errors import ClientError, StoreError
 
 
 class About(NamedTuple):
-    """How a collector is deployed."""
+    """The relevant settings of a collector."""
 
     captures_content: bool
-    """Whether prompts and answers are kept."""
+    """Whether prompts and answers are stored."""
     requires_keys: bool
 
 
@@ -35,8 +35,8 @@ class Client(
 ):
     """Reads and writes what a collector stores; a context manager.
 
-    Every method raises `ClientError` if the collector cannot be reached, refuses, or answers
-    with something else.
+    Every method raises `ClientError` if the collector cannot be reached, refuses the request, or
+    sends an unexpected response.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class Client(
         timeout_s: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Ask the collector at `url` with an API key; trust `ca_file` instead of the system."""
+        """Use the collector at `url` with an API key; trust `ca_file` instead of system CAs."""
         self._connection = Connection(
             url, key=key, ca_file=ca_file, timeout_s=timeout_s, transport=transport
         )
 
     @classmethod
     def from_environment(cls, url: str, *, timeout_s: float = 30.0) -> "Client":
-        """Ask with the key of DRAFTGATE_API_KEY and the certificates of DRAFTGATE_CA_FILE."""
+        """Use the key in DRAFTGATE_API_KEY and the CA certificates in DRAFTGATE_CA_FILE."""
         key, ca_file = os.environ.get("DRAFTGATE_API_KEY"), os.environ.get("DRAFTGATE_CA_FILE")
         return cls(url, key=key or None, ca_file=ca_file or None, timeout_s=timeout_s)
 
@@ -66,12 +66,12 @@ class Client(
 
     @classmethod
     def local(cls, database_url: str, *, capture_content: bool = False) -> "Client":
-        """Serve a database in this process, creating it or bringing it to the newest schema.
+        """Serve a database in this process; create it or upgrade its schema if needed.
 
-        The same application, without a server and without keys. `capture_content` says whether
-        text that is posted is kept. Raises `ClientError` if the database cannot be opened.
+        Runs the collector's application without a server and without keys. `capture_content`:
+        whether posted text is stored. Raises `ClientError` if the database cannot be opened.
         """
-        # Not at the top: a client of a running collector needs neither FastAPI nor SQLAlchemy.
+        # Imported here: a client of a running collector needs neither FastAPI nor SQLAlchemy.
         from collector.client.asgi_transport import InProcessTransport  # noqa: PLC0415
         from collector.serving.app import create_app  # noqa: PLC0415
         from collector.settings import Settings, analytics_url  # noqa: PLC0415
@@ -89,7 +89,7 @@ class Client(
         return cls("http://draftgate.local", transport=transport)
 
     def close(self) -> None:
-        """Close connections; a local database is closed with what was posted in it."""
+        """Close connections; a local database is closed after everything posted is stored."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -111,9 +111,9 @@ class Client(
             return False
 
     def about(self) -> About:
-        """Say how the collector is deployed."""
+        """Return the relevant settings of the collector."""
         body = self._connection.get("/api/v1/collector")
         try:
             return About(bool(body["captures_content"]), bool(body["requires_keys"]))
         except (KeyError, TypeError) as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc

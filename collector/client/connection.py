@@ -1,4 +1,4 @@
-"""A collector over HTTP: requests, good answers, and refusals in words."""
+"""HTTP requests to a collector, with errors as `ClientError`."""
 
 import json
 import ssl
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class Connection:
-    """Asks one collector; every method raises `ClientError` if there is no good answer."""
+    """Sends requests to one collector; every method raises `ClientError` if one fails."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Connection:
         timeout_s: float,
         transport: httpx.BaseTransport | None,
     ) -> None:
-        """As `Client`."""
+        """Take the arguments of `Client`."""
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
         try:
@@ -44,7 +44,7 @@ class Connection:
                 timeout=timeout_s,
                 transport=transport,
                 headers={"Authorization": f"Bearer {key}"} if key else None,
-                verify=_trusting(ca_file) if ca_file else True,
+                verify=_ssl_context(ca_file) if ca_file else True,
             )
         except httpx.InvalidURL as exc:
             raise ClientError(f"{url}: is no URL ({exc}); try http://localhost:4318") from exc
@@ -66,21 +66,21 @@ class Connection:
     def get(
         self, path: str, query: Query | None = None, *, wait_s: float = 0
     ) -> Any:  # Any: a JSON value
-        """Return the JSON that answers a GET; it may take `wait_s` longer than usual."""
+        """Return the JSON response to a GET; `wait_s` extends the timeout."""
         given = {name: value for name, value in (query or {}).items() if value is not None}
         timeout = httpx.Timeout(self._timeout_s + wait_s)
         return self.json(self.send("GET", path, params=given, timeout=timeout))
 
     @contextmanager
     def arrow(self, path: str, query: Query) -> Iterator[pa.RecordBatchReader]:
-        """Open an Arrow stream; raises `ClientError` if it breaks off, also while it is read."""
+        """Open an Arrow stream; raises `ClientError` if it is truncated, also while it is read."""
         given = {name: value for name, value in query.items() if value is not None}
-        with self._answering(path):
+        with self._translated_errors(path):
             response = self._http.send(
                 self._http.build_request("GET", path, params=given, headers={"Accept": _ARROW}),
                 stream=True,
             )
-        with closing(response), self._answering(path):
+        with closing(response), self._translated_errors(path):
             if not response.is_success:
                 response.read()
                 raise _refused(response)
@@ -89,15 +89,15 @@ class Connection:
                 with pa.ipc.open_stream(pa.PythonFile(body, mode="r")) as reader:
                     yield reader
             except (pa.ArrowException, OSError) as exc:
-                if body.broke_off:
-                    raise self._broken_off(path) from exc
+                if body.is_truncated:
+                    raise self._truncated(path) from exc
                 if isinstance(exc, pa.ArrowException):
-                    raise self.alien(exc) from exc
-                raise  # the reader's own, such as a full disk
-            if body.broke_off:
-                raise self._broken_off(path)
+                    raise self.unexpected_answer(exc) from exc
+                raise  # the caller's own error, such as a full disk
+            if body.is_truncated:
+                raise self._truncated(path)
 
-    def _broken_off(self, path: str) -> ClientError:
+    def _truncated(self, path: str) -> ClientError:
         return ClientError(f"{self._url}{path}: the answer broke off; ask again")
 
     def post(self, path: str, document: object) -> httpx.Response:
@@ -109,16 +109,16 @@ class Connection:
         return self.send("POST", path, content=body, headers={"Content-Type": "application/json"})
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send a request and return its good answer; `options` are those of httpx."""
-        with self._answering(path):
+        """Send a request and return its successful response; `options` are those of httpx."""
+        with self._translated_errors(path):
             response = self._http.request(method, path, **options)
         if not response.is_success:
             raise _refused(response)
         return response
 
     @contextmanager
-    def _answering(self, path: str) -> Iterator[None]:
-        """Turn what keeps an answer from coming into a `ClientError`."""
+    def _translated_errors(self, path: str) -> Iterator[None]:
+        """Raise `ClientError` for errors of httpx."""
         try:
             yield
         except httpx.ConnectError as exc:
@@ -132,36 +132,36 @@ class Connection:
             ) from exc
 
     def json(self, response: httpx.Response) -> Any:  # Any: a JSON value
-        """Return the answer's JSON."""
+        """Return the response's JSON."""
         try:
             return response.json()
         except ValueError as exc:
-            raise self.alien(exc) from exc
+            raise self.unexpected_answer(exc) from exc
 
     def records(self, kind: type[R], body: Any, key: str) -> tuple[R, ...]:  # Any: a JSON value
-        """Return the records under `key` of an answer."""
+        """Return the records under `key` of a response."""
         try:
             documents = body[key]
             return tuple(from_document(kind, document) for document in documents)
         except (KeyError, TypeError, ValueError) as exc:
-            raise self.alien(exc) from exc
+            raise self.unexpected_answer(exc) from exc
 
     def record(self, kind: type[R], document: object) -> R:
-        """Return the record that a document is."""
+        """Return the record that a document describes."""
         try:
             return from_document(kind, document)
         except ValueError as exc:
-            raise self.alien(exc) from exc
+            raise self.unexpected_answer(exc) from exc
 
-    def alien(self, exc: Exception) -> ClientError:
-        """Return the error of an answer that no collector of this version gives."""
+    def unexpected_answer(self, exc: Exception) -> ClientError:
+        """Return the error for a response that no collector of this version sends."""
         return ClientError(
             f"{self._url}: answered what a collector of this version does not ({exc}); "
             "check the URL, and that both are the same version"
         )
 
 
-def _trusting(ca_file: str | Path) -> ssl.SSLContext:
+def _ssl_context(ca_file: str | Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as exc:
@@ -176,7 +176,7 @@ def _refused(response: httpx.Response) -> ClientError:
 
 
 def _refusal(response: httpx.Response) -> str:
-    """Return the status and, where the body is a problem or a google.rpc.Status, its words."""
+    """Return the status, and the message if the body is a problem or a google.rpc.Status."""
     status = response.status_code
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
     detail = _detail(response)

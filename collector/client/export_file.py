@@ -1,4 +1,4 @@
-"""A rollout's generations to a file of one's own, whole or not at all."""
+"""Atomic export of a rollout's generations to a file."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from collector.contract.fields import NAMES, SPEC_PREFIX
 from collector.errors import ExportError
 
 Progress = Callable[[int], None]
-"""Called with the generations written so far."""
+"""Called with the number of generations written so far."""
 
 _SPECULATION = tuple(name for name in NAMES if name.startswith(SPEC_PREFIX))
 _FIELDS = tuple(name for name in NAMES if not name.startswith(SPEC_PREFIX))
@@ -36,9 +36,9 @@ def write(
 ) -> int:
     """Write the rollout's generations with their scores, and return how many.
 
-    Parquet or JSON lines, as the file's name ends. The file appears when it is whole; an earlier
-    one is kept until then. Raises `ExportError` if it cannot be written, or is there and
-    `force` does not allow to replace it, and `ClientError`.
+    The file is Parquet or JSON lines, by its suffix. It appears when it is complete; an existing
+    one is kept until then. Raises `ExportError` if it cannot be written, or exists and `force` is
+    false; and `ClientError`.
     """
     writer = _WRITERS.get(path.suffix)
     if writer is None:
@@ -47,14 +47,14 @@ def write(
         raise ExportError(f"{path}: exists; name another file, or replace it with --force")
     with (
         client.generation_batches(rollout, content=content, scores=True) as reader,
-        _appearing(path) as unfinished,
+        _atomic_file(path) as unfinished,
     ):
         return writer(reader, unfinished, progress or (lambda _: None))
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
-    """Give a file beside `path` that takes its place in the end; it goes where anything fails."""
+def _atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary file beside `path` that replaces it on success and is deleted on error."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
@@ -101,7 +101,7 @@ def _write_jsonl(reader: pa.RecordBatchReader, path: Path, progress: Progress) -
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON values
-    """Return the generation as the API writes it, with its scores beside it."""
+    """Return the generation as the API's JSON, plus its scores."""
     speculation = {name.removeprefix(SPEC_PREFIX): row[name] for name in _SPECULATION}
     content = {name: row[name] for name in _CONTENT if name in row}
     return {

@@ -1,4 +1,4 @@
-"""Generations, as records and as Arrow columns."""
+"""Client requests for generations, as records and as Arrow streams."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from collector.contract import Arm, Generation
 
 
 class GenerationRequests(Resource):
-    """Generations, as records and as Arrow columns."""
+    """Generations, as records and as Arrow streams."""
 
     def generations(
         self,
@@ -39,9 +39,9 @@ class GenerationRequests(Resource):
         cohort: str | None = None,
         content: bool = False,
     ) -> tuple[Generation, ...]:
-        """Return the `limit` (1 to 1000) generations that arrived last, the newest first.
+        """Return the `limit` (1 to 1000) generations that arrived last, newest first.
 
-        Of all, or of one rollout, which must be named for an arm or a cohort.
+        `arm` and `cohort` need a rollout.
         """
         query = {
             "rollout": rollout,
@@ -55,7 +55,7 @@ class GenerationRequests(Resource):
             Generation, self._connection.get("/api/v1/generations", query), "generations"
         )
 
-    def generation_batches(  # noqa: PLR0913  # one argument a query's parameter
+    def generation_batches(  # noqa: PLR0913  # one argument per query parameter
         self,
         rollout: str | None = None,
         *,
@@ -68,13 +68,12 @@ class GenerationRequests(Resource):
         newest: bool = False,
         fields: Sequence[str] = (),
     ) -> AbstractContextManager[pa.RecordBatchReader]:
-        """Open a stream of generations as Arrow columns, in the order of arrival or newest first.
+        """Open an Arrow stream of generations, in the order of arrival or newest first.
 
-        Its `schema` is known at once; iterating gives batches, of which few are held at a time.
-        Columns are the fields of `Generation`, those of its speculation after `spec_`; with
-        `content` also the text, with `scores` a list of scores a row. `arrived_since` and
-        `arrived_until` are days (UTC), the latter not in the window itself. `fields` names the
-        columns that are wanted, where not all of them are.
+        Its `schema` is available at once; iterate for batches, of which few are in memory at a
+        time. Columns are the fields of `Generation`, those of its speculation prefixed `spec_`;
+        with `content` also the text, with `scores` a list of scores per row. `arrived_since`
+        (inclusive) and `arrived_until` (exclusive) are days in UTC. `fields` restricts the columns.
         """
         query = {
             "rollout": rollout,

@@ -1,4 +1,4 @@
-"""Pairs, their regressions, and their changes."""
+"""Client requests for pairs, their regressions and their changes."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from collector.contract import Pair, Regression, Unpaired
 
 
 class PairPage(NamedTuple):
-    """Pairs by prompt id and repeat."""
+    """A page of pairs, ordered by prompt id and repeat."""
 
     pairs: tuple[Pair, ...]
     next: str | None
@@ -18,32 +18,32 @@ class PairPage(NamedTuple):
 
 
 class RegressionPage(NamedTuple):
-    """Pairs whose candidate scored lower, the greatest loss first."""
+    """A page of pairs whose candidate scored lower, the largest loss first."""
 
     regressions: tuple[Regression, ...]
     next: str | None
     """Pass it as `after` for the next page; None on the last."""
     metrics: tuple[str, ...]
-    """All that a pair of the rollout lost in."""
+    """All metrics in which a pair of the rollout regressed."""
     counted: int
-    """All that were asked for, up to `counted_at_most`."""
+    """The number of matching regressions, at most `counted_at_most`."""
     counted_at_most: int
     waiting_scores: int
-    """Posts of scores, of any rollout, that are not in this order yet."""
+    """Score posts of any rollout that are not processed yet."""
 
 
 class PairChanges(NamedTuple):
-    """What is new of a rollout's pairs, and if to ask on."""
+    """The changed pairs of a rollout, and the position for the next request."""
 
     table: pa.Table
     arrived_up_to: int
     scored_up_to: int
     more: bool
-    """Whether anything stands after it already."""
+    """Whether later changes are stored already."""
 
 
 class PairRequests(Resource):
-    """Pairs, their regressions, and their changes."""
+    """Pairs, their regressions and their changes."""
 
     def pairs(
         self,
@@ -81,9 +81,9 @@ class PairRequests(Resource):
         return next(iter(found), None)
 
     def unpaired(self, rollout: str | None = None) -> tuple[Unpaired, ...]:
-        """Return what does not pair among the newest generations, by reason and sender.
+        """Return the unpaired ones among the newest generations, grouped by reason and sender.
 
-        Of all, or of one rollout; the most frequent first.
+        Of all rollouts or one; the largest group first.
         """
         body = self._connection.get("/api/v1/unpaired", {"rollout": rollout})
         return self._connection.records(Unpaired, body, "unpaired")
@@ -99,7 +99,7 @@ class PairRequests(Resource):
     ) -> RegressionPage:
         """Return a page of at most `limit` (1 to 1000) pairs whose candidate scored lower.
 
-        The greatest loss stands first: in the metric, or in the one that a pair lost most in.
+        The largest loss comes first: in `metric`, or in each pair's metric with its largest loss.
         """
         query: Query = {
             "rollout": rollout,
@@ -114,7 +114,7 @@ class PairRequests(Resource):
             counts = [int(body[name]) for name in ("counted", "counted_at_most", "waiting_scores")]
             return RegressionPage(found, body["next"], tuple(body["metrics"]), *counts)
         except (KeyError, TypeError, ValueError) as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc
 
     def pairs_table(
         self,
@@ -124,11 +124,11 @@ class PairRequests(Resource):
         arrived_up_to: int | None = None,
         scored_up_to: int | None = None,
     ) -> pa.Table:
-        """Return the pairs of a rollout as Arrow columns, one row a pair, numbers only.
+        """Return the pairs of a rollout as an Arrow table, one row per pair, without content.
 
-        Those whose generations all arrived after `younger_than`. The schema's metadata say up to
-        which generation and score it goes (`arrived_after`, `arrived_up_to`, `scored_up_to`); with
-        the same numbers the answer is the same.
+        Only pairs whose generations all arrived after `younger_than`. The schema's metadata contain
+        the bounds (`arrived_after`, `arrived_up_to`, `scored_up_to`); equal bounds give equal
+        tables.
         """
         query: Query = {
             "rollout": rollout,
@@ -140,11 +140,11 @@ class PairRequests(Resource):
             return reader.read_all()
 
     def pair_changes(self, rollout: str, *, arrived_after: int, scored_after: int) -> PairChanges:
-        """Return the pairs of which anything arrived, or was first scored, since a place.
+        """Return the pairs with generations that arrived, or were first scored, after a position.
 
-        Columns as of `pairs_table`, and for each side `arrival` and `scored_{metric}`: the numbers
-        of its first generation and first score, null if there is none. A window holds at most
-        20,000 of either; ask on from where it ends.
+        The columns of `pairs_table`, plus for each side `arrival` and `scored_{metric}`: the
+        numbers of its first generation and first score, null if it has none. A window contains at
+        most 20,000 generations and 20,000 scores; continue from its end while `more` is true.
         """
         query: Query = {
             "rollout": rollout,
@@ -157,4 +157,4 @@ class PairRequests(Resource):
             arrived, scored = (int(end[name]) for name in (b"arrived_up_to", b"scored_up_to"))
             return PairChanges(table, arrived, scored, end[b"more"] == b"1")
         except (KeyError, ValueError) as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc

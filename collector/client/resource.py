@@ -1,9 +1,9 @@
-"""The base of the client's parts."""
+"""The base class of the client's groups of requests."""
 
 from collector.client.connection import Connection
 
 
 class Resource:
-    """The requests on one subject of the API, over the client's connection."""
+    """The requests of one subject of the API, over the client's connection."""
 
     _connection: Connection

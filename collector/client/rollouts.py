@@ -1,4 +1,4 @@
-"""Rollouts and the summaries of their arms."""
+"""Client requests for rollouts and the summaries of their arms."""
 
 from datetime import datetime
 from urllib.parse import quote
@@ -9,7 +9,7 @@ from collector.contract import ArmSummary, RolloutOverview, TimeBucket
 from collector.errors import ClientError
 
 Instant = datetime | float
-"""A time with its zone, or seconds since 1970."""
+"""A datetime with a time zone, or Unix seconds."""
 
 
 class RolloutRequests(Resource):
@@ -24,10 +24,10 @@ class RolloutRequests(Resource):
     def summary(
         self, rollout: str, *, start: Instant | None = None, end: Instant | None = None
     ) -> tuple[ArmSummary, ...]:
-        """Return counts, sums and percentiles, one row for each cohort and arm.
+        """Return counts, sums and percentiles, one row per cohort and arm.
 
-        Of all generations, or of those that began in [start, end), each a datetime with its zone or
-        Unix seconds; the window is widened to whole minutes.
+        Covers generations that started in [start, end), or all; the window is widened to whole
+        minutes.
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/summary"
         return self._connection.records(
@@ -44,10 +44,10 @@ class RolloutRequests(Resource):
         cohort: str | None = None,
         counts_only: bool = False,
     ) -> tuple[TimeBucket, ...]:
-        """Return the summary step by step: a `minute`, an `hour` or a `day` (UTC) each.
+        """Return the summary per step: `minute`, `hour` or `day` (UTC).
 
-        The window is widened to whole steps. A step in which nothing began has no row. With
-        `counts_only` there is nothing of what was measured, which is most of the work.
+        The window is widened to whole steps. A step without generations has no row. `counts_only`
+        omits the measured metrics, which are most of the work.
         """
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/timeseries"
         query = {

@@ -1,4 +1,4 @@
-"""Scores and feedback, and the leases of the workers that score."""
+"""Client requests for scores, feedback and evaluation leases."""
 
 from collections.abc import Callable, Iterable, Iterator
 from http import HTTPStatus
@@ -14,10 +14,10 @@ _SCORES_A_POST = 1000
 
 
 class ScoreRequests(Resource):
-    """Scores and feedback, and the leases of the workers that score."""
+    """Scores, feedback and evaluation leases."""
 
     def post_scores(self, scores: Iterable[Score]) -> None:
-        """Store scores; each replaces the same evaluator version's earlier one of that span."""
+        """Store scores; each replaces an earlier one of its span, metric, evaluator and version."""
         left = iter(scores)
         while batch := [to_document(score) for score in islice(left, _SCORES_A_POST)]:
             self._connection.post("/api/v1/scores", batch)
@@ -28,30 +28,30 @@ class ScoreRequests(Resource):
         return self._connection.pages(Score, "/api/v1/scores", query, "scores")
 
     def lease(self, wanted: LeaseRequest, *, content: bool = True) -> Lease | None:
-        """Lease generations that no other worker has, or has had, in hand; None if none are.
+        """Lease generations that no other worker has leased or finished; None if there are none.
 
-        What it judged is posted with `post_scores`; then `finish_lease`.
+        Post their scores with `post_scores`, then call `finish_lease`.
         """
         path = f"/api/v1/leases?content={str(content).lower()}"
         body = self._connection.json(self._connection.post(path, to_document(wanted)))
         try:
             found = body["lease"]
         except (KeyError, TypeError) as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc
         return None if found is None else self._connection.record(Lease, found)
 
     def renew_lease(self, id_: str, *, ttl_s: float) -> bool:
-        """Let a lease last so long from now on, 0 gives it back; False if it is lost."""
+        """Extend a lease to `ttl_s` seconds from now, 0 releases it; return False if it is lost."""
         return self._unless_lost(
             lambda: self._connection.post(f"{_lease_path(id_)}/renewal", {"ttl_s": ttl_s})
         )
 
     def finish_lease(self, id_: str) -> bool:
-        """Say that all of a lease is scored; False if it is somebody else's by now."""
+        """Finish a lease whose generations are all scored; return False if it is lost."""
         return self._unless_lost(lambda: self._connection.send("DELETE", _lease_path(id_)))
 
     def post_feedback(self, feedback: Iterable[Feedback]) -> None:
-        """Store feedback; each replaces the same source's earlier one of that span and kind."""
+        """Store feedback; each replaces the earlier one of the same span, kind and source."""
         left = iter(feedback)
         while batch := [to_document(given) for given in islice(left, _SCORES_A_POST)]:
             self._connection.post("/api/v1/feedback", batch)
@@ -61,7 +61,7 @@ class ScoreRequests(Resource):
     ) -> Iterator[Feedback]:
         """Yield the feedback on a rollout's generations, page by page; comments with `content`.
 
-        Of all, or of so many that arrived last.
+        `newest` limits it to that many of the newest generations.
         """
         query: Query = {"rollout": rollout, "content": content, "newest": newest}
         return self._connection.pages(Feedback, "/api/v1/feedback", query, "feedback")

@@ -1,4 +1,4 @@
-"""Spans in, and traces and engine samples out."""
+"""Client requests that post spans and read traces and engine samples."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -22,7 +22,7 @@ class TelemetryRequests(Resource):
     ) -> None:
         """Store the spans of an OTLP body; on return they are durable.
 
-        `gzipped` says that the body is. Raises `ClientError` if any span was rejected.
+        `gzipped`: whether the body is. Raises `ClientError` if any span was rejected.
         """
         headers = {"Content-Type": content_type}
         if gzipped:
@@ -33,12 +33,12 @@ class TelemetryRequests(Resource):
             raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
 
     def trace(self, trace_id: str) -> tuple[Span, ...]:
-        """Return every stored span of a trace, by start."""
+        """Return every stored span of a trace, ordered by start."""
         body = self._connection.get(f"/api/v1/traces/{quote(trace_id, safe='')}")
         try:
             return tuple(span_from_document(document) for document in body["spans"])
         except (KeyError, TypeError, ValueError) as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc
 
     def samples(
         self,
@@ -65,5 +65,5 @@ class TelemetryRequests(Resource):
         try:
             message.ParseFromString(response.content)
         except DecodeError as exc:
-            raise self._connection.alien(exc) from exc
+            raise self._connection.unexpected_answer(exc) from exc
         return message.partial_success.rejected_spans, message.partial_success.error_message

@@ -1,4 +1,4 @@
-"""What is kept of the text that spans carry."""
+"""The content policy: whether text in spans is stored, and its redaction."""
 
 from collector.content.policy import DROP, ContentPolicy
 from collector.content.redaction import Pattern, Redactor

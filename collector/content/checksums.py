@@ -1,18 +1,18 @@
-"""Numbers with a checksum or a length: which part of a match is one."""
+"""Checksum and length checks that find card, IBAN and phone numbers inside a pattern's match."""
 
 import re
 from collections.abc import Iterator
 from itertools import islice
 
 _GROUP = re.compile(rb"[0-9]+")
-# A group that may be a card's first, or all of it; what follows is only looked at.
+# The first group of a card number, or the whole number; the rest is only looked ahead at.
 _CARD_START = re.compile(
     rb"(?<![0-9])[2-6](?=[0-9]{12,18}(?![0-9])"
     rb"|[0-9]{3}[ -]+(?:[0-9]{4}[ -]+[0-9]{4,5}|[0-9]{6}[ -]+[0-9]{4,5})(?![0-9]))"
 )
 _CARD_DIGITS = range(13, 20)
 _CARD_GROUPS = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 5), (4, 4, 4, 4, 3)})
-_FIRST_DIGITS = b"23456"  # of the networks that issue cards
+_FIRST_DIGITS = b"23456"  # of the card networks
 _PHONE_DIGITS = range(8, 16)
 _LETTERS = {letter: str(number) for number, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 10)}
 _DOUBLED = bytes.maketrans(b"0123456789", bytes(sum(divmod(2 * d, 10)) for d in range(10)))
@@ -22,16 +22,16 @@ _MOST_GROUPS = 5
 
 
 def luhn(digits: bytes) -> bool:
-    """Say whether the digits' last is their check digit (ISO/IEC 7812-1)."""
+    """Return whether the last digit is the check digit of the others (ISO/IEC 7812-1)."""
     others = sum(digits[-1::-2]) - 48 * len(digits[-1::-2])
     return (others + sum(digits[-2::-2].translate(_DOUBLED))) % 10 == 0
 
 
 def cards(run: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the payment card numbers in a run of digits, spaces and hyphens.
+    """Yield the (start, end) of payment card numbers in a run of digits, spaces and hyphens.
 
-    One group of 13 to 19 digits, or groups as printed on cards. A number beside others in the run
-    is found, for each group is tried as the first.
+    A number is one group of 13 to 19 digits, or several groups as printed on cards. Each group is
+    tried as the first one, so numbers next to other digits are found.
     """
     left = 16 + len(run) // 512
     done = 0
@@ -40,7 +40,7 @@ def cards(run: bytes) -> Iterator[tuple[int, int]]:
         if at < done:
             continue
         left -= 1
-        if left < 0:  # more than can be checked: the rest is taken for what it looks like
+        if left < 0:  # too many candidates: treat the rest as a card number, unchecked
             yield at, len(run)
             return
         groups = [match.span() for match in islice(_GROUP.finditer(run, at), _MOST_GROUPS)]
@@ -51,7 +51,7 @@ def cards(run: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _card_at(run: bytes, groups: list[tuple[int, int]], at: int) -> int:
-    """Return of how many groups the card number is that begins with this one; 0 for none."""
+    """Return the number of groups of the card number starting with this group; 0 if none does."""
     if run[groups[at][0]] not in _FIRST_DIGITS:
         return 0
     ahead = groups[at : at + _MOST_GROUPS]
@@ -66,7 +66,7 @@ def _card_at(run: bytes, groups: list[tuple[int, int]], at: int) -> int:
 
 
 def ibans(match: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the IBAN that a match begins with, without what follows it in capitals."""
+    """Yield the (start, end) of the IBAN at the start of a match, without following capitals."""
     ends = [found.end() for found in _SPLIT_IBAN.finditer(match)]
     for end in reversed(ends):
         account = match[:end].replace(b" ", b"").decode()
@@ -80,6 +80,6 @@ def _mod_97(account: str) -> int:
 
 
 def phones(match: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the match where it has as many digits as a telephone number."""
+    """Yield the (start, end) of the match if it has as many digits as a telephone number."""
     if sum(48 <= byte <= 57 for byte in match) in _PHONE_DIGITS:
         yield 0, len(match)

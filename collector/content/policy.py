@@ -1,4 +1,4 @@
-"""The one decision on text: drop it, or keep it redacted."""
+"""The content policy: drop text, or keep it redacted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,12 +13,12 @@ _SHIPPED: Final = Redactor(shipped())
 
 
 class ContentPolicy:
-    """Says what is stored of text; applied before anything is queued, logged or written."""
+    """Decides what text is stored; applied before anything is queued, logged or written."""
 
     def __init__(self, redactor: Redactor | None) -> None:
-        """Keep text as the redactor leaves it, or none at all without one."""
+        """Keep text redacted by `redactor`; None drops all text."""
         self._redactor = redactor
-        self._shown = of_short_texts((redactor or _SHIPPED).text)
+        self._redact_name = of_short_texts((redactor or _SHIPPED).text)
 
     @property
     def captures(self) -> bool:
@@ -26,34 +26,34 @@ class ContentPolicy:
         return self._redactor is not None
 
     def apply(self, text: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Return what to store of a span's text attributes, of whatever type they are."""
+        """Return the stored form of a span's text attributes, of any type; empty if dropped."""
         if self._redactor is None:
             return {}
         return {name: self._redactor.value(value) for name, value in text.items()}
 
     def keeps_as_sent(self, values: Sequence[AttributeValue]) -> bool:
-        """Say whether every one of the values is surely kept, and as it is: seen in one pass."""
+        """Return whether all values are certainly kept unchanged, in one pass over all of them."""
         if self._redactor is None:
             return False
         texts = [value for value in values if isinstance(value, str)]
         return len(texts) == len(values) and self._redactor.is_clean(texts)
 
     def apply_name(self, name: str) -> str:
-        """Return what to store of a name, such as a span's: redacted even if text is dropped."""
-        return self._shown(name)
+        """Return the stored form of a name, such as a span's: redacted even if text is dropped."""
+        return self._redact_name(name)
 
     def apply_label(self, value: AttributeValue) -> AttributeValue:
-        """Return what to store of an attribute that should hold a name, of whatever type it is."""
+        """Return the stored form of an attribute that should be a name, of any type."""
         return (self._redactor or _SHIPPED).value(value)
 
     def apply_message(self, message: str | None) -> str | None:
-        """Return what to store of a status message: engines quote prompts in theirs."""
+        """Return the stored form of a status message: text, because engines quote prompts there."""
         if self._redactor is None or message is None:
             return None
         return self._redactor.text(message)
 
     def apply_score(self, score: Score) -> Score:
-        """Return the score with what to store of its words: judges quote what they judge."""
+        """Return the score with its text redacted or dropped: judges quote the answer there."""
         label, reason = score.label, score.unscored_reason
         if score.explanation is label is reason is None:
             return score
@@ -66,4 +66,4 @@ class ContentPolicy:
 
 
 DROP: Final = ContentPolicy(None)
-"""Keeps no text."""
+"""The policy that drops all text."""

@@ -1,9 +1,9 @@
-"""Replacing what should not be stored inside text, such as e-mail addresses and keys.
+"""Redaction of sensitive parts of text, such as e-mail addresses and keys.
 
-Matching is RE2's: its time grows with the text's length, never with the square or worse, so that
-neither a pattern nor a text can be made that stalls the collector. What is looked at match by match
-is bounded by the text's length, too: beyond that, all of a form is replaced at once, whether or not
-a checksum holds, and JSON of many small parts is replaced whole.
+RE2 matches in time linear in the text's length, so neither a pattern nor a text can stall the
+collector. The number of matches checked one by one is limited by the text's length, too; beyond the
+limit every match is replaced without its checksum test, and JSON of many small parts is replaced
+whole.
 """
 
 import json
@@ -20,9 +20,9 @@ from pyarrow import compute
 
 from collector.contract import AttributeValue
 
-_CODING = ("utf-8", "surrogatepass")  # JSON can spell half of a surrogate pair
+_CODING = ("utf-8", "surrogatepass")  # JSON can escape a lone surrogate
 
-_APART = "\n"  # as the end of a text, no part of a word
+_APART = "\n"  # separates joined texts: not a word character
 _EXPONENT = "[0-9][eE][+-]?[0-9]"
 _ESCAPES = (
     ("\\n", "\n"),
@@ -36,20 +36,20 @@ _ESCAPES = (
 _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 
 _DENSE = "[redacted:dense]"
-"""In place of JSON in which more parts would have to be looked at than its length allows."""
+"""Replaces JSON that has more parts to check than its length allows."""
 _BLOCK = 16
-"""Parts of JSON that are looked at together."""
+"""Parts of JSON that are checked together."""
 
 Span = tuple[int, int]
 Narrow = Callable[[bytes], Iterable[Span]]
-"""Given a match, the parts of it to replace: where a checksum must hold, often none."""
+"""Returns the parts of a match to replace: often none, if a checksum must hold."""
 
 
 class Pattern(NamedTuple):
-    """One kind of thing to replace."""
+    """One kind of sensitive text."""
 
     name: str
-    """Shown in its place, as `[redacted:name]`."""
+    """A match is replaced by `[redacted:name]`."""
     expression: str
     """RE2 syntax."""
     narrow: Narrow | None = None
@@ -63,17 +63,17 @@ class _Compiled(NamedTuple):
 
 
 class _DenseError(Exception):
-    """JSON has more parts to look at than its length allows."""
+    """JSON has more parts to check than its length allows."""
 
 
-class _Work:
-    """How many parts of one JSON document are still looked at one by one."""
+class _PartBudget:
+    """How many more parts of one JSON document may be checked one by one."""
 
     def __init__(self, size: int) -> None:
         self._left = 1024 + size // 256
 
     def spend(self) -> bool:
-        """Count a part and return True; raises `_DenseError` if it is one too many."""
+        """Count a part and return True; raises `_DenseError` if the budget is used up."""
         self._left -= 1
         if self._left < 0:
             raise _DenseError
@@ -81,25 +81,25 @@ class _Work:
 
 
 class Redactor:
-    """Replaces what its patterns match; safe for threads."""
+    """Replaces the matches of its patterns; thread-safe."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
-        """Compile the patterns; raises `re2.error` for one that RE2 does not read."""
+        """Compile the patterns; raises `re2.error` for one that RE2 rejects."""
         self._patterns = [
             _Compiled(
                 p.expression, compiled(p.expression), f"[redacted:{p.name}]".encode(), p.narrow
             )
             for p in patterns
         ]
-        # Most text holds nothing to replace, and one pass shows it.
+        # Most text contains no match: one pass with all patterns shows it.
         either = "|".join(f"(?:{pattern.expression})" for pattern in patterns)
         self._any = compiled(either) if patterns else None
         self._any_or_exponent = compiled(f"{either}|{_EXPONENT}") if patterns else None
-        # An anchor holds at the ends of each text, not at those of all texts together.
+        # Texts cannot be joined for one pass if a pattern anchors at a text's start or end.
         self._joinable = not _ANCHORS.search(either)
 
     def value(self, value: AttributeValue) -> AttributeValue:
-        """Return the value with every text in it redacted; the keys of mappings too."""
+        """Return the value with all text in it redacted, including keys of mappings."""
         if isinstance(value, str):
             return self._maybe_json(value)
         if isinstance(value, bytes):
@@ -116,11 +116,11 @@ class Redactor:
         redacted = self._bytes(encoded)
         return text if redacted is encoded else redacted.decode(*_CODING)
 
-    def _maybe_json(self, text: str, work: _Work | None = None) -> str:
-        """Redact inside JSON, where the text is such, so that it stays JSON.
+    def _maybe_json(self, text: str, budget: _PartBudget | None = None) -> str:
+        """Redact the text; if it is JSON, redact its values so that it stays JSON.
 
-        On the text itself an escape such as the n of a line break would count as part of an
-        address, and one such as that of an @ would hide it.
+        In raw JSON an escape could join a match (the n of a line break before an address) or hide
+        one (an escaped @).
         """
         if not _is_json(text):
             return self.text(text)
@@ -128,37 +128,37 @@ class Redactor:
             return text
         try:
             document = json.loads(text)
-            if not self._may_hold(document):
+            if not self._may_match(document):
                 return text
-            redacted = self._json(document, work or _Work(len(text)))
+            redacted = self._json(document, budget or _PartBudget(len(text)))
             return text if redacted == document else _dump(redacted)
         except _DenseError:
-            if work is not None:
+            if budget is not None:
                 raise
             return _DENSE
         except (ValueError, RecursionError):
             return self.text(text)
 
     def is_clean(self, texts: Sequence[str]) -> bool:
-        """Say whether `value` surely leaves each of the texts as it is: in one pass, read as sent.
+        """Return whether `value` certainly leaves all texts unchanged, in one pass over them.
 
-        With its common escapes put back, JSON is its own texts in one, unless an escape is itself
-        escaped or spells a character by number, or a number is written with an exponent.
+        JSON is searched as text with its common escapes decoded. That is not enough if a backslash
+        is escaped, a character is escaped by number, or a number has an exponent: then False.
         """
         if self._any_or_exponent is None:
             return True
         if not self._joinable:
             return False
         joined = _APART.join(texts)
-        if "\\" in joined:  # asked of all at once: most texts have no escape
+        if "\\" in joined:  # checked for all at once: most texts have no escape
             plain = [_unescaped(text) if _is_json(text) else text for text in texts]
             if None in plain:
                 return False
             joined = _APART.join(text for text in plain if text is not None)
         return self._any_or_exponent.search(joined.encode(*_CODING)) is None
 
-    def _may_hold(self, document: Any) -> bool:  # Any: a JSON value
-        """Say whether anything in the document may be replaced, from all its texts in one pass."""
+    def _may_match(self, document: Any) -> bool:  # Any: a JSON value
+        """Return whether anything in the document may match, in one pass over all its texts."""
         texts: list[str] = []
         waiting = [document]
         while waiting:
@@ -180,37 +180,37 @@ class Redactor:
             self._any.search(_APART.join(texts).encode(*_CODING)) is not None
         )
 
-    def _json(self, value: Any, work: _Work) -> Any:  # Any: a JSON value
+    def _json(self, value: Any, budget: _PartBudget) -> Any:  # Any: a JSON value
         if isinstance(value, list):
-            work.spend()
+            budget.spend()
             blocks = (value[at : at + _BLOCK] for at in range(0, len(value), _BLOCK))
-            return [item for block in blocks for item in self._block(block, work)]
+            return [item for block in blocks for item in self._block(block, budget)]
         if isinstance(value, dict):
             if self._is_clean_block((*value, *value.values())):
                 return value
             return self._mapping(
-                (key, self._json(item, work)) for key, item in value.items() if work.spend()
+                (key, self._json(item, budget)) for key, item in value.items() if budget.spend()
             )
-        work.spend()
-        return self._maybe_json(value, work) if isinstance(value, str) else self._number(value)
+        budget.spend()
+        return self._maybe_json(value, budget) if isinstance(value, str) else self._number(value)
 
-    def _block(self, items: list[Any], work: _Work) -> list[Any]:  # Any: JSON values
+    def _block(self, items: list[Any], budget: _PartBudget) -> list[Any]:  # Any: JSON values
         if self._is_clean_block(items):
             return items
-        return [self._json(item, work) for item in items]
+        return [self._json(item, budget) for item in items]
 
     def _is_clean_block(self, items: Sequence[Any]) -> bool:  # Any: JSON values
-        """Say whether the items are surely left as they are; asked of few that hold no others."""
+        """Return whether the items are certainly unchanged; only for few items, none nested."""
         if len(items) > 2 * _BLOCK or any(isinstance(item, dict | list) for item in items):
             return False
-        return self._joinable and not self._may_hold(list(items))
+        return self._joinable and not self._may_match(list(items))
 
     def _mapping(self, items: Iterable[tuple[str, Any]]) -> dict[str, Any]:  # Any: the values
         result: dict[str, Any] = {}
         numbers: Counter[str] = Counter()
         for key, value in items:
             shown = unique = self.text(key)
-            while unique in result:  # two keys that are redacted alike must not become one
+            while unique in result:  # keep keys distinct that are equal after redaction
                 numbers[shown] += 1
                 unique = f"{shown} {numbers[shown] + 1}"
             result[unique] = value
@@ -240,8 +240,8 @@ def _is_json(text: str) -> bool:
 
 
 def _unescaped(text: str) -> str | None:
-    """Return JSON with its common escapes put back, or None where that would not be enough."""
-    if "\\" not in text:  # asked first: looking for one character is far quicker than for two
+    """Return JSON with its common escapes decoded, or None if it has others."""
+    if "\\" not in text:  # checked first: searching one character is much faster than two
         return text
     if "\\\\" in text or "\\u" in text:
         return None
@@ -251,7 +251,7 @@ def _unescaped(text: str) -> str | None:
 
 
 def _is_nested(text: str) -> bool:
-    """Say whether the text is JSON itself, in which an escape may hide what is looked for."""
+    """Return whether the text is itself JSON with escapes, which may hide a match."""
     return "\\" in text and _is_json(text)
 
 
@@ -259,15 +259,15 @@ def _dump(document: Any) -> str:  # Any: a JSON value
     text = json.dumps(document, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair can be stored as an escape alone
+    except UnicodeEncodeError:  # a lone surrogate can only be stored as an escape
         return json.dumps(document)
     return text
 
 
 def compiled(expression: str) -> Any:  # Any: the library is untyped
-    """Return the expression compiled; raises `re2.error` where RE2 does not read it."""
+    """Compile the expression; raises `re2.error` if RE2 rejects it."""
     options = re2.Options()
-    options.log_errors = False  # else the library writes the expression to standard error
+    options.log_errors = False  # otherwise the library writes the expression to standard error
     return re2.compile(expression, options=options)
 
 
@@ -276,7 +276,7 @@ def _replace(pattern: _Compiled, text: bytes) -> bytes:
     done, left = 0, 16 + len(text) // 512
     for match in pattern.expression.finditer(text):
         left -= 1
-        if left < 0:  # the rest at once, and by its form alone
+        if left < 0:  # too many matches: replace the rest at once, without `narrow`
             at = max(done, match.start())
             parts += (text[done:at], _replace_all(pattern, text[at:]))
             return b"".join(parts)
@@ -289,13 +289,13 @@ def _replace(pattern: _Compiled, text: bytes) -> bytes:
 def _narrowed(pattern: _Compiled, text: bytes, span: Span) -> Iterable[Span]:
     start, end = span
     if pattern.narrow is None:
-        # An expression that matches nothing everywhere replaces nothing.
+        # Ignore empty matches.
         return (span,) if end > start else ()
     return ((start + a, start + b) for a, b in pattern.narrow(text[start:end]))
 
 
 def _replace_all(pattern: _Compiled, text: bytes) -> bytes:
-    """Replace every match; Arrow's loop is RE2's own, where each match is no object of Python's."""
+    """Replace every match with Arrow's RE2 kernel, which creates no Python object per match."""
     ends = np.array([0, len(text)], np.int64)
     array = pa.Array.from_buffers(
         pa.large_string(), 1, [None, pa.py_buffer(ends), pa.py_buffer(text)]

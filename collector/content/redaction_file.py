@@ -1,4 +1,4 @@
-"""The redaction file: which shipped patterns apply, and a team's own."""
+"""The redaction file: which shipped patterns apply, and additional patterns."""
 
 import re
 import tomllib
@@ -18,9 +18,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 def read(path: Path) -> tuple[Pattern, ...]:
-    """Return the patterns that a YAML or TOML file asks for, the team's own first.
+    """Return the patterns of a YAML or TOML file, its own patterns before the shipped ones.
 
-    Raises `SettingsError` with the file, the key and, for an expression, the place in it.
+    Raises `SettingsError` with the file, the key and, for an expression, the position in it.
     """
     document = _load(path)
     if not isinstance(document, Mapping):
@@ -78,7 +78,7 @@ def _own(path: Path, name: str, expression: object) -> Pattern:
 
 
 def _fault(expression: str, error: Exception) -> str:
-    """Say what is wrong with the expression, and where; RE2 tells what, `re` tells where."""
+    """Return the error in an expression and its position: RE2 gives the one, `re` the other."""
     words = error.args[0] if error.args else b""
     what = words.decode(errors="replace") if isinstance(words, bytes) else str(words)
     try:

@@ -1,4 +1,4 @@
-"""The patterns that are shipped."""
+"""The redaction patterns shipped with Draftgate."""
 
 from typing import Final
 
@@ -36,12 +36,12 @@ SHIPPED: Final = (
         r"|\b(?:[0-9A-Fa-f]{1,4}:){1,6}(?::[0-9A-Fa-f]{1,4}){1,6}\b",
     ),
 )
-"""In the order in which they are applied: what has a form of its own before runs of digits."""
+"""In the order of application: distinctive forms before runs of digits."""
 
 OPTIONAL: Final = frozenset({"ip"})
-"""Applied only where asked for: an address is often what a trace is about."""
+"""Applied only on request: IP addresses are often the subject of a trace."""
 
 
 def shipped() -> tuple[Pattern, ...]:
-    """Return the patterns that are applied where nothing else is asked for."""
+    """Return the patterns applied by default."""
     return tuple(pattern for pattern in SHIPPED if pattern.name not in OPTIONAL)

@@ -1,4 +1,4 @@
-"""The wire contract: what crosses a process boundary, in names, records and a codec.
+"""The wire contract: attribute names, records and codecs for data that crosses a process boundary.
 
 Imports the standard library only. A type belongs here if and only if it crosses a process boundary.
 """

@@ -1,16 +1,15 @@
-/* Sees whether a generation surely breaks no law.
+/* A fast check that a generation breaks no law.
  *
- * The laws are Python's: `Laws` is made of the table of `collector.contract.conservation`. It decides
- * nothing that Python does not decide: it says yes if every law is seen to hold on plain numbers, and
- * leaves all else (a law that is broken or of a form that is not known here, a number of another type
- * or beyond int64) to Python.
+ * `Laws` is constructed from the table of laws in `collector.contract.conservation`. It returns true
+ * only if every law holds on plain numbers. Everything else (a broken law, an unknown form, a number
+ * of another type or beyond int64) returns false, and Python decides.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
-#define EXACT (1LL << 53) /* integers up to here are doubles, too */
+#define EXACT (1LL << 53) /* integers up to here are exact as doubles */
 enum { MOST_COUNTS = 64, MOST_NAMES = 64, MOST_LAWS = 64, MOST_FIELDS = 16 };
 
 typedef struct {
@@ -18,7 +17,7 @@ typedef struct {
     int64_t values[MOST_COUNTS];
 } Counts;
 
-/* Each of these returns 0 if Python has to look. */
+/* Each of these returns 0 if Python has to decide. */
 
 static int read_int(PyObject *value, int64_t *out) {
     int overflow;
@@ -48,7 +47,7 @@ static int read_number(PyObject *value, double *out) {
     return 1;
 }
 
-/* ---- the forms of laws, of values that are all there ---- */
+/* ---- the forms of laws, given values that are all present ---- */
 
 static int is_not_negative(PyObject *const *values, double rounding) {
     (void)rounding;
@@ -79,7 +78,7 @@ static int sums(PyObject *const *values, int weighted) {
     if (!read_counts(values[0], &counts) || !read_int(values[1], &total)) return 0;
     for (int i = 0; i < counts.length; i++) {
         if (weighted && counts.values[i] > INT64_MAX / MOST_COUNTS / MOST_COUNTS) return 0;
-        sum += weighted ? counts.values[i] * i : counts.values[i]; /* at most 64 below 2^53 */
+        sum += weighted ? counts.values[i] * i : counts.values[i]; /* at most 64 values < 2^53 */
     }
     return sum == total;
 }
@@ -104,8 +103,8 @@ static int descends(PyObject *const *values, double rounding) {
 }
 
 typedef struct {
-    const char *name; /* of `Form` */
-    int fields;       /* 0: any number, each for itself and whether or not the others are there */
+    const char *name; /* the value of Python's `Form` */
+    int fields;       /* 0: any number of fields, each checked separately if present */
     int (*holds)(PyObject *const *values, double rounding);
 } Form;
 
@@ -125,7 +124,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *names; /* a list of the fields' names, each once */
     double rounding;
-    int known; /* whether all laws are */
+    int known; /* whether the forms of all laws are known */
     Py_ssize_t laws;
     Law law[MOST_LAWS];
 } Laws;
@@ -157,7 +156,7 @@ static PyObject *surely_hold(PyObject *object, PyObject *fields) {
     Py_RETURN_TRUE;
 }
 
-/* Return the number of a field's name; -1 if there are too many, or with an exception set. */
+/* Return the index of a field's name; -1 if there are too many, or with an exception set. */
 static int number_of(Laws *self, PyObject *name) {
     Py_ssize_t count = PyList_GET_SIZE(self->names);
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -168,7 +167,7 @@ static int number_of(Laws *self, PyObject *name) {
     return (int)count;
 }
 
-/* Read a law; 0 if it is not known here, also with an exception set. */
+/* Read a law; return 0 if its form is unknown, also with an exception set. */
 static int read_law(Laws *self, PyObject *given, Law *law) {
     const char *flag, *form;
     PyObject *names;
@@ -215,11 +214,11 @@ static void free_laws(PyObject *self) {
 
 static PyMethodDef methods[] = {
     {"surely_hold", surely_hold, METH_O,
-     "Say whether a generation's flat fields are seen to break no law."},
+     "Return whether a generation's flat fields certainly break no law."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef attributes[] = {
-    {"known", are_known, NULL, "Whether every law is of a known form; if not, none surely holds.",
+    {"known", are_known, NULL, "Whether every law's form is known; if not, surely_hold is false.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -237,7 +236,7 @@ static int execute(PyObject *module) {
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_laws", "Sees whether a generation surely breaks no law.",
+    PyModuleDef_HEAD_INIT, "_laws", "A fast check that a generation breaks no law.",
     0, NULL, slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__laws(void) { return PyModuleDef_Init(&definition); }

@@ -1,19 +1,19 @@
-"""Whether so few draft tokens were accepted that the drafting, or the sampling, is broken."""
+"""Detection of an acceptance rate so low that the drafting, or the sampling, must be broken."""
 
 from math import sqrt
 from typing import Final
 
 COLLAPSED_BELOW: Final = 0.1
-"""The share of draft tokens; n-gram drafts on text that repeats nothing still reach about it."""
+"""Threshold; n-gram drafts reach about this acceptance rate even on text without repetition."""
 _LEAST_DRAFTED: Final = 200
 _Z: Final = 3.09
-"""Of the normal law's upper thousandth."""
+"""The normal distribution's 99.9th percentile."""
 
 
 def acceptance_collapsed(accepted_tokens: int, draft_tokens: int) -> bool:
-    """Say whether the share accepted is below a tenth, by Wilson's upper limit at 99.9 %.
+    """Return whether the acceptance rate is below 0.1 by Wilson's upper limit at 99.9 %.
 
-    Of fewer than 200 draft tokens, and of counts that no engine can mean, nothing is said.
+    False for fewer than 200 draft tokens, and for impossible counts.
     Source: E. B. Wilson, Journal of the American Statistical Association 22 (1927) 209–212.
     """
     n = draft_tokens

@@ -1,9 +1,9 @@
 """Attribute names of the wire contract: the single source of truth for every string on the wire.
 
 `GEN_AI_*` follow the OpenTelemetry GenAI conventions as of schema 1.41.0, the last core release
-that carried them. They are written out because the Python package marks its own constants
-deprecated. `SPEC_DECODE_*` is a namespace of our own: no OpenTelemetry convention for speculative
-decoding exists.
+that had them. They are written out because the Python package marks its constants as deprecated.
+`SPEC_DECODE_*` is Draftgate's own namespace: no OpenTelemetry convention for speculative decoding
+exists.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Generation to span and back: the only code that maps record fields to attribute names."""
+"""Generations to spans and back: the only code that maps record fields to attribute names."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,15 +30,15 @@ class Decoded(NamedTuple):
     """A span's generation, field by field."""
 
     fields: Fields
-    """As `flatten` gives them, with the quality flags."""
+    """As from `flatten`, with the quality flags."""
     content: Mapping[str, Any]  # Any: each value has its field's own type
-    """By the names of `Content`."""
+    """Keyed by the field names of `Content`."""
     problems: tuple[str, ...]
     """`type:<attribute>` for each attribute of the wrong type; its field is absent."""
 
     @property
     def generation(self) -> Generation:
-        """The generation, as a record."""
+        """The generation as a record."""
         return unflatten(self.fields, Content(**self.content) if self.content else None)
 
 
@@ -55,7 +55,7 @@ class FactKind(Enum):
     CONTENT = "content"
     DIM = "dim"
     PROBLEM = "problem"
-    """It is of the wrong type; the fact's name is the problem's."""
+    """The attribute has the wrong type; the fact's name is the problem's."""
 
 
 _FIELD = FactKind.FIELD  # an enum's members are slow to look up
@@ -70,7 +70,7 @@ class Fact(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How an attribute of the contract is read."""
+    """How to read an attribute of the contract."""
 
     kind: FactKind
     field: str
@@ -106,7 +106,7 @@ _OF_A_DEPLOYMENT: Final = (
     a.DRAFTGATE_ROUTE,
     a.DRAFTGATE_LAUNCH,
 )
-"""Attributes of a span that a deployment of one arm may state once, of its resource."""
+"""Span attributes that a deployment of one arm may set once, on its resource."""
 _RESOURCE_ATTRIBUTES: Mapping[str, Reading] = {
     **_readings(FactKind.FIELD, _FIELDS[Generation], of_resource=True),
     **{name: _ATTRIBUTES[name] for name in _OF_A_DEPLOYMENT},
@@ -119,7 +119,7 @@ _COUNT_ATTRIBUTES = {
 
 
 def encode(generation: Generation) -> Span:
-    """Return the span that carries the generation; absent fields set no attribute."""
+    """Return the generation as a span; absent fields set no attribute."""
     attributes = dict(_attributes_of(generation))
     attributes |= {a.DRAFTGATE_DIM_PREFIX + name: value for name, value in generation.dims.items()}
     if generation.speculation is not None:
@@ -146,30 +146,30 @@ def encode(generation: Generation) -> Span:
 
 
 def span_name(generation: Generation) -> str:
-    """Return `{operation} {model}`, or the operation alone where no model is known."""
+    """Return `{operation} {model}`, or only the operation if no model is known."""
     return f"{generation.operation} {generation.request_model or ''}".rstrip()
 
 
 def is_generation(span: Span) -> bool:
-    """Return whether the span is one request answered by a model, in our own dialect."""
+    """Return whether the span is one request to a model, in Draftgate's dialect."""
     return names_operation(span.attributes.get(a.GEN_AI_OPERATION_NAME))
 
 
 def names_operation(value: AttributeValue) -> bool:
-    """Return whether the value is that of an operation that makes a span a generation."""
-    # Any attribute may be a list or a mapping, which no set can be asked for.
+    """Return whether the value names an operation that makes a span a generation."""
+    # An attribute may be a list or a mapping, which is not hashable.
     return isinstance(value, str) and value in OPERATIONS
 
 
 def decode(span: Span) -> Decoded:
-    """Return the generation that the span carries, flagged with every law it breaks.
+    """Return the generation in the span, flagged with every law it breaks.
 
-    Rollout, arm, cohort, route, launch and dimensions may be the resource's; the repeat of a prompt
-    is 0 unless it is said.
+    Rollout, arm, cohort, route, launch and dimensions may be set on the resource; a prompt's repeat
+    defaults to 0.
 
-    An attribute of the wrong type (or a number that is not finite, or a name that no index can
-    hold) leaves its field absent and is named in `problems`. A span with error status and no
-    `error.type` gets the type `_OTHER`, the convention's value for unknown.
+    An attribute of the wrong type (or a number that is not finite, or a name too long for an index
+    or with control characters) leaves its field absent and is named in `problems`. A span with
+    error status and no `error.type` gets the type `_OTHER`, the convention's value for unknown.
     """
     facts: list[Fact | None] = [*interpret_resource(span.resource)]
     facts += [interpret(name, value) for name, value in span.attributes.items()]
@@ -194,7 +194,7 @@ def interpret(attribute: str, value: AttributeValue) -> Fact | None:
 
 
 def interpret_resource(resource: Mapping[str, AttributeValue]) -> tuple[Fact, ...]:
-    """Return the meaning of a resource's attributes for its generations; a span's own win."""
+    """Return what a resource's attributes mean for its generations; a span's own attributes win."""
     facts = [
         _interpret(name, resource.get(name), _RESOURCE_ATTRIBUTES) for name in _RESOURCE_ATTRIBUTES
     ]
@@ -207,10 +207,10 @@ def interpret_resource(resource: Mapping[str, AttributeValue]) -> tuple[Fact, ..
 
 
 def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
-    """Return the generation of which these are the facts; `fields` holds ids and times.
+    """Return the generation made of these facts; `fields` contains ids and times.
 
-    Single source of truth for what facts come to: `decode` reads them off a span, the collector off
-    the wire.
+    Single source of truth for combining facts: `decode` reads them from a span, the collector
+    directly from the wire.
     """
     content: dict[str, Any] = {}
     dims: dict[str, str] = {}
@@ -240,15 +240,15 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
 
 
 def default_repeat(fields: Fields) -> None:
-    """Let the generation of a prompt be its first, if it does not say which it is."""
+    """Set `repeat` to 0 if there is a prompt id and no repeat."""
     if "prompt_id" in fields:
         fields.setdefault("repeat", 0)
 
 
 def reading(attribute: str) -> Reading | None:
-    """Return how an attribute of a span is read; None if the contract does not name it.
+    """Return how to read an attribute of a span; None if the contract does not name it.
 
-    Dimensions are named by a prefix alone, and read by `interpret`.
+    Dimensions have only a common prefix; `interpret` reads them.
     """
     return _ATTRIBUTES.get(attribute)
 

@@ -1,7 +1,7 @@
 """Laws that a generation's counts and times must obey.
 
-A span that breaks one is stored as sent, flagged, and its speculation counts stay out of every
-ratio.
+A span that breaks one is stored as sent and flagged; a `counts` flag keeps its speculation counts
+out of every ratio.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,31 +16,31 @@ from collector.contract.wire_field import NotNegative
 try:
     from collector.contract._laws import Laws
 except ImportError:  # there was no compiler when this was installed
-    Laws = None  # type: ignore[assignment,misc]  # it is asked for below
+    Laws = None  # type: ignore[assignment,misc]  # checked below
 
 
 COUNTS = "counts"
-"""Flags that begin with this prefix keep a generation's speculation counts out of every ratio."""
+"""Flags with this prefix keep a generation's speculation counts out of every ratio."""
 
 _ROUNDING_S: Final = 1e-6
-"""A time to first token is a double, a duration a difference of nanoseconds."""
+"""Tolerance for comparing a double in seconds with a difference of nanoseconds."""
 
 
 class Form(StrEnum):
-    """The form of a law; one of which a field is absent holds."""
+    """The form of a law; a law holds if one of its fields is absent."""
 
     NOT_NEGATIVE = "not_negative"
-    """Each of the fields that are there, and each count of a list."""
+    """Every present field, and every count of a list, is at least 0."""
     ASCENDS = "ascends"
-    """The first is not above the second."""
+    """The first field is at most the second."""
     WITHIN = "within"
-    """Seconds, which are not more than there are between two times in nanoseconds."""
+    """The first field, in seconds, is at most the difference of the others, in nanoseconds."""
     SUMS_TO = "sums_to"
-    """A list of counts, and their sum."""
+    """The sum of a list of counts equals the second field."""
     SUMS_BY_PLACE_TO = "sums_by_place_to"
-    """A list of counts, and the sum of each one's product with its place, from 0."""
+    """The sum of a list's counts, each times its index from 0, equals the second field."""
     DESCENDS = "descends"
-    """A list of which no count is above the one before."""
+    """No count of a list is larger than the one before."""
 
 
 class Law(NamedTuple):
@@ -80,32 +80,32 @@ LAWS: Final = (
     Law(f"{COUNTS}:accepted_per_pos_increases", Form.DESCENDS, (_ACCEPTED_PER_POS,)),
     Law(f"{COUNTS}:accepted_per_pos_sum", Form.SUMS_TO, (_ACCEPTED_PER_POS, _ACCEPTED)),
 )
-"""Every law there is, in the order of their flags."""
+"""All laws, in the order of their flags."""
 
 
-class Judge:
-    """Judges generations by a table of laws, a compiled look at all of them first."""
+class LawChecker:
+    """Checks generations against a table of laws, first with a fast compiled check of all."""
 
     def __init__(self, laws: tuple[Law, ...]) -> None:
         self._laws = laws
         self._compiled = None if Laws is None else Laws(laws, _ROUNDING_S)
 
-    # Any: each value has its field's own type, which the codec has seen to.
+    # Any: each value has its field's own type, ensured by the codec.
     def broken(self, fields: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the flags of the laws that a generation's flat fields break."""
-        if self.is_sure(fields):
-            return ()  # as of almost every span
+        if self.surely_hold(fields):
+            return ()  # almost every span
         return tuple(law.flag for law in self._laws if _is_broken(law, fields))
 
-    def is_sure(self, fields: Mapping[str, Any]) -> bool:
-        """Return whether the compiled look sees that every law holds; false if there is none."""
+    def surely_hold(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether the compiled check finds that every law holds; False if there is none."""
         compiled = self._compiled
         if compiled is None or not isinstance(fields, dict):
             return False
         return compiled.surely_hold(fields)
 
     def is_compiled(self) -> bool:
-        """Return whether there is a compiled look that knows every law's form."""
+        """Return whether there is a compiled check that knows every law's form."""
         return self._compiled is not None and self._compiled.known
 
 
@@ -120,12 +120,12 @@ def counts_usable(generation: Generation) -> bool:
 
 
 def broken_laws(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what `violations` does, for a generation's flat fields."""
-    return _JUDGE.broken(fields)
+    """Return the same as `violations`, for a generation's flat fields."""
+    return _CHECKER.broken(fields)
 
 
 def usable_counts(fields: Mapping[str, Any]) -> bool:
-    """Return what `counts_usable` does, for a generation's flat fields."""
+    """Return the same as `counts_usable`, for a generation's flat fields."""
     if "spec_draft_tokens" not in fields or "spec_accepted_tokens" not in fields:
         return False
     return not any(flag.startswith(COUNTS) for flag in fields.get("quality", ()))
@@ -166,4 +166,4 @@ _BREAKS: Final[Mapping[Form, Callable[..., bool]]] = {
     Form.SUMS_BY_PLACE_TO: _sums_by_place_to_another,
     Form.DESCENDS: _increases,
 }
-_JUDGE: Final = Judge(LAWS)
+_CHECKER: Final = LawChecker(LAWS)

@@ -1,4 +1,4 @@
-"""What a rollout controller asks: may this rollout go on, by which verdict, and how fresh it is."""
+"""The release decision that rollout controllers request."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from collector.contract.registration import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseDecision:
-    """The newest verdict as far as it may move traffic; whatever is in doubt is inconclusive."""
+    """Whether a rollout may proceed, by its newest verdict; inconclusive in case of doubt."""
 
     rollout: str
     decision: Outcome
@@ -18,9 +18,9 @@ class ReleaseDecision:
     """Id of the verdict that decided; None without one."""
     posted_unix_ns: int | None = None
     age_s: float | None = None
-    """Seconds since it was posted; None without one, and if it lies in the future."""
+    """Seconds since the verdict was posted; None without one, or if that is in the future."""
     pairs: int | None = None
     policy_name: str | None = None
     policy_hash: str | None = None
     registered: bool = False
-    """Whether its policy is the one that was registered before the first pair."""
+    """Whether the verdict's policy is the one registered before the first pair."""

@@ -1,7 +1,7 @@
 """Records to plain JSON documents and back.
 
-One generic codec serves every record of the contract, so that an API body, a file and a record
-cannot drift apart.
+One generic codec handles every record of the contract, so that API bodies, files and records stay
+consistent.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _SCALARS = frozenset({str, int, float, bool})
 
 
 class DocumentError(ValueError):
-    """A document does not describe the record it should: names the key and what was wanted."""
+    """A document does not match its record type; the message names the key and what was wanted."""
 
 
 def to_document(record: Any) -> Document:  # Any: any dataclass of the contract
@@ -44,7 +44,7 @@ def from_document(kind: type[R], document: object, *, at: str = "") -> R:
     for key in document:
         if key not in hints:
             raise DocumentError(f"{_join(at, key)}: unknown key in {kind.__name__}")
-    plain = _as_they_are(typing.cast("typing.Hashable", kind))
+    plain = _plain_types(typing.cast("typing.Hashable", kind))
     values = {
         key: value
         if type(value) in plain[key] and (type(value) is not float or math.isfinite(value))
@@ -66,7 +66,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or type(value) in _SCALARS:  # most are, and the rest of this is slow
+    if value is None or type(value) in _SCALARS:  # the fast path for most values
         return value
     if isinstance(value, StrEnum):
         return value.value
@@ -94,8 +94,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def _as_they_are(kind: Any) -> dict[str, frozenset[type]]:
-    """Return the types of values that a field takes without a closer look; most values are such."""
+def _plain_types(kind: Any) -> dict[str, frozenset[type]]:
+    """Return, for each field, the types of values that are accepted without further checks."""
     found = {}
     for name, hint in _hints(kind).items():
         optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
@@ -135,7 +135,7 @@ def _restore_tuple(item_hint: Any, value: object, at: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise DocumentError(f"{at}: wanted a list, got {_seen(value)}")
     if item_hint in (int, str) and set(map(type, value)) <= {item_hint}:
-        return tuple(value)  # most are, and the rest of this is slow
+        return tuple(value)  # the fast path for most lists
     return tuple(_restore(item_hint, item, f"{at}[{i}]") for i, item in enumerate(value))
 
 
@@ -148,7 +148,7 @@ def _restore_scalar(hint: Any, value: object, at: str) -> Any:
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         try:
             number = float(value)
-        except OverflowError:  # JSON has integers that no float can hold
+        except OverflowError:  # JSON integers may exceed the range of floats
             number = math.inf
         if not math.isfinite(number):
             raise DocumentError(f"{at}: wanted a finite number, got {_seen(value)}")

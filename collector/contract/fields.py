@@ -1,7 +1,8 @@
 """Generations as flat fields: one mapping in which an absent field has no key.
 
-A span is read into fields, and fields are what is stored; the record with its 50 slots is made
-only for those who want one. Names are those of `Generation`; those of `Speculation` carry `spec_`.
+A span is decoded into fields, and fields are stored; a `Generation` record with its 50 slots is
+only created on request. Names are those of `Generation`, and those of `Speculation` with the prefix
+`spec_`.
 """
 
 from collections.abc import Mapping
@@ -24,25 +25,25 @@ _GENERATION: Final = tuple(
     if field.name not in ("speculation", "content") and field.metadata != SPAN_ONLY
 )
 NAMES: Final = (*_GENERATION, *(SPEC_PREFIX + name for name in _SPECULATION))
-"""Every flat field."""
+"""The names of all flat fields."""
 _SPEC_NAMES: Final = {SPEC_PREFIX + name: name for name in _SPECULATION}
 
 WIRE: Final[Mapping[str, WireField]] = {
     **wire_fields(Generation),
     **{SPEC_PREFIX + name: wire for name, wire in wire_fields(Speculation).items()},
 }
-"""The flat fields that are attributes."""
+"""The flat fields that are span or resource attributes."""
 
 _generation_of = attrgetter(*_GENERATION)
 _speculation_of = attrgetter(*_SPECULATION)
 
 
 def flatten(generation: Generation) -> Fields:
-    """Return the generation's fields, its content apart; what is unknown or empty has no key."""
+    """Return the generation's fields without its content; unknown or empty ones have no key."""
     values = _generation_of(generation)
     if generation.speculation is not None:
         values += _speculation_of(generation.speculation)
-    # No empty dims and no empty quality, but zero and False are values.
+    # Omit empty dims and quality; zero and False are values.
     return {
         name: value
         for name, value in zip(NAMES, values, strict=False)

@@ -1,4 +1,4 @@
-"""How an attribute's value of each form is read."""
+"""Readers of attribute values, one per form."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from collector.contract.wire_field import Form
 
 
 class UnreadableError(Exception):
-    """An attribute's value is not of the type that the contract names, or is no name."""
+    """An attribute's value does not have the type that the contract requires, or is no name."""
 
 
 def _string(value: AttributeValue) -> str:
@@ -35,17 +35,17 @@ _DECIMAL: Final = re.compile(
 
 
 def _integer(value: AttributeValue) -> int:
-    """Read an integer, in a string too: environments and baggage know strings alone."""
+    """Read an integer, or a string with one: environments and baggage have only strings."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
-    # isinstance would let booleans in.
+    # isinstance would accept booleans.
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise UnreadableError
     return value
 
 
 def _number(value: AttributeValue) -> float:
-    """Read a number, in a string too."""
+    """Read a number, or a string with one."""
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         value = float(value)
     if type(value) not in (float, int) or not math.isfinite(cast("float", value)):
@@ -93,7 +93,7 @@ def _passages(value: AttributeValue) -> tuple[str, ...]:
 
 
 def _messages(value: AttributeValue) -> str:
-    """Read messages: JSON in a string, or the list itself, which the convention allows too."""
+    """Read messages: a string with JSON, or the list itself, which the convention allows too."""
     if isinstance(value, tuple):
         try:
             return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Leases: how any number of evaluators share the generations that nobody has scored yet."""
+"""Leases, by which evaluator workers share the generations that are not scored yet."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from collector.contract.records import Generation, Pair, Score
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedEvaluator:
-    """The key of scores, beside the ids of what they judge."""
+    """An evaluator: the key of its scores besides trace and span id."""
 
     metric: str
     evaluator: str
@@ -18,40 +18,40 @@ class LeasedEvaluator:
 class LeaseRequest:
     """A worker's request for a lease.
 
-    Workers that name the same evaluators share a rollout; one that names others has it to itself.
+    Workers with the same evaluators share a rollout; workers with other evaluators get it again.
     """
 
     rollout: str
     worker: str
-    """A name for people, such as host and process; two workers may have the same."""
+    """A name for humans, such as host and process; not necessarily unique."""
     evaluators: tuple[LeasedEvaluator, ...]
     pairs: bool = False
-    """Whether pairs are wanted too: those that became complete with a leased generation."""
+    """Whether to return the pairs too that became complete with a leased generation."""
     generations: int = 100
-    """At most so many."""
+    """Maximum number of generations."""
     ttl_s: float = 60.0
-    """After so long without a renewal they are somebody else's."""
+    """Seconds without renewal after which the lease expires and may go to another worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRenewal:
-    """For how long a lease is to last from now on."""
+    """A renewal of a lease."""
 
     ttl_s: float
-    """0 gives it back."""
+    """Seconds from now until the lease expires; 0 releases it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Generations that nobody else is given before the lease runs out."""
+    """Generations leased to one worker until the lease expires."""
 
     id: str
     rollout: str
     expires_in_s: float
-    """From the answer on, by the database's clock."""
+    """Seconds from the response, by the database's clock."""
     generations: tuple[Generation, ...]
     """In the order of arrival."""
     pairs: tuple[Pair, ...]
     """Without their scores."""
     scores: tuple[Score, ...]
-    """Those that the generations, and the candidates of the pairs, have already."""
+    """Existing scores of the generations and of the pairs' candidates."""

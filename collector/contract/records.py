@@ -1,7 +1,7 @@
 """Records that cross a process boundary: spans, generations, scores, engine samples, pairs.
 
-Every field that nobody measured is `None`, never 0. Times are Unix nanoseconds where they are
-instants (`_unix_ns`) and seconds where they are durations (`_s`).
+A field that was not measured is `None`, never 0. Instants are in Unix nanoseconds (`_unix_ns`),
+durations in seconds (`_s`).
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ AttributeValue = (
 
 
 SPAN_ONLY: Final = MappingProxyType({"span_only": True})
-"""Of a field that is written to the span, which keeps it, and has no column and no JSON."""
+"""Metadata of fields that exist only on the span: they have no column and are not in JSON."""
 
 
 class Arm(StrEnum):
@@ -46,25 +46,25 @@ class CountSource(StrEnum):
 
 
 class SampleKind(StrEnum):
-    """How the samples of one metric are to be read."""
+    """The meaning of a metric's samples."""
 
     GAUGE = "gauge"
-    """The state at that time; sums that may fall are such, too."""
+    """The value at that time; also sums that may decrease."""
     COUNTER = "counter"
-    """All since the engine's start: it grows, and begins anew with the engine."""
+    """The total since the engine's start: monotonic, and reset when the engine restarts."""
     DELTA = "delta"
-    """The addition since the sample before."""
+    """The increase since the previous sample."""
 
 
 class FeedbackKind(StrEnum):
-    """What somebody who got an answer did about it."""
+    """A user's reaction to an answer."""
 
     THUMBS_UP = "thumbs_up"
     THUMBS_DOWN = "thumbs_down"
     ESCALATION = "escalation"
-    """Passed on to a human."""
+    """The request was escalated to a human."""
     EDIT = "edit"
-    """Changed before it was used."""
+    """The answer was changed before it was used."""
 
 
 class Switch(StrEnum):
@@ -75,7 +75,7 @@ class Switch(StrEnum):
 
 
 class UnpairedReason(StrEnum):
-    """Why a generation is no side of a pair."""
+    """Why a generation does not pair."""
 
     NO_ROLLOUT = "no_rollout"
     NO_ARM = "no_arm"
@@ -86,7 +86,7 @@ class UnpairedReason(StrEnum):
 
     @property
     def fix(self) -> str:
-        """What its sender can do."""
+        """How its sender can fix it."""
         return {
             UnpairedReason.NO_ROLLOUT: f"set {a.DRAFTGATE_ROLLOUT} on the span or the resource",
             UnpairedReason.NO_ARM: f"set {a.DRAFTGATE_ARM} to baseline or candidate, on the span "
@@ -150,46 +150,46 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """The time of a generation's verify steps, by part; reading its prompt is not in it.
+    """The duration of a generation's verify steps, by part, without the prefill.
 
-    Texts that are answered together share their steps, and each counts a shared step whole.
+    Sequences in a batch share their steps; each counts a shared step in full.
     """
 
     draft_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_DRAFT, Form.NUMBER)
     verify_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_VERIFY, Form.NUMBER)
-    """The target's passes, and judging by them."""
+    """Forward passes of the target model, and acceptance decisions."""
     overhead_s: float | None = on_wire(a.SPEC_DECODE_TIME_IN_OVERHEAD, Form.NUMBER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
-    """The memory that an engine in this process held, and a GPU's state as the answer ended."""
+    """Memory used by an in-process engine, and the GPU's state at the end of the answer."""
 
     weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_WEIGHTS, Form.INTEGER)
     draft_weight_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_DRAFT_WEIGHTS, Form.INTEGER)
     cache_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_CACHE, Form.INTEGER)
     draft_cache_bytes: int | None = on_wire(a.DRAFTGATE_MEMORY_DRAFT_CACHE, Form.INTEGER)
     gpu_utilization_pct: float | None = on_wire(a.DRAFTGATE_GPU_UTILIZATION, Form.NUMBER)
-    """Of the driver's last sample period, a second at most."""
+    """Over the driver's last sample period, at most one second."""
     gpu_power_w: float | None = on_wire(a.DRAFTGATE_GPU_POWER, Form.NUMBER)
     gpu_clock_mhz: float | None = on_wire(a.DRAFTGATE_GPU_CLOCK, Form.NUMBER)
-    """Of the multiprocessors."""
+    """Clock of the streaming multiprocessors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
-    """How a generation speculated: configuration, and counts over its verify steps.
+    """A generation's speculation: configuration, and counts over its verify steps.
 
-    The acceptance rate is `accepted_tokens / draft_tokens`; the acceptance length (tokens emitted a
-    verify step, bonus token included) is `1 + accepted_tokens / steps`. Neither is stored: both are
-    made from summed counts, in one place (`evals.acceptance`).
+    The acceptance rate is `accepted_tokens / draft_tokens`; the acceptance length (tokens emitted
+    per verify step, bonus token included) is `1 + accepted_tokens / steps`. Neither is stored: both
+    are computed from summed counts, in one place (`evals.acceptance`).
     """
 
     method: str | None = on_wire(a.SPEC_DECODE_METHOD, Form.STRING, few_values=True)
     """draft_model, prompt_lookup, eagle, …"""
     draft_model: str | None = on_wire(a.SPEC_DECODE_DRAFT_MODEL, Form.STRING, few_values=True)
     num_speculative_tokens: int | None = on_wire(a.SPEC_DECODE_NUM_SPECULATIVE_TOKENS, Form.INTEGER)
-    """k, the draft tokens asked for a step."""
+    """k, the configured number of draft tokens per step."""
     lossless: bool | None = on_wire(a.SPEC_DECODE_LOSSLESS, Form.BOOLEAN)
     """False if a relaxed acceptance or a synthetic mode is on; absent if unknown."""
     source: str | None = on_wire(a.SPEC_DECODE_SOURCE, Form.STRING, few_values=True)
@@ -220,7 +220,7 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The text of a generation and what it is judged against; each part is opt-in."""
+    """The text of a generation and its evaluator inputs; each part is opt-in."""
 
     input_messages: str | None = on_wire(a.GEN_AI_INPUT_MESSAGES, Form.MESSAGES)
     """JSON, as `gen_ai.input.messages`: a list of `{"role": …, "parts": [{"type": …}]}`."""
@@ -231,14 +231,14 @@ class Content:
     context: tuple[str, ...] | None = on_wire(a.DRAFTGATE_CONTEXT, Form.PASSAGES)
     """Retrieved passages."""
     reference: str | None = on_wire(a.DRAFTGATE_REFERENCE, Form.STRING)
-    """What a correct answer is: plain text, or a JSON object with a `kind`."""
+    """The expected answer: plain text, or a JSON object with a `kind`."""
     output_schema: str | None = on_wire(a.DRAFTGATE_OUTPUT_SCHEMA, Form.STRING)
-    """JSON Schema that the answer must satisfy, as JSON."""
+    """JSON Schema that the answer must satisfy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One request answered by one arm."""
+    """One request, answered by one arm."""
 
     trace_id: str
     span_id: str
@@ -249,7 +249,7 @@ class Generation:
     request_model: str | None = on_wire(a.GEN_AI_REQUEST_MODEL, Form.STRING, few_values=True)
     response_model: str | None = on_wire(a.GEN_AI_RESPONSE_MODEL, Form.STRING, few_values=True)
     streamed: bool | None = on_wire(a.GEN_AI_REQUEST_STREAM, Form.BOOLEAN)
-    """Whether the answer was asked for as a stream."""
+    """Whether streaming was requested."""
     max_tokens: int | None = on_wire(a.GEN_AI_REQUEST_MAX_TOKENS, Form.INTEGER)
     temperature: float | None = on_wire(a.GEN_AI_REQUEST_TEMPERATURE, Form.NUMBER)
     top_p: float | None = on_wire(a.GEN_AI_REQUEST_TOP_P, Form.NUMBER)
@@ -261,14 +261,14 @@ class Generation:
         a.GEN_AI_RESPONSE_FINISH_REASONS, Form.STRINGS, few_values=True
     )
     error_type: str | None = on_wire(a.ERROR_TYPE, Form.STRING, few_values=True)
-    """Set exactly if the request failed."""
+    """Set if and only if the request failed."""
     input_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_INPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
     output_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_OUTPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
-    """All that were generated, those of the reasoning included."""
+    """All generated tokens, including reasoning tokens."""
     reasoning_tokens: int | None = on_wire(
         a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
@@ -278,20 +278,20 @@ class Generation:
     ttft_s: float | None = on_wire(
         a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, Form.NUMBER, not_negative=NotNegative.TIME
     )
-    """Time to first token as the client saw it, be it of the reasoning or of the answer."""
+    """Time to first token, of the reasoning or the answer, measured by the client."""
     ttfo_s: float | None = on_wire(
         a.DRAFTGATE_RESPONSE_TIME_TO_FIRST_OUTPUT_TOKEN,
         Form.NUMBER,
         not_negative=NotNegative.TIME,
     )
-    """Time to first output token as the client saw it: of the answer's text or tool calls."""
+    """Time to first token of the answer's text or tool calls, measured by the client."""
     server_ttft_s: float | None = on_wire(
         a.GEN_AI_SERVER_TIME_TO_FIRST_TOKEN,
         Form.NUMBER,
         not_negative=NotNegative.TIME,
         of_engine=True,
     )
-    """Time to first token as the engine said it."""
+    """Time to first token, reported by the engine."""
     tpot_s: float | None = on_wire(
         a.GEN_AI_SERVER_TIME_PER_OUTPUT_TOKEN, Form.NUMBER, not_negative=NotNegative.TIME
     )
@@ -305,14 +305,14 @@ class Generation:
         not_negative=NotNegative.TIME,
         of_engine=True,
     )
-    """From scheduling to the first token, as the engine said it."""
+    """From scheduling to the first token, reported by the engine."""
     decode_s: float | None = on_wire(
         a.GEN_AI_LATENCY_TIME_IN_MODEL_DECODE,
         Form.NUMBER,
         not_negative=NotNegative.TIME,
         of_engine=True,
     )
-    """From the first token to the last, as the engine said it."""
+    """From the first token to the last, reported by the engine."""
     stream_chunks: int | None = on_wire(
         a.DRAFTGATE_STREAM_CHUNKS, Form.INTEGER, not_negative=NotNegative.TOKENS
     )
@@ -329,7 +329,7 @@ class Generation:
     repeat: int | None = on_wire(a.DRAFTGATE_REPEAT, Form.INTEGER)
     route: str | None = on_wire(a.DRAFTGATE_ROUTE, Form.STRING, few_values=True)
     launch: str | None = on_wire(a.DRAFTGATE_LAUNCH, Form.NAME, few_values=True)
-    """Which start of the server answered: another after every restart."""
+    """Identifies one start of the server; changes with every restart."""
     dims: Mapping[str, str] = field(default_factory=dict)
     retries: int | None = on_wire(
         a.DRAFTGATE_RETRIES, Form.INTEGER, not_negative=NotNegative.TOKENS
@@ -337,12 +337,12 @@ class Generation:
     fallback: bool | None = on_wire(a.DRAFTGATE_FALLBACK, Form.BOOLEAN)
     mirrored: bool | None = on_wire(a.DRAFTGATE_MIRRORED, Form.BOOLEAN)
     concurrency: int | None = on_wire(a.DRAFTGATE_CONCURRENCY, Form.INTEGER)
-    """Requests in flight at the start, this one included."""
+    """Requests in flight at the start, including this one."""
     client_lag_s: float | None = on_wire(
         a.DRAFTGATE_CLIENT_LAG, Form.NUMBER, not_negative=NotNegative.TIME
     )
-    """How late the load generator was: in sending the request, whose start is then when it was due,
-    or in reading several of its chunks, which then have one time."""
+    """The load generator's delay: in sending the request, whose start is then its scheduled time,
+    or in reading several chunks at once, which then have the same time."""
     speculation: Speculation | None = None
     device: DeviceUse | None = field(default=None, metadata=SPAN_ONLY)
     content: Content | None = None
@@ -359,9 +359,9 @@ class Generation:
     workload: str | None = on_wire(
         a.DRAFTGATE_WORKLOAD, Form.STRING, few_values=True, of_resource=True
     )
-    """How many pairs each cohort of the whole run is to have, as JSON: `{"chat": 400}`."""
+    """Planned pairs per cohort of the whole run, as JSON: `{"chat": 400}`."""
     quality: tuple[str, ...] = ()
-    """Flags of what is wrong with the span, by the collector; never on the wire."""
+    """Flags for errors in the span, set by the collector; never on the wire."""
 
     @property
     def e2e_s(self) -> float:
@@ -371,13 +371,13 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredSpan:
-    """A part of an answer that was judged by itself, by its place: it holds no text."""
+    """A part of an answer that was judged separately, given by its position, without text."""
 
     start: int
     """Characters (code points) before it in the answer's text."""
     end: int
     support: float | None = None
-    """In [0, 1]: how far it is supported, or right; `None` if it was marked without a number."""
+    """In [0, 1]: how well it is supported, or correct; `None` if it was marked without a number."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end < 2**31:
@@ -390,8 +390,8 @@ class ScoredSpan:
 class Score:
     """One evaluator's judgement of one generation.
 
-    `value` is in [0, 1], or `None` together with `unscored_reason`: an answer that could not be
-    judged is never a number.
+    Either `value` is in [0, 1], or it is `None` and `unscored_reason` is set: an answer that could
+    not be judged never gets a number.
     """
 
     trace_id: str
@@ -405,13 +405,13 @@ class Score:
     explanation: str | None = None
     unscored_reason: str | None = None
     latency_s: float | None = None
-    """The time that judging took."""
+    """Duration of the judgement."""
     cost_usd: float | None = None
-    """The price of judging, if there is one and it is known."""
+    """Cost of the judgement, if known."""
     spans: tuple[ScoredSpan, ...] | None = None
-    """Parts of the answer that were judged by themselves."""
+    """Parts of the answer that were judged separately."""
     key_id: str | None = None
-    """Id of the API key that posted it, as the collector noted it; None if no key was needed."""
+    """Id of the API key that posted it, set by the collector; None if no key was needed."""
 
     def __post_init__(self) -> None:
         if (self.value is None) == (self.unscored_reason is None):
@@ -422,16 +422,16 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """One source's report of what somebody did about one generation."""
+    """One source's report of a user's reaction to one generation."""
 
     trace_id: str
     span_id: str
     kind: FeedbackKind
     source: str
-    """Where it was given, such as the application's name; once for each kind."""
+    """Where it was given, such as the application's name; one feedback per source and kind."""
     time_unix_ns: int
     comment: str | None = None
-    """Text, which is kept and given as content is."""
+    """Text, stored and returned under the same rules as content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -448,10 +448,10 @@ class SwitchChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchState:
-    """One setting of a rollout's switch; the newest of them holds."""
+    """One event of a rollout's switch; the newest is its state."""
 
     id: int
-    """Grows with every event of any rollout."""
+    """Increases with every event of any rollout."""
     rollout: str
     state: Switch
     reason: str
@@ -462,14 +462,14 @@ class SwitchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampChange:
-    """What part of the traffic a rollout's candidate is to get from now on."""
+    """A new share of traffic for a rollout's candidate."""
 
     percent: float
     reason: str
     continues: int = 0
-    """Id of the step that this follows; 0 for the first."""
+    """Id of the previous step; 0 for the first."""
     verdict: str | None = None
-    """Id of the passing verdict that a larger share rests on; the first step needs none."""
+    """Id of the passing verdict that allows a larger share; the first step needs none."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.percent <= 100:
@@ -480,10 +480,10 @@ class RampChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampStep:
-    """One step of a rollout's ramp; the newest of them holds."""
+    """One step of a rollout's ramp; the newest is its state."""
 
     id: int
-    """Grows with every step of any rollout."""
+    """Increases with every step of any rollout."""
     rollout: str
     percent: float
     reason: str
@@ -492,17 +492,17 @@ class RampStep:
     """Name of the API key that took it; `local` if no key was needed."""
     time_unix_ns: int
     arrived_up_to: int = 0
-    """The newest generation when it was taken: pairs that arrived later are younger than it."""
+    """Id of the newest generation when the step was taken; later pairs have higher ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSample:
-    """One value of one of an engine's gauges or counters, at one time."""
+    """One value of an engine's gauge or counter at one time."""
 
     time_unix_ns: int
     service_name: str | None
     instance: str | None
-    """Which of the service's processes: `service.instance.id`, else `host.name`."""
+    """The process of the service: `service.instance.id`, else `host.name`."""
     metric: str
     kind: SampleKind
     value: float
@@ -512,7 +512,7 @@ class EngineSample:
 
 
 class PairKey(NamedTuple):
-    """The key that two generations of a pair share, within a rollout."""
+    """The key shared by the two generations of a pair, within a rollout."""
 
     prompt_id: str
     repeat: int
@@ -520,7 +520,7 @@ class PairKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """The two generations of one prompt and repeat; a side that never arrived is `None`."""
+    """The two generations of one prompt and repeat; a side that has not arrived is `None`."""
 
     rollout: str
     prompt_id: str
@@ -540,7 +540,7 @@ class Regression:
     repeat: int
     cohort: str | None
     metric: str
-    """That it scored lower in: the one that was asked for, else the one that it lost most in."""
+    """The requested metric, else the metric with the pair's largest loss."""
     baseline: float
     candidate: float
     change: float
@@ -549,7 +549,7 @@ class Regression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpaired:
-    """Generations of one sender that are no side of a pair, for one reason."""
+    """Generations of one sender that do not pair, for one reason."""
 
     reason: UnpairedReason
     rollout: str | None
@@ -558,16 +558,16 @@ class Unpaired:
     provider: str | None
     dialect: str
     unreadable: tuple[str, ...]
-    """Attributes of the pairing key that were sent and could not be read."""
+    """Pairing attributes that were sent with an unreadable value."""
     generations: int
     last_start_unix_ns: int
     trace_id: str
-    """Of one of them: the one that arrived last."""
+    """Trace id of the generation that arrived last."""
     span_id: str
 
     @property
     def why(self) -> str:
-        """The reason in words, with the attributes that could not be read."""
+        """The reason in words, with the unreadable attributes."""
         said = self.reason.value.replace("_", " ")
         bad = ", ".join(self.unreadable)
         return f"{said}; cannot be read: {bad}" if bad else said
@@ -583,20 +583,20 @@ class RolloutOverview:
     baseline_generations: int
     candidate_generations: int
     pairs: int
-    """Prompts and repeats that both arms answered or failed."""
+    """Prompts and repeats for which both arms have a generation, successful or not."""
     cohorts: tuple[str, ...]
     quality_flagged: int
     """Generations whose span violated the contract."""
     spec_draft_tokens: int | None = None
-    """Of all usable counts; None if no generation has any."""
+    """Sum over generations with usable counts; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSummary:
-    """One metric over many generations, in seconds or in tokens.
+    """One metric over many generations, in seconds or tokens.
 
-    The percentiles are those of a sketch, each at most 1 % from the exact lower sample quantile;
-    the gate's own are exact.
+    The percentiles are from a sketch, at most 1 % from the exact lower sample quantile; the gate's
+    percentiles are exact.
     """
 
     metric: str
@@ -605,7 +605,7 @@ class MetricSummary:
     sum: float
     mean: float
     stdev: float | None
-    """With n − 1; None if n is 1."""
+    """Sample standard deviation, with n − 1; None if n is 1."""
     min: float
     max: float
     p50: float | None
@@ -615,7 +615,7 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """Counts and sums of one arm in one cohort; ratios of counts are the reader's to make."""
+    """Counts and sums of one arm in one cohort; the reader computes ratios from them."""
 
     rollout: str
     arm: Arm
@@ -625,9 +625,9 @@ class ArmSummary:
     quality_flagged: int
     """Generations whose span violated the contract."""
     fallbacks: int
-    """Generations that another route answered, as far as they say."""
+    """Generations reported as answered by another route."""
     retries: int
-    """Over all generations that say how many they had."""
+    """Sum over all generations that report it."""
     input_tokens: int | None
     output_tokens: int | None
     ttft_s_sum: float | None
@@ -638,7 +638,7 @@ class ArmSummary:
     spec_draft_tokens: int | None
     spec_accepted_tokens: int | None
     metrics: tuple[MetricSummary, ...] = ()
-    """Of those that anything was measured of."""
+    """Only metrics with a measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

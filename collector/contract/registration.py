@@ -1,4 +1,4 @@
-"""The policy that a rollout was registered with, and what was tried on its candidate already."""
+"""Policy registrations of a rollout, and its history of verdicts and earlier rollouts."""
 
 import hashlib
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ class Outcome(StrEnum):
 
 
 class Standing(StrEnum):
-    """How the policy of a verdict stands to the one registered for its rollout."""
+    """The relation of a verdict's policy to the one registered for its rollout."""
 
     REGISTERED = "registered"
-    """It is the one that was registered before the first pair was received."""
+    """It was registered before the first pair arrived."""
     EDITED = "edited"
-    """Another one was registered before the first pair."""
+    """A different policy was registered before the first pair."""
     LATE = "late"
-    """None was registered before the first pair, but one after it."""
+    """A policy was registered only after the first pair."""
     UNREGISTERED = "unregistered"
 
 
@@ -33,7 +33,7 @@ class PolicyRegistration:
     policy_hash: str
     """SHA-256 of the text."""
     text: str
-    """The canonical policy: JSON with sorted keys and every default."""
+    """The canonical policy: JSON with sorted keys and all defaults."""
 
     def __post_init__(self) -> None:
         found = hashlib.sha256(self.text.encode()).hexdigest()
@@ -43,16 +43,16 @@ class PolicyRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredPolicy:
-    """A policy as it was registered for a rollout; kept, whatever is registered later."""
+    """A policy registered for a rollout; never changed or deleted by later registrations."""
 
     id: int
-    """Grows with every registration of any rollout."""
+    """Increases with every registration of any rollout."""
     rollout: str
     policy_name: str
     policy_hash: str
     text: str
     before_first_pair: bool
-    """Whether not both arms of the rollout had been received from when it was registered."""
+    """Whether at registration at least one arm of the rollout had no generations yet."""
     who: str
     """Name of the API key that registered it; `local` if no key was needed."""
     key_id: str | None
@@ -61,30 +61,30 @@ class RegisteredPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencePart:
-    """The stored pairs of one rollout that a verdict rests on.
+    """The stored pairs of one rollout on which a verdict is based.
 
-    Read again with the same three numbers, they have the same hash, unless scores were replaced or
-    data were deleted.
+    Read again with the same three bounds, they have the same hash, unless scores were replaced or
+    data deleted.
     """
 
     rollout: str
     arrived_after: int
-    """All generations of every pair arrived after this one; 0: from the first on."""
+    """All generations of every pair have higher ids than this; 0: all generations."""
     arrived_up_to: int
-    """Generations up to this one; ids grow in the order of arrival."""
+    """Last generation id included; ids increase in the order of arrival."""
     scored_up_to: int
-    """Scores up to this post."""
+    """Last score revision included."""
     pairs: int
-    """Prompts and repeats seen in either arm."""
+    """Prompts and repeats with a generation in either arm."""
     data_hash: str
     """SHA-256 of the table of these pairs."""
     control: bool = False
-    """Whether it is the A/A rollout in which no difference may be found."""
+    """Whether this is the A/A rollout, in which no difference may be found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierVerdict:
-    """A verdict that was posted before, by what makes it another look."""
+    """An earlier verdict, with the fields that decide whether it is another look at the data."""
 
     id: str
     rollout: str
@@ -94,21 +94,21 @@ class EarlierVerdict:
     pairs: int
     data_hash: str
     arrived_after: int | None
-    """As of its evidence; None for a verdict that names none."""
+    """From its evidence; None for a verdict without evidence."""
     watch: bool
-    """Whether `draftgate watch` gave it, which may look at every moment."""
+    """Whether it is from `draftgate watch`, which is valid at every look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateIdentity:
-    """The properties by which two rollouts' candidates are the same, as their first answers say it.
+    """The properties that identify a candidate, from its first successful generation.
 
-    Fingerprints are compared if both have one.
+    Fingerprints are compared only if both rollouts have one.
     """
 
     provider: str | None
     model: str | None
-    """That answered, else the one that was asked for."""
+    """The response model, else the request model."""
     fingerprint: str | None
     """Hash of target, draft, tokenizer, engine version and flags."""
     spec_method: str | None
@@ -122,9 +122,9 @@ class EarlierRollout:
 
     rollout: str
     verdicts: int
-    """Posted on it."""
+    """Number of verdicts posted."""
     outcome: Outcome | None
-    """Of its newest verdict; None if none was posted."""
+    """Outcome of its newest verdict; None without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +135,9 @@ class RolloutHistory:
     registrations: tuple[RegisteredPolicy, ...]
     """Newest first."""
     registered: RegisteredPolicy | None
-    """The one that counts: the newest of those before the first pair."""
+    """The policy in force: the newest one registered before the first pair."""
     candidate: CandidateIdentity | None
-    """None before its first answer."""
+    """None before the candidate's first successful generation."""
     verdicts: tuple[EarlierVerdict, ...]
     """Posted on this rollout, oldest first."""
     rollouts: tuple[EarlierRollout, ...]
@@ -150,19 +150,19 @@ class VerdictHistory:
 
     standing: Standing
     strict: bool
-    """Whether any standing but `registered` keeps it from passing."""
+    """Whether any standing other than `registered` prevents a pass."""
     registered_name: str | None
     registered_hash: str | None
     """None if no policy was registered before the first pair."""
     registered_by: str | None
     changes: tuple[str, ...]
-    """What differs from the registered policy, such as `prove[3].min: -0.02 → -0.05`."""
+    """Differences from the registered policy, such as `prove[3].min: -0.02 → -0.05`."""
     look: int
     """1 for the first verdict on this rollout's data, 2 for the second on grown data, …"""
     earlier: int
-    """Verdicts that were posted on this rollout before, on other data or under another policy."""
+    """Number of earlier verdicts on this rollout, on other data or under another policy."""
     verdicts: tuple[EarlierVerdict, ...]
     """The newest of them, oldest first."""
     rollouts: tuple[EarlierRollout, ...]
     notes: tuple[str, ...]
-    """All of that in words, a sentence each."""
+    """The same in words, one sentence each."""

@@ -25,7 +25,7 @@ from collector.contract import (
 R = TypeVar("R")
 
 _PLAIN = frozenset({str, int, bool, type(None)})
-# One encoder for all spans: json.dumps would make one for each call that has options.
+# One encoder for all spans: json.dumps with options would create one per call.
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -39,7 +39,7 @@ def attributes_to_json(attributes: Mapping[str, AttributeValue]) -> Document:
 
 
 def attributes_from_json(document: Mapping[str, Any]) -> dict[str, AttributeValue]:
-    """Return the attributes that `attributes_to_json` was given.
+    """Return the attributes encoded by `attributes_to_json`.
 
     Raises `ValueError` or `KeyError` on any other JSON.
     """
@@ -52,7 +52,7 @@ def dump_attributes(attributes: Mapping[str, AttributeValue]) -> bytes:
 
 
 def load_attributes(text: bytes) -> dict[str, AttributeValue]:
-    """Return the attributes that `dump_attributes` was given."""
+    """Return the attributes encoded by `dump_attributes`."""
     return attributes_from_json(json.loads(text))
 
 
@@ -67,7 +67,7 @@ def span_to_document(span: Span) -> Document:
 
 
 def span_from_document(document: Document) -> Span:
-    """Return the span that `span_to_document` was given.
+    """Return the span encoded by `span_to_document`.
 
     Raises `DocumentError`, `ValueError` or `KeyError` on anything else.
     """
@@ -89,7 +89,7 @@ def _without_attributes(record: Any, **emptied: Any) -> Document:  # Any: Span o
 
 
 def _from_document(kind: type[R], document: Document, **parts: Any) -> R:  # Any: fields of the kind
-    """Return the record; its attributes and `parts` are what the contract's codec cannot read."""
+    """Return the record; the contract's codec cannot decode its attributes and `parts`."""
     plain = {name: value for name, value in document.items() if name not in parts}
     bare = from_document(kind, plain | {"attributes": {}})
     attributes = attributes_from_json(document["attributes"])

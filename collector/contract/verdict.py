@@ -1,7 +1,7 @@
 """The gate's decision on a rollout, and its evidence.
 
-A verdict is a function of (records, policy): it carries the hashes of both and no clock. Where a
-limit does not exist it is `None`, never an extreme number.
+A verdict is a function of (records, policy): it has the hashes of both and no time. A limit that
+does not exist is `None`, never an extreme number.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class Role(StrEnum):
     GUARD = "guard"
     """Must not fail."""
     REPORT = "report"
-    """Is shown, and decides nothing."""
+    """Is shown, but decides nothing."""
 
 
 class Reason(StrEnum):
@@ -31,23 +31,23 @@ class Reason(StrEnum):
     TOO_FEW = "n"
     """The limits are too wide for the margin, or the pairs are fewer than the method needs."""
     TOO_CLOSE = "close"
-    """The estimate lies so near the margin that no reasonable number of pairs decides."""
+    """The estimate is so close to the margin that no reasonable number of pairs decides."""
     MISSING = "missing"
-    """Nobody measured or scored it."""
+    """It was not measured or scored."""
     QUALITY = "quality"
-    """Too many spans broke the contract."""
+    """Too many spans violate the contract."""
     DRIFT = "drift"
     SRM = "srm"
     CLIENT = "client"
     AA = "aa"
     DEPENDENCE = "dependence"
-    """Requests depend on each other over stretches that are too few, or too long."""
+    """Requests are correlated over stretches of time that are too few or too long."""
     MISMATCH = "mismatch"
-    """The arms were not asked, served or judged alike."""
+    """The arms were not requested, served or judged in the same way."""
     LAUNCHES = "launches"
     """Too few launches of the arms' servers, or launches that differ too much."""
     TREATMENT = "treatment"
-    """The candidate did not do what it is to be judged for."""
+    """The candidate did not apply the treatment that is to be judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,40 +62,40 @@ class Finding:
     stat: str
     """geomean_ratio, p95_ratio, diff, …"""
     cohort: str | None
-    """None is the pool of all cohorts."""
+    """None: all cohorts pooled."""
     role: Role
     outcome: Outcome
     reason: Reason | None
-    """Set exactly if the outcome is inconclusive."""
+    """Set if and only if the outcome is inconclusive."""
     bound: str
-    """`max` or `min`: the side on which the margin stands."""
+    """`max` or `min`: whether the margin is an upper or a lower bound."""
     margin: float
     unit: str
     """`ratio` or `difference`."""
     confidence: float
     n: int
-    """Pairs that the estimate rests on."""
+    """Pairs used for the estimate."""
     n_needed: int | None = None
-    """Pairs still needed for this cell to be able to decide; None if unknown or decided."""
+    """Further pairs needed for this cell to decide; None if unknown or decided."""
     launches: tuple[float | None, ...] = ()
     """The estimate in each launch of the arms' servers, in order of time, if the limits hold over
-    launches; None where it has no end."""
+    launches; None where it is infinite."""
     launches_needed: int | None = None
-    """Launches of each arm still needed for this cell to be able to decide."""
+    """Further launches of each arm needed for this cell to decide."""
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
     p_fail: float | None = None
-    """One-sided p value against "no worse than the margin", before Holm."""
+    """One-sided p-value for the null hypothesis "no worse than the margin", before Holm."""
     method: str
     """Name and version of the method, such as `tango-1998/1`."""
     message: str
-    """The finding in words, with units."""
+    """The finding in a sentence, with units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """Exact sample percentiles, R-7; `None` where n is 0."""
+    """Exact sample percentiles, R-7; `None` if n is 0."""
 
     n: int
     p50: float | None
@@ -113,21 +113,21 @@ class ArmLatency:
     errors: int
     ttft_s: Percentiles
     ttfo_s: Percentiles
-    """Of the first token of the answer itself; `ttft_s` may be of the reasoning before it."""
+    """Time to the first token of the answer; `ttft_s` may be that of the reasoning before it."""
     tpot_s: Percentiles
     e2e_s: Percentiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Speculation counts of one arm in one scope, and the two ratios made from their sums."""
+    """Speculation counts of one arm in one scope, and two ratios of their sums."""
 
     cohort: str | None
     arm: Arm
     generations: int
-    """Generations whose counts are usable."""
+    """Generations with usable counts."""
     excluded: int
-    """Generations that speculated but whose counts are absent or break the contract."""
+    """Generations that speculated but whose counts are missing or violate the contract."""
     steps: int
     draft_tokens: int
     accepted_tokens: int
@@ -142,32 +142,32 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergedAnswers:
-    """Greedy answers of both arms, compared; the position is of the first token that differs.
+    """Comparison of both arms' greedy answers, with the position of the first differing token.
 
-    Of the first character, where no tokenizer was at hand.
+    Without a tokenizer, the position is that of the first differing character.
     """
 
     cohort: str | None
     in_flight: tuple[int, int] | None
-    """The candidate's requests in flight, first and last; None: whatever the load."""
+    """Range of the candidate's requests in flight, both ends included; None: any load."""
     compared: int
-    """Pairs of which both answers were asked for at temperature 0, and both are known."""
+    """Pairs in which both answers were requested at temperature 0, and both are known."""
     diverged: int
     position_p25: float | None
     position_p50: float | None
     position_p75: float | None
-    """R-7 percentiles over the answers that differ; None where no position is known."""
+    """R-7 percentiles over the answers that differ; None if no position is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityCounts:
-    """Scores of one metric in one scope, over pairs that both arms have a score for."""
+    """Scores of one metric in one scope, over pairs with a score on both sides."""
 
     metric: str
     cohort: str | None
     n: int
     unscored: int
-    """Pairs with at least one side unscored or missing."""
+    """Pairs with an unscored or missing side."""
     baseline_mean: float | None
     candidate_mean: float | None
     wins: int
@@ -177,7 +177,7 @@ class QualityCounts:
 
 
 class Answer(StrEnum):
-    """Whether a cohort may have the candidate."""
+    """Whether the candidate may be released to a cohort."""
 
     YES = "yes"
     NO = "no"
@@ -186,21 +186,21 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortAnswer:
-    """The verdict's answer for one cohort: by its own cells, and by what failed in the pool."""
+    """The verdict for one cohort, from its own cells and the failed cells of the pool."""
 
     cohort: str
     pairs: int
     answer: Answer
     because: str
-    """The reasons, or what is missing, in words."""
+    """The reasons, or the missing evidence, in words."""
     prompts_needed: int | None = None
-    """Further workload prompts, of all cohorts, after which its cells that must pass can decide;
-    None if more prompts would not settle it, or if nobody knows how many."""
+    """Further workload prompts, over all cohorts, after which its cells that must pass can decide;
+    None if more prompts would not decide it, or if the number is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """A cohort of a few pairs that the policy has no cell for, in the pool alone."""
+    """A cohort with few pairs, judged only in the pool, without its own cells."""
 
     cohort: str
     pairs: int
@@ -208,14 +208,14 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchCounts:
-    """The launches of the arms' servers that a verdict's times rest on."""
+    """The launches of the arms' servers over which a verdict's times were measured."""
 
     baseline: int
     candidate: int
     independent: int
-    """Groups of launches that share no launch, in which both arms answered."""
+    """Disjoint groups of launches in which both arms answered."""
     holds_over_launches: bool
-    """Whether limits are taken over launches; else they speak of these launches alone."""
+    """Whether limits hold over launches; otherwise they hold only for these launches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,47 +228,47 @@ class Verdict:
     summary: str
     """The verdict in one sentence."""
     reasons: tuple[str, ...]
-    """One sentence each: what decided, worst first."""
+    """The decisive findings, one sentence each, worst first."""
     not_judged: tuple[str, ...] = ()
-    """Cells that must pass or must not fail and could not be judged, each with the reason why."""
+    """Cells that must pass or must not fail but could not be judged, each with the reason."""
     undecided: tuple[str, ...] = ()
-    """Guards and reported cells that were measured, or have nothing to measure, and decide nothing,
-    each with the reason why."""
+    """Guards and reported cells that were measured, or have nothing to measure, but decide nothing,
+    each with the reason."""
     reported_failing: tuple[str, ...] = ()
-    """Cells that are only reported, and are beyond their margin."""
+    """Cells that are only reported and are beyond their margin."""
     suspicions: tuple[str, ...] = ()
-    """Signs that something of the candidate is broken, whatever the policy asks for."""
+    """Signs that the candidate is broken, whatever the policy requires."""
     cohorts: tuple[CohortAnswer, ...] = ()
-    """An answer for each cohort, by name."""
+    """The answer for each cohort, ordered by name."""
     set_aside: tuple[SetAside, ...] = ()
-    """Cohorts that no cell was made for, by the policy's `cohorts.set_aside_below`."""
+    """Cohorts without their own cells, by the policy's `cohorts.set_aside_below`."""
     prompts_needed: int | None = None
     """Further workload prompts, with as many repeats as in this run, after which every cell that
-    must pass can decide: the largest need. None if the release is decided, or if nobody knows
-    of any."""
+    must pass can decide: the maximum over cells. None if the release is decided, or if the number
+    is unknown."""
     prompts_needed_for_guards: int | None = None
-    """The same for guards that do not decide yet; they do not hold the release up."""
+    """The same for undecided guards, which do not delay the release."""
     launches: LaunchCounts | None = None
-    """None if no times are judged, or not every answer says which launch gave it."""
+    """None if no times are judged, or if not every answer names its launch."""
     launches_needed: int | None = None
-    """Further launches of each arm after which every cell that must pass can decide: the largest
-    need. None if launches are not what is lacking."""
+    """Further launches of each arm after which every cell that must pass can decide: the maximum
+    over cells. None if launches are not lacking."""
     assumption: str = ""
-    """How long harm may last that the verdict protects against, and what more would need."""
+    """The longest harm that the verdict protects against, and what protection beyond it needs."""
     pairs: int
-    """Prompts and repeats seen in either arm."""
+    """Prompts and repeats with a generation in either arm."""
     incomplete_pairs: int
-    """Of these, those with a side that never arrived."""
+    """Of these, pairs with a side that has not arrived."""
     failed_pairs: int
-    """Of these, those with a side that answered with an error."""
+    """Of these, pairs with a side that failed."""
     duplicates: int
-    """Later generations under a key already taken; ignored."""
+    """Later generations with a key that is taken already; ignored."""
     findings: tuple[Finding, ...]
     latency: tuple[ArmLatency, ...]
     acceptance: tuple[Acceptance, ...]
     quality: tuple[QualityCounts, ...]
     divergence: tuple[DivergedAnswers, ...] = ()
-    """Of the pool, of each cohort, and of each load where several were recorded."""
+    """For the pool, for each cohort, and for each load if several were recorded."""
     policy_name: str
     policy_hash: str
     """SHA-256 of the canonical policy."""
@@ -276,24 +276,24 @@ class Verdict:
     """SHA-256 of the canonical evidence."""
     versions: Mapping[str, str] = field(default_factory=dict)
     evidence: tuple[EvidencePart, ...] = ()
-    """The stored pairs behind it, one entry a rollout; empty for a verdict of `watch`."""
+    """The stored pairs behind it, one entry per rollout; empty for a verdict of `watch`."""
     history: VerdictHistory | None = None
-    """None if nobody asked a collector for it."""
+    """None if it was not requested from a collector."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
-    """A verdict as the collector keeps it."""
+    """A verdict as stored by the collector."""
 
     id: str
-    """SHA-256 of the verdict's canonical document: the same verdict has the same id."""
+    """SHA-256 of the verdict's canonical document: equal verdicts have equal ids."""
     posted_unix_ns: int
     verdict: Verdict
     who: str | None = None
-    """Name of the API key that posted it; `local` if no key was needed; None if nobody noted it."""
+    """Name of the API key that posted it; `local` if no key was needed; None if not recorded."""
     key_id: str | None = None
 
     @property
     def moves_ramp(self) -> bool:
-        """Whether a ramp heeds it: a watch's does only if it fails, for its pairs are older too."""
+        """Whether it may move a ramp: a watch's only if it fails, since it includes older pairs."""
         return "watch" not in self.verdict.versions or self.verdict.outcome is Outcome.FAIL

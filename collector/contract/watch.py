@@ -1,9 +1,9 @@
-"""What `draftgate watch` knows of a rollout while traffic flows.
+"""The state of `draftgate watch` on a rollout.
 
-One document is both the state that a restart, or another watcher, continues, and what a page draws:
-e-values over the pairs, limits, and the looks taken and to come. Logarithms are natural. Estimates,
-limits and margins are as in a `Finding`: a candidate/baseline ratio, or a candidate − baseline
-difference.
+One document is both the state from which a restart or another watcher continues, and the data that
+the dashboard shows: e-values over the pairs, limits, and past and future looks. Logarithms are
+natural. Estimates, limits and margins are as in a `Finding`: a candidate/baseline ratio, or a
+candidate − baseline difference.
 """
 
 import hashlib
@@ -19,42 +19,42 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EProcess:
-    """Evidence against one hypothesis, valid at whatever moment one looks."""
+    """Evidence against one hypothesis, valid at every look."""
 
     limit: float
     """The mean loss, or gain, that the hypothesis allows."""
     n: int = 0
     log_wealth: tuple[float, ...]
-    """One entry a bettor: with `limit` and `n`, the whole state."""
+    """One entry per bettor; with `limit` and `n`, the whole state."""
     log_e: float = 0.0
-    """Log of the e-value now; 0 is no evidence."""
+    """Log of the current e-value; 0 means no evidence."""
     highest_log_e: float = 0.0
-    """Log of the highest e-value so far: what decides."""
+    """Log of the highest e-value so far, which decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectSums:
-    """Split traffic: the sums from which the confidence sequence goes on."""
+    """Split traffic: the sums from which the confidence sequence continues."""
 
     n: int = 0
     mean: float = 0.0
     squares: float = 0.0
     """Σ(φ − mean)²."""
     counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By cohort (`` for none): answers of the baseline, and of the candidate."""
+    """By cohort (empty string for none): the number of baseline and candidate answers."""
     sums: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By cohort: their outcomes, summed."""
+    """By cohort: the sums of their outcomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchLook:
-    """One look, declared before the first pair; taken once and never again."""
+    """One look, declared before the first pair and taken once."""
 
     pairs: int
     alpha: float
-    """The level spent there."""
+    """The significance level spent at this look."""
     outcome: Outcome | None = None
-    """None: not taken yet."""
+    """None if not taken yet."""
     reason: Reason | None = None
     estimate: float | None = None
     lower: float | None = None
@@ -65,7 +65,7 @@ class WatchLook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPath:
-    """How a cell got where it is: parallel lists, the oldest first, thinned as they grow."""
+    """The history of a cell: parallel lists, the oldest entry first, thinned as they grow."""
 
     time_unix_ns: tuple[int, ...] = ()
     n: tuple[int, ...] = ()
@@ -77,39 +77,39 @@ class WatchPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCell:
-    """One metric in one scope against one margin, as it stands."""
+    """One metric in one scope against one margin, in its current state."""
 
     metric: str
     """A policy's metric, or `slo_exceedance`: the share slower than the rollback's threshold."""
     stat: str
     cohort: str | None
-    """None is the pool of all cohorts."""
+    """None: all cohorts pooled."""
     role: Role
     bound: str
     margin: float
     pass_at: float
     method: str
     outcome: Outcome = Outcome.INCONCLUSIVE
-    """Kept once it is pass or fail, but a pass becomes a fail if harm shows later."""
+    """Final once it is a fail; a pass becomes a fail if later pairs show harm."""
     reason: Reason | None = Reason.TOO_FEW
     because: str | None = None
-    """What a window showed that keeps it undecided; None: the reason says it."""
+    """The observation in a window that keeps it undecided; None if `reason` suffices."""
     message: str = ""
     n: int = 0
-    """Pairs counted; in split traffic requests."""
+    """Pairs counted; in split traffic, requests."""
     mean: float = 0.0
-    """Of the differences, candidate − baseline."""
+    """Mean of the differences, candidate − baseline."""
     squares: float = 0.0
     """Σ(difference − mean)²."""
     baseline_sum: float | None = None
-    """Of the baseline's values, over the pairs counted; None if there are none."""
+    """Sum of the baseline's values over the pairs counted; None if there are none."""
     estimate: float | None = None
     lower: float | None = None
-    """One-sided limits that hold at every moment, if harm lasts no longer than the policy's
-    stretch; asymptotic, from 150 pairs on. The e-values decide if there are any."""
+    """One-sided limits, valid at every look if harm lasts no longer than the policy's stretch;
+    asymptotic, from 150 pairs on. If there are e-values, they decide."""
     upper: float | None = None
     p_fail: float | None = None
-    """P value against "no worse than the margin", valid at every moment; Holm's family takes it."""
+    """P-value for "no worse than the margin", valid at every look; input to Holm's correction."""
     log_e_to_pass: float | None = None
     """The e-value that `passing` must reach."""
     log_e_to_fail: float | None = None
@@ -118,70 +118,70 @@ class WatchCell:
     failing: EProcess | None = None
     split: EffectSums | None = None
     looks: tuple[WatchLook, ...] = ()
-    """Empty if an e-process or a confidence sequence judges."""
+    """Empty if an e-process or a confidence sequence decides."""
     next_look: int | None = None
-    """Pairs at which the next look is taken."""
+    """Number of pairs at which the next look is taken."""
     path: WatchPath = WatchPath()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchCohort:
-    """What arrived of one cohort."""
+    """Counts of what arrived in one cohort."""
 
     cohort: str | None
-    """None: generations that name none. The pool is the sum of all."""
+    """None: generations without a cohort. The pool is the sum of all."""
     baseline: int = 0
     candidate: int = 0
     complete: int = 0
-    """Pairs of which both sides arrived; in split traffic answers."""
+    """Pairs whose sides have both arrived; in split traffic, answers."""
     failed: int = 0
-    """Of these, those with a side that failed."""
+    """Of these, pairs with a side that failed."""
     duplicates: int = 0
-    """Reruns of these that had arrived when they were counted."""
+    """Duplicate generations of these pairs that had arrived when they were counted."""
     scored: Mapping[str, int] = field(default_factory=dict)
-    """Pairs that count for a score, by metric."""
+    """Pairs with a usable score, by metric."""
     owed: Mapping[str, int] = field(default_factory=dict)
-    """Of these pairs, those that carry what a metric needs, by metric."""
+    """Of these pairs, those with the inputs that a metric needs, by metric."""
     unsaid: int = 0
-    """Of these pairs, those of which nobody recorded what they carry."""
+    """Of these pairs, those for which it is not recorded which inputs they have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchDoubt:
-    """Why nothing passes on what arrived, as first seen in a window; harm fails all the same."""
+    """A reason, found in a window, why no cell may pass; cells can still fail."""
 
     reason: Reason
     words: str
     metric: str | None = None
-    """The only metric that it touches; None: all."""
+    """The only metric affected; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculationCounts:
-    """What answers that the candidate's own route gave say of speculation."""
+    """Speculation reported in answers of the candidate's own route."""
 
     answered: int = 0
     silent: int = 0
-    """Answers that say nothing of it."""
+    """Answers without any speculation attribute."""
     counted: int = 0
     """Answers with a count of draft tokens."""
     drafted: int = 0
-    """Answers whose counts show a drafted token."""
+    """Answers with at least one draft token."""
     judged: int = 0
-    """Answers with drafts that count the accepted tokens, too."""
+    """Of these, answers that also count the accepted tokens."""
     draft_tokens: int = 0
-    """Of these."""
+    """Sum over `judged` answers."""
     accepted_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmServed:
-    """What an arm's answers say of how they were served."""
+    """How an arm's answers were served, as they report it."""
 
     fingerprints: tuple[str, ...] = ()
-    """Sorted; of many some."""
+    """Sorted; only some if there are many."""
     methods: tuple[str, ...] = ()
-    """Of speculation; sorted, of many some."""
+    """Speculation methods, sorted; only some if there are many."""
     silent: int = 0
     """Answers without a fingerprint."""
     requests: int = 0
@@ -189,7 +189,7 @@ class ArmServed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAction:
-    """An action of the watch on the switch, with its reason."""
+    """A change of the switch by the watch."""
 
     time_unix_ns: int
     pairs: int
@@ -198,72 +198,72 @@ class WatchAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A rollout under a policy, as far as it has been watched."""
+    """The state of watching a rollout under a policy."""
 
     format_version: int = FORMAT_VERSION
     rollout: str
     policy_name: str
     policy_hash: str
     arrived_up_to: int = 0
-    """Generations up to this one are counted; grows in the order of arrival."""
+    """The last generation id processed."""
     scored_up_to: int = 0
-    """Scores up to this one are counted; grows in the order of their first post."""
+    """The last score revision processed."""
     count_after: int | None = None
-    """Pairs that completed after this arrival count; earlier ones are the warm-up. None: not
-    known before the warm-up is over."""
+    """Pairs completed after this generation id count; earlier ones are the warm-up. None until the
+    warm-up is over."""
     pairs: int = 0
-    """Complete pairs that count; in split traffic requests."""
+    """Complete pairs that count; in split traffic, requests."""
     speculation: SpeculationCounts = SpeculationCounts()
-    """Of the candidate's answers in these."""
+    """Counts of the candidate's answers in these pairs."""
     repeats: int = 0
-    """Complete pairs left out, because an earlier repeat of their prompt counts."""
+    """Complete pairs excluded because an earlier repeat of their prompt counts."""
     outcome: Outcome = Outcome.INCONCLUSIVE
     summary: str = ""
     reasons: tuple[str, ...] = ()
     posted: str = ""
-    """Outcomes of the verdict that was posted last."""
+    """Outcomes of the last posted verdict."""
     threshold_s: float | None = None
-    """The rollback's threshold; None: not fixed yet, or none wanted."""
+    """The rollback's threshold; None: not fixed yet, or the policy has none."""
     exceed_after: int | None = None
-    """Pairs that completed after this arrival are held against the threshold."""
+    """Pairs completed after this generation id are compared with the threshold."""
     stretch: float = 1
-    """Requests that the longest declared stretch of harm holds; the e-values allow for it."""
+    """Requests in the longest declared stretch of harm, for which the e-values are corrected."""
     recent_starts: Mapping[str, int] = field(default_factory=dict)
-    """Requests by tenth of the policy's time, of the newest ones; {} where it names none."""
+    """The newest requests by tenth of the policy's stretch of time; empty if it has none."""
     epoch: int = 0
-    """Grows when somebody sets the switch on again after the watch had set it off: the evidence
-    for a fail begins anew, so that only new harm sets it off again."""
+    """Increases when the switch is set on again after the watch set it off: evidence for a fail
+    is then reset, so that only new harm sets it off again."""
     switch_event: int = 0
-    """Id of the newest event of the switch that the watch has seen."""
+    """Id of the newest switch event that the watch has processed."""
     actions: tuple[WatchAction, ...] = ()
     workload: Mapping[str, int] = field(default_factory=dict)
-    """Pairs that each cohort is to have, as far as a run said."""
+    """Planned pairs per cohort, if a run reported them."""
     doubts: tuple[WatchDoubt, ...] = ()
-    """What any window showed that keeps cells from passing."""
+    """Reasons found in any window why cells may not pass."""
     judges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Evaluators, in their versions, by metric: one each in the whole run."""
+    """Evaluators and versions by metric; a run should have one each."""
     served: Mapping[str, ArmServed] = field(default_factory=dict)
-    """By arm: one configuration and one method each in the whole run."""
+    """By arm; a run should have one configuration and one speculation method each."""
     rerouted: int = 0
-    """Pairs of which another route answered a side."""
+    """Pairs with a side that was answered by another route."""
     shorter: tuple[int, int] = (0, 0)
-    """Pairs whose candidate's answer is short beside the baseline's, and the other way round."""
+    """Pairs whose candidate answer is much shorter than the baseline's, and vice versa."""
     cohorts: tuple[WatchCohort, ...] = ()
     cells: tuple[WatchCell, ...] = ()
 
     @property
     def place_hash(self) -> str:
-        """SHA-256 of the place up to which everything is counted."""
+        """SHA-256 of the position up to which everything is counted."""
         place = f"{self.rollout} {self.arrived_up_to} {self.scored_up_to} {self.epoch}"
         return hashlib.sha256(place.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWatch:
-    """A watch as the collector keeps it: one for each rollout and policy."""
+    """A watch as stored by the collector, one per rollout and policy."""
 
     version: int
-    """Grows by one with every update; whoever updates names the one that they continue."""
+    """Increases by one with every update; an update names the version that it continues."""
     updated_unix_ns: int
     watch: Watch
     key_id: str | None = None
@@ -272,7 +272,7 @@ class StoredWatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchUpdate:
-    """The next state of a watch, with the switch's change that it calls for, both or neither."""
+    """The next state of a watch, and the change of the switch to store atomically with it."""
 
     continues: int
     """The version that this continues; 0 for the first."""

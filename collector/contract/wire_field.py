@@ -1,4 +1,4 @@
-"""How a record's field stands on a span and in the store: said once, beside its type."""
+"""Declaration of a record field's attribute and storage properties, next to its type."""
 
 from collections.abc import Mapping
 from dataclasses import field, fields
@@ -13,11 +13,11 @@ class Form(Enum):
 
     STRING = "string"
     NAME = "name"
-    """A string that an index can hold."""
+    """A string that is a valid name, so that an index can contain it."""
     INTEGER = "integer"
-    """Of 64 bits."""
+    """A 64-bit integer."""
     NUMBER = "number"
-    """Finite."""
+    """A finite number."""
     BOOLEAN = "boolean"
     STRINGS = "strings"
     INTEGERS = "integers"
@@ -27,29 +27,29 @@ class Form(Enum):
 
 
 class NotNegative(Enum):
-    """The group of a number that is never negative: what a negative one is flagged as."""
+    """The flag group for negative values of a field that must not be negative."""
 
     TIME = "times"
     TOKENS = "tokens"
     COUNTS = "counts"
-    """A negative one keeps all of a generation's speculation counts out of every ratio."""
+    """A negative value keeps all of a generation's speculation counts out of every ratio."""
 
 
 class WireField(NamedTuple):
-    """One field: its attribute, and all that is derived from it."""
+    """One field: its attribute and its properties."""
 
     attribute: str
     form: Form
     not_negative: NotNegative | None = None
     few_values: bool = False
-    """Whether a day's rows hold few different values, so that a dictionary stores them best."""
+    """Whether a day's rows have few distinct values, so that dictionary encoding pays off."""
     of_engine: bool = False
-    """Whether the engine's own span adds it to its client's generation."""
+    """Whether an engine span adds it to the client's generation."""
     of_resource: bool = False
-    """Whether it is an attribute of the resource, and not of the span."""
+    """Whether it is an attribute of the resource instead of the span."""
 
 
-def on_wire(  # Any: dataclasses take it for the field's default
+def on_wire(  # Any: dataclasses use it as the field's default
     attribute: str,
     form: Form,
     *,
@@ -59,11 +59,11 @@ def on_wire(  # Any: dataclasses take it for the field's default
     of_engine: bool = False,
     of_resource: bool = False,
 ) -> Any:
-    """Declare a record's field, absent unless the attribute is there."""
+    """Declare a record's field; it has the default if the attribute is absent."""
     wire = WireField(attribute, form, not_negative, few_values, of_engine, of_resource)
     return field(default=default, metadata={_KEY: wire})
 
 
 def wire_fields(record: type) -> Mapping[str, WireField]:
-    """Return the fields of a record that are attributes, by name, in their order."""
+    """Return the fields of a record that are attributes, by name, in order."""
     return {one.name: one.metadata[_KEY] for one in fields(record) if _KEY in one.metadata}

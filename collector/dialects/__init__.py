@@ -1,6 +1,6 @@
-"""Dialects: the ways in which others write a generation as a span.
+"""Dialects: the conventions by which instrumentations write a generation as a span.
 
-A span is a generation where a dialect recognises it; the first that does wins. Every other span is
+A span is a generation if a dialect recognises it; the first that does wins. Every other span is
 stored too. A new dialect is one file here and one entry in `DIALECTS`.
 """
 
@@ -36,8 +36,8 @@ __all__ = [
     "scores",
 ]
 
-# The contract's own names first: whoever sends them beside others means them. Then what states its
-# kind of span, and last what is known by its shape alone.
+# The contract's own names win over others on the same span. Then dialects that state the kind of
+# span, and last those recognised only by which attributes they have.
 DIALECTS: tuple[Dialect, ...] = (
     DRAFTGATE,
     OTEL_GENAI,
@@ -52,19 +52,19 @@ _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 
 class Recognised(NamedTuple):
-    """A generation, and the dialect that it was written in."""
+    """A generation and the dialect in which it was written."""
 
     dialect: str
     decoded: Decoded
     server_side: bool
-    """The span is the engine's side of a request."""
+    """Whether the span was sent by the engine."""
     enriches: bool
-    """The engine was called within a trace: this adds to the client's generation in that trace
-    (queue, prefill, decode, time to first token) and is no generation of its own."""
+    """Whether the engine's span has a parent. Then it adds its times (queue, prefill, decode, time
+    to first token) to the client's generation in the trace and is not a generation itself."""
 
 
 def recognise(span: Span) -> Recognised | None:
-    """Return the generation that the span carries, or None where no dialect knows it as one."""
+    """Return the generation in the span, or None if no dialect recognises one."""
     for dialect in DIALECTS:
         decoded = dialect.recognise(span)
         if decoded is not None:
@@ -76,11 +76,11 @@ def recognise(span: Span) -> Recognised | None:
 
 @of_short_texts
 def is_text(attribute: str) -> bool:
-    """Say whether any dialect or convention keeps text in an attribute of this name."""
+    """Return whether any dialect or convention puts text into an attribute of this name."""
     return conventional_text.is_text(attribute) or any(d.is_text(attribute) for d in DIALECTS)
 
 
 def content(dialect_name: str, text: Mapping[str, AttributeValue]) -> Content | None:
-    """Return the content that a generation of this dialect has in its text attributes."""
+    """Return the content of a generation of this dialect, given its text attributes."""
     dialect = _BY_NAME.get(dialect_name)
     return None if dialect is None else dialect.content(text)

@@ -1,4 +1,4 @@
-"""Attributes in which other conventions keep text, whether or not a dialect reads them."""
+"""Attributes in which common conventions put text, whether or not a dialect reads them."""
 
 _NAMES = frozenset(
     {
@@ -105,10 +105,10 @@ _OF_EVENTS = frozenset(
 
 
 def is_event_text(attribute: str) -> bool:
-    """Say whether an event's attribute may hold text: conventions put prompts under any name."""
+    """Return whether an event's attribute may contain text: prompts appear under any name."""
     return attribute not in _OF_EVENTS
 
 
 def is_text(attribute: str) -> bool:
-    """Say whether an attribute of this name holds text by a convention known to us."""
+    """Return whether a known convention puts text into an attribute of this name."""
     return attribute in _NAMES or attribute.startswith(_PREFIXES)

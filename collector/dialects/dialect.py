@@ -1,4 +1,4 @@
-"""What a dialect must offer."""
+"""The interface of a dialect."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from collector.dialects.translation import contract_content
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One way to write a generation as a span."""
+    """One convention for writing a generation as a span."""
 
     name: str
-    """Stored with each generation, so never renamed."""
+    """Stored with each generation; never rename it."""
     recognise: Callable[[Span], Decoded | None]
-    """Read a span, or say that it is not of this dialect; messages are left to `content`."""
+    """Decode a span, without its messages; None if it is not of this dialect."""
     is_text: Callable[[str], bool] = frozenset[str]().__contains__
-    """Say whether an attribute holds prompts, answers or passages, by its name."""
+    """Return whether an attribute of this name contains prompts, answers or passages."""
     content: Callable[[Mapping[str, AttributeValue]], Content | None] = contract_content
-    """Read the text out of text attributes alone."""
+    """Decode the content, given only the text attributes."""
     server_side: bool = False
-    """Its spans are the engine's side of a request, which may have a client's span too."""
+    """Whether the engine sends these spans, so that a client span of the request may exist too."""

@@ -1,7 +1,7 @@
-"""Our own dialect: the wire contract.
+"""Draftgate's dialect: the wire contract.
 
-OTel GenAI client spans from schema 1.37 on are a part of it, and so are those of the conventions'
-new home: `gen_ai.client.inference` is what they call the span's type, which is not on the wire.
+It includes OTel GenAI client spans from schema 1.37 on, also those of the conventions' new home,
+which calls the span type `gen_ai.client.inference`; that name is not on the wire.
 """
 
 from collector.contract import AttributeValue, Decoded, Span, attributes, decode
@@ -22,7 +22,10 @@ _TEXT = frozenset(
 
 
 def is_contract(operation: AttributeValue, *, has_system: bool) -> bool:
-    """Say whether a span of this operation is a generation of ours, with `gen_ai.system` or not."""
+    """Return whether a span is a generation of this dialect.
+
+    True if its operation is a known one and it has no `gen_ai.system`.
+    """
     return names_operation(operation) and not has_system
 
 

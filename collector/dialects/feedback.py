@@ -1,8 +1,7 @@
-"""Judgements that OpenInference puts on spans: annotations and evaluations.
+"""Scores from OpenInference annotations and evaluations on spans.
 
-An annotation is of the span that carries it. An evaluation is of the one span that its carrier
-links to, or of the carrier itself where that is a generation without links. Parents say nothing of
-what was judged.
+An annotation judges the span that has it. An evaluation judges the one span that its span links to,
+or its own span if that is a generation without links. Parent spans are ignored.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ class _Target(NamedTuple):
 
 
 def scores(span: Span) -> tuple[Score, ...]:
-    """Return the scores that the span carries; of what cannot be told, or has no name, none."""
+    """Return the scores in the span; skip those without a name or an unambiguous target."""
     sent = span.attributes
     if (
         KIND not in sent
@@ -43,7 +42,7 @@ def scores(span: Span) -> tuple[Score, ...]:
 def _annotated(span: Span) -> _Target | None:
     if KIND in span.attributes or is_generation(span):
         return _Target(span.trace_id, span.span_id)
-    return _linked(span)  # a carrier that is no operation of its own
+    return _linked(span)  # a span that only transports annotations
 
 
 def _evaluated(span: Span) -> _Target | None:

@@ -1,4 +1,4 @@
-"""Messages that others flatten into attributes, to the JSON list of the OTel GenAI conventions."""
+"""Conversion of messages flattened into attributes to the JSON list of OTel GenAI."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,39 +12,39 @@ _MAX_DIGITS = 9  # an index is a small number; int() refuses very long ones
 
 
 def flattened(text: Mapping[str, AttributeValue], prefix: str) -> tuple[Tree, ...]:
-    """Return the trees under `{prefix}.{index}.`, by index; other attributes are left out."""
+    """Return the attribute trees under `{prefix}.{index}.`, ordered by index."""
     root: Tree = {}
     for name, value in text.items():
         if name.startswith(prefix + ".") and value is not None:
-            _plant(root, name.removeprefix(prefix + ".").split("."), value)
+            _insert(root, name.removeprefix(prefix + ".").split("."), value)
     return tuple(_by_index(root))
 
 
 def messages_json(messages: tuple[Tree, ...]) -> str | None:
-    """Return messages with `role`, `content`, `contents` and `tool_calls` as JSON; None if none."""
+    """Return messages of `role`, `content`, `contents` and `tool_calls` as JSON; None if none."""
     written = [message for message in map(_message, messages) if message]
     return json.dumps(written, ensure_ascii=False) if written else None
 
 
 def text_json(role: str, *texts: AttributeValue) -> str | None:
-    """Return messages of one text each as JSON; None where no text is a string."""
+    """Return one message per text as JSON; None if no text is a string."""
     return messages_json(tuple({"role": role, "content": text} for text in texts))
 
 
 def subtree(tree: Tree, *path: str) -> Tree:
-    """Return what stands under the path, empty where nothing or a value does."""
+    """Return the subtree at the path; empty if there is none or a plain value."""
     for key in path:
         found = tree.get(key)
         tree = found if isinstance(found, dict) else {}
     return tree
 
 
-def _plant(tree: Tree, path: list[str], value: AttributeValue) -> None:
+def _insert(tree: Tree, path: list[str], value: AttributeValue) -> None:
     *branches, leaf = path
     for key in branches:
         below = tree.setdefault(key, {})
         if not isinstance(below, dict):
-            return  # an attribute is both a value and a prefix of another: the value stays
+            return  # one attribute's name is a prefix of another's: keep the first one
         tree = below
     tree.setdefault(leaf, value)
 

@@ -1,4 +1,4 @@
-"""OpenInference, as its instrumentations (and Phoenix) write it."""
+"""OpenInference, as written by its instrumentations and Phoenix."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -85,7 +85,7 @@ def _recognise(span: Span) -> Decoded | None:
 
 
 def _model(span: Span) -> Iterator[Translated]:
-    """Read `llm.model_name`: the model that answered, or the one asked for if no other is named."""
+    """Translate `llm.model_name`: the response model, or the request model if no other is named."""
     name = span.attributes.get(_MODEL)
     if name is not None:
         yield Translated(attributes.GEN_AI_REQUEST_MODEL, name, _MODEL)
@@ -107,7 +107,7 @@ def _time_to_first_chunk(span: Span) -> Iterator[Translated]:
 
 
 def is_text(attribute: str) -> bool:
-    """Say whether the attribute holds text: of a request, a retrieval, or a judgement."""
+    """Return whether the attribute contains text of a request, a retrieval or feedback."""
     if attribute.startswith(_FEEDBACK):
         return attribute.endswith(_FEEDBACK_TEXT)
     return attribute in _TEXT or attribute.startswith(_TEXT_PREFIXES)

@@ -1,4 +1,4 @@
-"""OpenLLMetry before it wrote `gen_ai.operation.name`: the request's type says what was asked."""
+"""OpenLLMetry before it wrote `gen_ai.operation.name`: the operation is in `llm.request.type`."""
 
 from collector.contract import AttributeValue, Decoded, Span, attributes
 from collector.dialects import otel_genai

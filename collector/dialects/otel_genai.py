@@ -1,7 +1,7 @@
-"""OTel GenAI client spans up to schema 1.36, where the provider was called the system.
+"""OTel GenAI client spans up to schema 1.36, in which the provider is `gen_ai.system`.
 
-Their token counts may still have the names of schema 1.26. Also OpenLIT and OpenLLMetry of that
-time, which put messages into flattened attributes.
+Token counts may have the older names of schema 1.26. Includes OpenLIT and OpenLLMetry of that time,
+which flatten messages into attributes.
 """
 
 import json
@@ -46,16 +46,16 @@ _TEXT = frozenset(
 
 
 def is_text(attribute: str) -> bool:
-    """Say whether the attribute holds text: also the flattened `gen_ai.prompt.{i}.content`."""
+    """Return whether the attribute contains text, also flattened (`gen_ai.prompt.{i}.content`)."""
     if not attribute.startswith((_PROMPT, _COMPLETION)):
         return attribute in _TEXT
-    # The conventions have `gen_ai.prompt.name` too, which is no text.
+    # `gen_ai.prompt.name` of the conventions is not text.
     index = attribute.removeprefix(_PROMPT).removeprefix(_COMPLETION)
     return not index or index[1:2].isdigit()
 
 
 def content(text: Mapping[str, AttributeValue]) -> Content | None:
-    """Return messages in JSON, or flattened; system instructions stand before the input."""
+    """Return messages from JSON or flattened attributes; system instructions come first."""
     return contract_content(
         _with_instructions(text),
         input_messages=_flattened(text, _PROMPT, "gen_ai.content.prompt", role="user"),
@@ -75,13 +75,13 @@ def _flattened(
 
 
 def _with_instructions(text: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
-    parts, told = _list(text.get(_INSTRUCTIONS)), _list(text.get(attributes.GEN_AI_INPUT_MESSAGES))
+    parts, sent = _list(text.get(_INSTRUCTIONS)), _list(text.get(attributes.GEN_AI_INPUT_MESSAGES))
     if not parts:
         return text
     system = {"role": "system", "parts": parts}
     try:
-        merged = json.dumps([system, *told], ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError):  # bytes, or a number that is not finite
+        merged = json.dumps([system, *sent], ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):  # bytes, NaN or infinity
         return text
     return {**text, attributes.GEN_AI_INPUT_MESSAGES: merged}
 

@@ -1,4 +1,4 @@
-"""SGLang's own root span of a request, sent by the server (`--enable-trace`)."""
+"""SGLang's root span of a request, sent by the server (`--enable-trace`)."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -17,7 +17,7 @@ from collector.dialects.translation import (
 _NAMES: Table = {
     **vllm.ENGINE_NAMES,
     "gen_ai.request.id": attributes.GEN_AI_RESPONSE_ID,
-    # A JSON list in a string.
+    # Sent as a string with a JSON list.
     attributes.GEN_AI_RESPONSE_FINISH_REASONS: (
         attributes.GEN_AI_RESPONSE_FINISH_REASONS,
         string_list,
@@ -26,15 +26,15 @@ _NAMES: Table = {
 
 
 def _recognise(span: Span) -> Decoded | None:
-    if span.attributes.get("module") != "sglang::request" or _embedded(span):
+    if span.attributes.get("module") != "sglang::request" or _is_embedding(span):
         return None
     return decode_translated(
         span, chain(renamed(span, _NAMES), vllm.time_per_output_token(span), _provider())
     )
 
 
-def _embedded(span: Span) -> bool:
-    """Say whether an embedding was asked for: prompt tokens are counted, output tokens are not."""
+def _is_embedding(span: Span) -> bool:
+    """Return whether this is an embedding request: it counts prompt tokens but no output tokens."""
     sent = span.attributes
     return "gen_ai.usage.prompt_tokens" in sent and "gen_ai.usage.completion_tokens" not in sent
 

@@ -1,4 +1,4 @@
-"""TGI's own span of a request (`--otlp-endpoint`): its fields are Rust's debug output, in text."""
+"""TGI's span of a request (`--otlp-endpoint`), whose values are Rust debug output."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def _seed(value: AttributeValue) -> AttributeValue:
     return int(match[1]) if match else value
 
 
-# Its time per token counts the prefill, so it is not ours; its inference time is not split.
+# TGI's time per token includes the prefill, so it is not used; its inference time is not split.
 _NAMES: Table = {
     "queue_time": (attributes.GEN_AI_LATENCY_TIME_IN_QUEUE, _seconds),
     "seed": (attributes.GEN_AI_REQUEST_SEED, _seed),
@@ -55,7 +55,7 @@ def _parameters(span: Span) -> Iterator[Translated]:
     if not isinstance(value, str):
         yield Translated(None, value, _PARAMETERS)
         return
-    # Stop sequences are the sender's own words and come after these fields.
+    # Stop sequences follow these fields and may contain any text.
     for field, number in _FIELD.findall(value.partition(", stop:")[0]):
         try:
             yield Translated(_FIELDS[field], _number(number), _PARAMETERS)

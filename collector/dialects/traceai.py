@@ -1,4 +1,4 @@
-"""traceAI, as `traceai-vllm` writes it: the contract's names in part, messages flattened."""
+"""traceAI, as written by `traceai-vllm`: some of the contract's names, and flattened messages."""
 
 from collections.abc import Mapping
 from itertools import chain

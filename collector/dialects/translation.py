@@ -1,8 +1,8 @@
-"""A span in other words: its attributes are renamed to the contract's, which then reads them.
+"""Translation of a dialect's attributes to the contract's names, which the contract then decodes.
 
-So every dialect honours the contract's own attributes (`draftgate.*`, `spec_decode.*`, …) that a
-span processor or baggage added, and checks types and laws as the contract does. What a dialect
-cannot convert it passes on as sent, for the contract to flag.
+So every dialect accepts the contract's own attributes (`draftgate.*`, `spec_decode.*`, …) that a
+span processor or baggage added, and has the contract's checks of types and laws. A value that a
+dialect cannot convert is passed on as sent, and the contract flags it.
 """
 
 import json
@@ -25,20 +25,20 @@ _MAX_INT = 2**63 - 1
 
 Convert = Callable[[AttributeValue], AttributeValue]
 Table = Mapping[str, str | tuple[str, Convert]]
-"""A dialect's names to the contract's; of two that mean the same, the first sent wins."""
+"""A dialect's attribute names to the contract's; the first sent of several synonyms wins."""
 
 
 class Translated(NamedTuple):
-    """A value under the contract's name, and the attribute that it was sent in."""
+    """A value under the contract's name, and the attribute in which it was sent."""
 
     name: str | None
-    """None where the attribute sent cannot be read at all."""
+    """None if the sent attribute cannot be read at all."""
     value: AttributeValue
     sent_as: str
 
 
 def renamed(span: Span, table: Table) -> Iterator[Translated]:
-    """Yield what the span has of the table's attributes."""
+    """Yield the span's attributes that are in the table, translated."""
     sent = span.attributes
     for sent_as, entry in table.items():
         value = sent.get(sent_as)
@@ -50,7 +50,7 @@ def renamed(span: Span, table: Table) -> Iterator[Translated]:
 
 
 def json_object(span: Span, sent_as: str, table: Table) -> Iterator[Translated]:
-    """Yield what a JSON object in one attribute has of the table's keys."""
+    """Yield the keys of a JSON object in one attribute that are in the table, translated."""
     value = span.attributes.get(sent_as)
     if value is None:
         return
@@ -66,10 +66,10 @@ def json_object(span: Span, sent_as: str, table: Table) -> Iterator[Translated]:
 
 
 def decode_translated(span: Span, translated: Iterable[Translated]) -> Decoded:
-    """Read the span with what was translated put beside its own attributes.
+    """Decode the span with the translated attributes added to its own.
 
-    An attribute sent under the contract's own name wins over its translation. A problem is named
-    by the attribute as it was sent.
+    An attribute sent with the contract's name wins over a translation. Problems name the attribute
+    as it was sent.
     """
     read = dict(span.attributes)
     origins: dict[str, str] = {}
@@ -94,7 +94,7 @@ def contract_content(
     input_messages: str | None = None,
     output_messages: str | None = None,
 ) -> Content | None:
-    """Return the content under the contract's names; messages given fill what is not there."""
+    """Return the content under the contract's names; the given messages fill missing ones."""
     filled = dict(text)
     for name, messages in (
         (attributes.GEN_AI_INPUT_MESSAGES, input_messages),
@@ -102,17 +102,17 @@ def contract_content(
     ):
         if messages is not None and filled.get(name) is None:
             filled[name] = messages
-    # The contract decodes whole spans only, so the text travels in an otherwise empty one.
+    # The contract only decodes whole spans, so put the text into an otherwise empty one.
     bare = Span(trace_id="", span_id="", name="", start_unix_ns=0, end_unix_ns=0, attributes=filled)
     return decode(bare).generation.content
 
 
 def load_json(text: str) -> Any:  # Any: a JSON value
-    """Return the JSON value, or None where there is none that can be stored."""
+    """Return the JSON value, or None if the text is not JSON or cannot be stored."""
     try:
         document = json.loads(text)
         if "\\u" in text:
-            # JSON can spell half of a surrogate pair, which no database can store as text.
+            # JSON can escape a lone surrogate, which no database can store as text.
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
@@ -120,7 +120,7 @@ def load_json(text: str) -> Any:  # Any: a JSON value
 
 
 def string_list(value: AttributeValue) -> AttributeValue:
-    """Return a string, a JSON list in a string or a JSON list as the array that it stands for."""
+    """Return an array, given a JSON list, a string with a JSON list, or one plain string."""
     if isinstance(value, str):
         loaded = load_json(value) if value.startswith("[") else None
         return tuple(loaded) if isinstance(loaded, list) else (value,)
@@ -128,14 +128,14 @@ def string_list(value: AttributeValue) -> AttributeValue:
 
 
 def _as_attribute(value: Any) -> AttributeValue:  # Any: a JSON value
-    # JSON has integers that OTLP has not: the contract flags what is not finite.
+    # JSON integers may exceed OTLP's int64: infinity makes the contract flag them.
     if isinstance(value, int) and abs(value) > _MAX_INT:
         return math.inf
     return tuple(value) if isinstance(value, list) else value
 
 
 def _exception_type(span: Span) -> AttributeValue:
-    """Return the type of the exception that was recorded on the span, if one was."""
+    """Return the type of the first exception recorded on the span, if any."""
     for event in span.events:
         if event.name == "exception":
             return event.attributes.get("exception.type")
@@ -147,7 +147,7 @@ def _as_sent(decoded: Decoded, origins: Mapping[str, str], unreadable: tuple[str
         group, found, name = flag.rpartition("type:")
         return f"{group}type:{origins.get(name, name)}" if found else flag
 
-    # Several fields may come out of one attribute.
+    # One attribute may set several fields, so remove duplicates.
     problems = dict.fromkeys((*map(sent, decoded.problems), *unreadable))
     quality = dict.fromkeys((*map(sent, decoded.fields.get("quality", ())), *unreadable))
     fields = decoded.fields | {"quality": tuple(quality)}

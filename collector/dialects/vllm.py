@@ -1,4 +1,4 @@
-"""vLLM's own span of a request, sent by the server (`--otlp-traces-endpoint`)."""
+"""vLLM's span of a request, sent by the server (`--otlp-traces-endpoint`)."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -19,7 +19,7 @@ ENGINE_NAMES: Table = {
 
 
 def time_per_output_token(span: Span) -> Iterator[Translated]:
-    """Make (end − first token) / (output tokens − 1) of the engine's own decode time and count."""
+    """Yield TPOT, decode time / (output tokens − 1), from the engine's decode time and count."""
     decode_s = span.attributes.get(_DECODE)
     tokens = span.attributes.get(_COMPLETION_TOKENS)
     if isinstance(decode_s, float) and isinstance(tokens, int) and tokens > 1:
@@ -28,26 +28,32 @@ def time_per_output_token(span: Span) -> Iterator[Translated]:
 
 
 def _recognise(span: Span) -> Decoded | None:
-    if span.name != "llm_request" or _pooled(span):
+    if span.name != "llm_request" or _is_pooling(span):
         return None
     return decode_translated(
         span,
-        chain(renamed(span, ENGINE_NAMES), time_per_output_token(span), _from_the_request(span)),
+        chain(renamed(span, ENGINE_NAMES), time_per_output_token(span), _from_request_id(span)),
     )
 
 
-def _pooled(span: Span) -> bool:
-    """Say whether an embedding or a class was asked for: no limit on tokens, and none answered."""
+def _is_pooling(span: Span) -> bool:
+    """Return whether this is a pooling request (embedding, classification).
+
+    Such a request has no `max_tokens` and no output tokens.
+    """
     sent = span.attributes
     return sent.get(_COMPLETION_TOKENS) == 0 and attributes.GEN_AI_REQUEST_MAX_TOKENS not in sent
 
 
-def _from_the_request(span: Span) -> Iterator[Translated]:
-    """Read what the request's id says: it is the response's, and of /v1/completions `cmpl-`."""
+def _from_request_id(span: Span) -> Iterator[Translated]:
+    """Yield provider, operation and response id, which is the request's id.
+
+    Ids of /v1/completions begin with `cmpl-`.
+    """
     yield Translated(attributes.GEN_AI_PROVIDER_NAME, "vllm", _REQUEST_ID)
     request_id = span.attributes.get(_REQUEST_ID)
     if isinstance(request_id, str) and request_id.startswith("cmpl-"):
-        # Each prompt of the request has a span, numbered at the end; the response has one id.
+        # Each prompt of the request has a span, with its number appended to the response's id.
         request_id = request_id.rpartition("-")[0]
         yield Translated(attributes.GEN_AI_OPERATION_NAME, "text_completion", _REQUEST_ID)
     if request_id is not None:

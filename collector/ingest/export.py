@@ -29,7 +29,7 @@ from collector.errors import (
     QueueFullError,
     RateLimitError,
     StoreError,
-    words_for_sender,
+    message_for_sender,
 )
 from collector.ingest.admission import Room
 from collector.ingest.counters import Counters
@@ -236,7 +236,7 @@ def status_of(error: CollectorError) -> Status:
 
 
 def _later(code: int, error: CollectorError, after_s: int) -> Status:
-    status = Status(code=code, message=words_for_sender(error))
+    status = Status(code=code, message=message_for_sender(error))
     retry = RetryInfo()
     retry.retry_delay.seconds = after_s
     status.details.add().Pack(retry)

@@ -66,7 +66,7 @@ class Ingest:
         written: Future[None] = Future()
         with self._changed:
             if self._stopping:
-                raise StoreUnavailableError(_STOPPING, told=_STOPPING)
+                raise StoreUnavailableError(_STOPPING, for_sender=_STOPPING)
             self._pending.append(_Pending(batch, written))
             self._changed.notify()
         return written

@@ -46,7 +46,9 @@ def translated(where: str) -> Iterator[None]:
         yield
     except PoolTimeoutError as exc:
         words = "every connection is in use; try again"
-        raise StoreUnavailableError(f"{where}: {words}", told=f"the database: {words}") from exc
+        raise StoreUnavailableError(
+            f"{where}: {words}", for_sender=f"the database: {words}"
+        ) from exc
     except SQLAlchemyError as exc:
         if type(exc) not in _NOT_NOW or isinstance(getattr(exc, "orig", None), _NEVER):
             raise
@@ -63,5 +65,5 @@ def _unavailable(where: str, cause: object) -> StoreUnavailableError:
     # A server's message may contain its address and user names; SQLite's do not.
     said = words if isinstance(cause, sqlite3.Error) else "the server does not answer as it should"
     return StoreUnavailableError(
-        f"{where}: {words}; {remedy}", told=f"the database: {said}; {remedy}"
+        f"{where}: {words}; {remedy}", for_sender=f"the database: {said}; {remedy}"
     )

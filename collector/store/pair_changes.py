@@ -35,12 +35,12 @@ class Changes(NamedTuple):
     """The pairs of a window, and the position of its end."""
 
     table: pa.Table
-    place: Position
+    position: Position
     more: bool
     """Whether later changes are stored already."""
 
 
-def since(connection: StoreConnection, rollout: str, place: Position) -> Changes:
+def since(connection: StoreConnection, rollout: str, position: Position) -> Changes:
     """Return the pairs with a generation that arrived, or a score first posted, after the position.
 
     The columns of `pairs_arrow`, plus for each side `arrival`, the id of its first generation, and
@@ -49,9 +49,9 @@ def since(connection: StoreConnection, rollout: str, place: Position) -> Changes
     """
     rollouts.require(connection, rollout)
     newest = _newest(connection)
-    score = min(place.score + _AT_MOST, max(newest.score, place.score))
-    reached = Position(_generation_after(connection, rollout, place, newest), score)
-    keys = _keys(connection, rollout, place, reached)
+    score = min(position.score + _AT_MOST, max(newest.score, position.score))
+    reached = Position(_generation_after(connection, rollout, position, newest), score)
+    keys = _keys(connection, rollout, position, reached)
     prompts = sorted({prompt_id for prompt_id, _ in keys})
     found = pairing.of_prompts(connection, pairs_arrow.COLUMNS, rollout, prompts)
     table = _table(connection, [one for one in found if one.key in keys])
@@ -65,22 +65,22 @@ def _newest(connection: StoreConnection) -> Position:
 
 
 def _generation_after(
-    connection: Connection, rollout: str, place: Position, newest: Position
+    connection: Connection, rollout: str, position: Position, newest: Position
 ) -> int:
     ids = connection.scalars(
         select(g.c.id)
-        .where(g.c.rollout == rollout, g.c.id > place.generation, g.c.id <= newest.generation)
+        .where(g.c.rollout == rollout, g.c.id > position.generation, g.c.id <= newest.generation)
         .order_by(g.c.id)
         .limit(_AT_MOST)
     ).all()
-    return ids[-1] if len(ids) == _AT_MOST else max(newest.generation, place.generation)
+    return ids[-1] if len(ids) == _AT_MOST else max(newest.generation, position.generation)
 
 
 def _keys(
-    connection: Connection, rollout: str, place: Position, reached: Position
+    connection: Connection, rollout: str, position: Position, reached: Position
 ) -> set[tuple[str, int]]:
     arrived = select(g.c.prompt_id, g.c.repeat).where(
-        g.c.rollout == rollout, g.c.id > place.generation, g.c.id <= reached.generation
+        g.c.rollout == rollout, g.c.id > position.generation, g.c.id <= reached.generation
     )
     judged = (
         select(g.c.prompt_id, g.c.repeat)
@@ -88,8 +88,8 @@ def _keys(
         .join(k, _OF_SCORE)
         .join(g, g.c.id == k.c.id)
         .where(
-            s.c.revision > place.score,
-            s.c.first_revision > place.score,
+            s.c.revision > position.score,
+            s.c.first_revision > position.score,
             s.c.first_revision <= reached.score,
             g.c.rollout == rollout,
         )

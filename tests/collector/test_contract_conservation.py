@@ -15,12 +15,12 @@ from collector.contract import (
     violations,
     wire_field,
 )
-from collector.contract.conservation import LAWS, Form, Judge, Law
+from collector.contract.conservation import LAWS, Form, Law, LawChecker
 from collector.contract.fields import WIRE, flatten
 from collector.store import generation_rows
 
 COMPILED = conservation.Laws is not None
-JUDGE = Judge(LAWS)
+JUDGE = LawChecker(LAWS)
 
 LAWFUL = Speculation(
     steps=3,
@@ -112,11 +112,11 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-def in_python(laws: tuple[Law, ...]) -> Judge:
+def in_python(laws: tuple[Law, ...]) -> LawChecker:
     """Return the judge of an installation without a compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conservation, "Laws", None)
-        return Judge(laws)
+        return LawChecker(laws)
 
 
 @pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
@@ -126,7 +126,7 @@ def in_python(laws: tuple[Law, ...]) -> Judge:
 @example({"start_unix_ns": 0, "end_unix_ns": 1, "spec_acceptance_histogram": (0, 2**62, 2**62)})
 def test_what_surely_holds_holds(fields: dict[str, Any]) -> None:
     """The compiled look at the laws calls nothing lawful in which Python finds one broken."""
-    assert JUDGE.is_sure(flatten(generation(LAWFUL, ttft_s=0.5, tpot_s=0.01)))
+    assert JUDGE.surely_hold(flatten(generation(LAWFUL, ttft_s=0.5, tpot_s=0.01)))
     assert JUDGE.broken(fields) == in_python(LAWS).broken(fields)
 
 
@@ -167,10 +167,10 @@ def test_a_law_that_is_added_to_the_table_is_held(
 ) -> None:
     """It needs no line of C: what breaks it is flagged, and what does not is lawful."""
     laws = (*LAWS, law)
-    judge = Judge(laws) if compiled else in_python(laws)
+    judge = LawChecker(laws) if compiled else in_python(laws)
     assert judge.is_compiled() is compiled
     lawful = flatten(generation(LAWFUL, ttft_s=0.5))
-    assert judge.is_sure(lawful) is compiled
+    assert judge.surely_hold(lawful) is compiled
     assert judge.broken(lawful) == ()
     assert judge.broken(lawful | breaking) == (law.flag,)
 

@@ -133,7 +133,7 @@ def test_nothing_is_asked_where_nobody_waits(
     monkeypatch.setattr(switches, "changed_since", changed_since)
 
     async def wait() -> None:
-        watch = SwitchWatch(store, ask_every_s=0.01)
+        watch = SwitchWatch(store, poll_every_s=0.01)
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             for _ in range(50):
                 group.create_task(watch.wait_for("k4", 6, 9))
