@@ -1,7 +1,7 @@
 """Metrics of rollouts, for `GET /metrics`: verdicts, their cells, acceptance, switches and ramps.
 
-Unknown is absent, never 0. However many rollouts and cohorts there are, so many are given and the
-others counted.
+Unknown values are absent, never 0. The number of rollouts, cohorts and cells is bounded; those left
+out are counted.
 """
 
 import time
@@ -17,15 +17,15 @@ from collector.store.rollout_states import RolloutStates
 
 MOST_ROLLOUTS: Final = 20
 MOST_COHORTS: Final = 10
-"""Of one verdict; the pool of all cohorts is none of them."""
+"""Most cohorts of one verdict, besides the pool of all cohorts."""
 MOST_CELLS: Final = 200
-"""Of one verdict."""
+"""Most cells of one verdict."""
 _FRESH_S: Final = 10.0
 _CELL: Final = ("rollout", "cohort", "metric", "stat", "role")
 
 
-class _Judged(NamedTuple):
-    """What is told of a verdict."""
+class _VerdictFacts(NamedTuple):
+    """The exported fields of a verdict."""
 
     posted_unix_ns: int
     outcome: Outcome
@@ -36,12 +36,12 @@ class _Judged(NamedTuple):
 
 class _Snapshot(NamedTuple):
     states: RolloutStates
-    judged: dict[str, _Judged]
-    """By the verdict's id."""
+    verdicts: dict[str, _VerdictFacts]
+    """By verdict id."""
 
 
 class RolloutMetrics:
-    """Reads the database once in some seconds, however many scrape."""
+    """Metrics of rollouts, read from the database at most once per `fresh_s`."""
 
     def __init__(
         self, store: Store, *, fresh_s: float = _FRESH_S, clock: Callable[[], float] = time.time
@@ -51,13 +51,13 @@ class RolloutMetrics:
         self._clock = clock
         self._lock = Lock()
         self._read_s = 0.0
-        """By the monotonic clock."""
+        """Time of the last read, by the monotonic clock."""
         self._snapshot: _Snapshot | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what Prometheus reads; raises `StoreUnavailableError` rather than tell the old."""
-        states, judged = self._current()
-        of_rollout = {name: judged[id_] for name, id_ in sorted(states.verdicts.items())}
+        """Yield the metrics; raises `StoreUnavailableError` instead of yielding stale ones."""
+        states, facts = self._current()
+        of_rollout = {name: facts[id_] for name, id_ in sorted(states.verdicts.items())}
         yield _gauge(
             "rollouts_left_out",
             f"Rollouts without metrics: {MOST_ROLLOUTS} have them, the last decided on.",
@@ -77,8 +77,8 @@ class RolloutMetrics:
             return self._snapshot
 
     def _read(self) -> _Snapshot:
-        """Read the database; a verdict never changes, so that only new ones are read."""
-        known = self._snapshot.judged if self._snapshot else {}
+        """Read the database; only new verdicts are read, because a verdict never changes."""
+        known = self._snapshot.verdicts if self._snapshot else {}
         with self._store.read() as connection:
             states = rollout_states.read(
                 connection, at_most=MOST_ROLLOUTS, now_unix_s=self._clock()
@@ -86,13 +86,13 @@ class RolloutMetrics:
             wanted = set(states.verdicts.values())
             new = rollout_states.verdicts_of(connection, wanted - known.keys())
         kept = {id_: one for id_, one in known.items() if id_ in wanted}
-        return _Snapshot(states, kept | {id_: _judged(one) for id_, one in new.items()})
+        return _Snapshot(states, kept | {id_: _facts(one) for id_, one in new.items()})
 
 
-def _judged(stored: StoredVerdict) -> _Judged:
+def _facts(stored: StoredVerdict) -> _VerdictFacts:
     findings = stored.verdict.findings
     cells = _bounded(findings)
-    return _Judged(
+    return _VerdictFacts(
         posted_unix_ns=stored.posted_unix_ns,
         outcome=stored.verdict.outcome,
         pairs=stored.verdict.pairs,
@@ -102,9 +102,9 @@ def _judged(stored: StoredVerdict) -> _Judged:
 
 
 def _bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings that are told of: one a cell, of the cohorts that matter most.
+    """Return the exported findings: one per cell, of the most important cohorts.
 
-    The pool comes first, then cohorts with a cell that fails, then those of most pairs.
+    The pool comes first, then cohorts with a failed cell, then those with the most pairs.
     """
     by_cell: dict[tuple[str, ...], Finding] = {}
     for finding in findings:
@@ -114,24 +114,24 @@ def _bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         if one.cohort is not None:
             mine = (one.outcome is not Outcome.FAIL, -one.n)
             order[one.cohort] = min(order.get(one.cohort, mine), mine)
-    told = sorted(order, key=lambda cohort: (order[cohort], cohort))[:MOST_COHORTS]
-    place = {None: 0} | {cohort: 1 + index for index, cohort in enumerate(told)}
-    cells = [one for one in by_cell.values() if one.cohort in place]
-    return tuple(sorted(cells, key=lambda one: place[one.cohort])[:MOST_CELLS])
+    chosen = sorted(order, key=lambda cohort: (order[cohort], cohort))[:MOST_COHORTS]
+    rank = {None: 0} | {cohort: 1 + index for index, cohort in enumerate(chosen)}
+    cells = [one for one in by_cell.values() if one.cohort in rank]
+    return tuple(sorted(cells, key=lambda one: rank[one.cohort])[:MOST_CELLS])
 
 
 def _labels(finding: Finding) -> tuple[str, ...]:
     return (finding.cohort or "", finding.metric, finding.stat, finding.role.value)
 
 
-def _verdicts(judged: dict[str, _Judged], now_unix_s: float) -> Iterator[Metric]:
+def _verdicts(verdicts: dict[str, _VerdictFacts], now_unix_s: float) -> Iterator[Metric]:
     yield _gauge(
         "rollout_verdict",
         "Whether the rollout's newest verdict has this outcome.",
         ("rollout", "outcome"),
         [
             ((name, outcome.value), int(one.outcome is outcome))
-            for name, one in judged.items()
+            for name, one in verdicts.items()
             for outcome in Outcome
         ],
     )
@@ -140,24 +140,27 @@ def _verdicts(judged: dict[str, _Judged], now_unix_s: float) -> Iterator[Metric]
         "rollout_verdict_age_seconds",
         "Seconds since the newest verdict was posted; absent if that lies in the future.",
         ("rollout",),
-        [((name,), decisions.age(one.posted_unix_ns, now_unix_ns)) for name, one in judged.items()],
+        [
+            ((name,), decisions.age(one.posted_unix_ns, now_unix_ns))
+            for name, one in verdicts.items()
+        ],
     )
     yield _gauge(
         "rollout_verdict_pairs",
         "Pairs that the newest verdict rests on.",
         ("rollout",),
-        [((name,), one.pairs) for name, one in judged.items()],
+        [((name,), one.pairs) for name, one in verdicts.items()],
     )
     yield _gauge(
         "rollout_cells_left_out",
         f"Cells of the newest verdict without metrics: those beyond {MOST_COHORTS} cohorts.",
         ("rollout",),
-        [((name,), one.cells_left_out) for name, one in judged.items()],
+        [((name,), one.cells_left_out) for name, one in verdicts.items()],
     )
 
 
-def _cells(judged: dict[str, _Judged]) -> Iterator[Metric]:
-    cells = [((name, *_labels(cell)), cell) for name, one in judged.items() for cell in one.cells]
+def _cells(verdicts: dict[str, _VerdictFacts]) -> Iterator[Metric]:
+    cells = [((name, *_labels(cell)), cell) for name, one in verdicts.items() for cell in one.cells]
     yield _gauge(
         "rollout_cell",
         "Whether a cell of the newest verdict has this outcome; no cohort is the pool of all.",

@@ -56,7 +56,7 @@ def _newest(
 
 
 def age(posted_unix_ns: int, now_unix_ns: int) -> float | None:
-    """Return the seconds since a verdict was posted; None if a clock is wrong by much."""
+    """Return the seconds since a verdict was posted; None if that is far in the future."""
     age_s = (now_unix_ns - posted_unix_ns) / 1e9
     return None if age_s < -_AHEAD_S else max(age_s, 0.0)
 

@@ -1,6 +1,6 @@
-"""Where the newest rollouts stand: their last verdict, switch and ramp, and what arrived lately.
+"""The state of the newest rollouts: last verdict, switch and ramp, and counts of the last hour.
 
-Read for `GET /metrics`: a few rows of each rollout, and no row of a generation.
+Read for `GET /metrics`: a few rows per rollout, and no generation rows.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,31 +15,31 @@ from collector.store.rollups.state import State
 from collector.store.tables import ramp_step, registered_policy, switch_event, verdict
 
 LATELY_S: Final = 3600
-"""Generations count that began in so many seconds, to the minute."""
+"""Length of the window of generations that are counted, rounded to minutes."""
 
 
 class NewestRollouts(NamedTuple):
-    """Rollouts that somebody decided something of: a policy, a verdict, a switch, or a step."""
+    """Rollouts with a registered policy, a verdict, a switch event or a ramp step."""
 
     names: tuple[str, ...]
-    """The newest of them, by the time of the last decision."""
+    """The newest ones, by the time of the last of these."""
     left_out: int
-    """Older ones."""
+    """The number of older ones."""
 
 
 class ArmCounts(NamedTuple):
-    """What arrived of one arm lately, of all cohorts."""
+    """Counts of one arm over the last `LATELY_S`, over all cohorts."""
 
     rollout: str
     arm: Arm
     generations: int
     draft_tokens: int | None
-    """None if no generation has usable counts of speculation; so are the accepted ones."""
+    """None if no generation has usable speculation counts; so is `accepted_tokens`."""
     accepted_tokens: int | None
 
 
 class RolloutStates(NamedTuple):
-    """What is stored of rollouts; whoever is not in a mapping has none of it."""
+    """The state of rollouts; a rollout without a value is not in the mapping."""
 
     rollouts: NewestRollouts
     verdicts: Mapping[str, str]
@@ -47,11 +47,11 @@ class RolloutStates(NamedTuple):
     switches: Mapping[str, SwitchState]
     ramps: Mapping[str, RampStep]
     arms: tuple[ArmCounts, ...]
-    """One for each arm that any generation names."""
+    """One entry per arm with a generation."""
 
 
 def read(connection: StoreConnection, *, at_most: int, now_unix_s: float) -> RolloutStates:
-    """Return where the newest rollouts stand, so many at most."""
+    """Return the state of the newest rollouts, at most `at_most`."""
     rollouts = newest(connection, at_most=at_most)
     names = rollouts.names
     if not names:
@@ -71,7 +71,7 @@ def verdicts_of(connection: Connection, ids: Collection[str]) -> dict[str, Store
 
 
 def newest(connection: Connection, *, at_most: int) -> NewestRollouts:
-    """Return the rollouts that something was decided of last."""
+    """Return the rollouts with the newest decisions."""
     judged = select(
         verdict.c.rollout, func.max(verdict.c.posted_unix_ns).label("time_unix_ns")
     ).group_by(verdict.c.rollout)
@@ -91,7 +91,7 @@ def newest(connection: Connection, *, at_most: int) -> NewestRollouts:
 
 
 def _last_times(log: Table) -> Select[tuple[str, int]]:
-    """Return when the last row of each rollout was added to an audit log."""
+    """Return the time of each rollout's last row in an audit log."""
     last = select(func.max(log.c.id)).group_by(log.c.rollout)
     return select(log.c.rollout, log.c.time_unix_ns).where(log.c.id.in_(last))
 
