@@ -49,7 +49,7 @@ def create(url: URL, *, busy_timeout_s: float) -> Engine:
         # It is mapped, and readers write there too: that would end the process by SIGBUS.
         if is_immutable(shared):
             words = "its -shm file cannot be changed; let it be written to"
-            raise StoreUnavailableError(f"{shared}: {words}", told=f"the database: {words}")
+            raise StoreUnavailableError(f"{shared}: {words}", for_sender=f"the database: {words}")
         # A writer takes the lock at once: a read transaction that later writes cannot wait for it.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
