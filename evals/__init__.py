@@ -1,1 +1,1 @@
-"""Evaluators, statistics and the release gate: numbers are made here, and nowhere else."""
+"""Evaluators, statistics and the release gate: the only place that computes numbers."""

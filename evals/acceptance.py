@@ -1,11 +1,11 @@
-"""How many draft tokens the target accepted, from summed counts."""
+"""Acceptance of draft tokens by the target, from summed counts."""
 
 from collector.contract import Acceptance, Arm
 from evals.evidence import BoolColumn, Evidence, Side
 
 
 def acceptance(evidence: Evidence) -> tuple[Acceptance, ...]:
-    """Return the acceptance of each arm that speculated: the pool first, then each cohort."""
+    """Return the acceptance of each arm that speculated: all pairs first, then each cohort."""
     found = []
     for cohort in (None, *evidence.cohorts):
         for arm in Arm:
@@ -16,7 +16,7 @@ def acceptance(evidence: Evidence) -> tuple[Acceptance, ...]:
 
 
 def rate(accepted_tokens: int, draft_tokens: int) -> float | None:
-    """Return accepted/proposed draft tokens, `None` where nothing was proposed.
+    """Return accepted/proposed draft tokens, `None` if none were proposed.
 
     With `length`, the single source of truth for the acceptance ratios.
     """
@@ -24,7 +24,7 @@ def rate(accepted_tokens: int, draft_tokens: int) -> float | None:
 
 
 def length(accepted_tokens: int, steps: int) -> float | None:
-    """Return tokens emitted a verify step, bonus token included; `None` without steps."""
+    """Return tokens emitted per verify step, bonus token included; `None` without steps."""
     return 1 + accepted_tokens / steps if steps > 0 else None
 
 
@@ -45,7 +45,7 @@ def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> Acceptan
         draft_tokens=drafts,
         accepted_tokens=accepted,
         rate=rate(accepted, drafts),
-        # A generation without a step count cannot lengthen the steps of the others.
+        # Tokens of generations without a step count are left out, like their steps.
         length=length(int(side.accepted_tokens[with_steps].sum()), steps),
         rate_per_pos=rate_per_pos,
         drafts_per_pos=drafts_per_pos,
@@ -53,7 +53,10 @@ def _of(side: Side, scope: BoolColumn, arm: Arm, cohort: str | None) -> Acceptan
 
 
 def _per_position(side: Side, usable: BoolColumn) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Sum the per-position counts of the generations that have both lists, up to the last draft."""
+    """Return draft tokens and acceptance rates by position, up to the last drafted position.
+
+    Only generations that have both lists count.
+    """
     both = usable & side.draft_tokens_per_pos.given & side.accepted_tokens_per_pos.given
     drafts = side.draft_tokens_per_pos.totals(both)
     drafted = [int(n) for n in drafts if n > 0]

@@ -1,4 +1,4 @@
-"""What acceptance depends on: the answer's length, the prompt's, the load, the step, the time."""
+"""Acceptance by length of answer and prompt, by load, by step and over time."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _COUNTS = ("spec_steps", "spec_draft_tokens", "spec_accepted_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """Acceptance of the candidate's generations whose number lies in [low, high]."""
+    """Acceptance of the candidate's generations whose value is in [low, high]."""
 
     low: int
     high: int
@@ -30,7 +30,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCount:
-    """Verify steps that accepted exactly so many draft tokens."""
+    """The number of verify steps that accepted exactly `accepted` draft tokens."""
 
     accepted: int
     steps: int
@@ -38,7 +38,7 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Acceptance of the candidate in one stretch of time."""
+    """Acceptance of the candidate in one interval of time."""
 
     start_unix_s: int
     length_s: int
@@ -59,8 +59,9 @@ class Deployment:
 def by_number(table: pa.Table, column: str) -> tuple[Bucket, ...]:
     """Return acceptance by `output_tokens`, `input_tokens` or `concurrency`.
 
-    In buckets from a power of two to before the next one; 0 stands alone. Of the rows of
-    `Client.generation_batches` whose counts are given and keep the contract.
+    Each bucket goes from a power of two up to the next one; 0 has its own. `table` has rows of
+    `Client.generation_batches`; rows without counts, or whose counts break the contract, are left
+    out.
     """
     usable = _usable(table).filter(pc.is_valid(_usable(table)[column]))
     numbers = np.asarray(usable[column].to_numpy(), dtype=np.int64)
@@ -88,7 +89,7 @@ def by_number(table: pa.Table, column: str) -> tuple[Bucket, ...]:
 def per_step(table: pa.Table) -> tuple[StepCount, ...]:
     """Return how many verify steps accepted 0, 1, 2 … tokens.
 
-    From the histograms that engines send, else from their counts by position.
+    From the engines' histograms if given, otherwise from their counts by position.
     """
     usable = _usable(table)
     totals: dict[int, int] = {}
@@ -100,7 +101,7 @@ def per_step(table: pa.Table) -> tuple[StepCount, ...]:
 
 
 def over_time(buckets: Iterable[TimeBucket], cohort: str | None) -> tuple[Moment, ...]:
-    """Return acceptance step by step, of `Client.timeseries`; cohorts are summed, not averaged."""
+    """Return acceptance over time from `Client.timeseries`; cohorts are summed, not averaged."""
     sums: dict[tuple[int, int], list[int]] = {}
     for bucket in buckets:
         counts = _counts(bucket.summary)
@@ -121,7 +122,7 @@ def over_time(buckets: Iterable[TimeBucket], cohort: str | None) -> tuple[Moment
 
 
 def deployments(table: pa.Table) -> tuple[Deployment, ...]:
-    """Return the candidate's fingerprints in the order in which they appear."""
+    """Return the candidate's fingerprints in the order of their first appearance."""
     known = table.filter(
         pc.and_(pc.equal(table["arm"], Arm.CANDIDATE.value), pc.is_valid(table["fingerprint"]))
     )
@@ -154,7 +155,7 @@ def _usable(table: pa.Table) -> pa.Table:
 
 
 def _from_positions(per_pos: Sequence[int] | None, steps: int) -> list[int]:
-    """Return steps by tokens accepted, from the steps that accepted at least so many."""
+    """Return steps by exact number of accepted tokens, from steps by minimum number."""
     if per_pos is None:
         return []
     at_least = [steps, *per_pos, 0]

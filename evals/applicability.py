@@ -1,4 +1,4 @@
-"""To which pairs a scored metric applies: by what they carry, not by whether a score exists."""
+"""Decide to which pairs a metric applies, by their recorded content, not by existing scores."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
@@ -14,30 +14,30 @@ NEEDS: Final[Mapping[str, str]] = {
     "groundedness": "context",
     "schema_validity": "schema",
 }
-"""What the shipped evaluators of a metric need a generation to carry, by `carries`."""
+"""Content that a metric's shipped evaluators require, as named in a generation's `carries`."""
 GREEDY: Final = frozenset({"parity"})
-"""Metrics of pairs that were both asked for at temperature 0."""
+"""Metrics of pairs in which both requests had temperature 0."""
 OF_THE_BASELINE: Final[Mapping[str, Callable[[FloatColumn], FloatColumn]]] = {
     "parity": np.ones_like,
     "preference": lambda candidate: 1 - candidate,
 }
-"""Metrics that score a candidate's answer against the baseline's: what the baseline's then has.
+"""Metrics that score the candidate's answer against the baseline's, with the baseline's score.
 
-An answer is the same as itself, and what one side is preferred by, the other one lacks.
+The baseline's answer is identical to itself (parity 1), and its preference is 1 − the candidate's.
 """
 
 
 class Applicability(NamedTuple):
-    """One entry a pair, for one metric."""
+    """The applicability of one metric, with one entry per pair."""
 
     owed: BoolColumn
-    """Where a score is owed by either side that answered."""
+    """The metric applies: each side that answered must have a score."""
     unsure: BoolColumn
-    """Where nothing says whether it applies, though it does elsewhere: cohorts without any sign of
-    it, whose prompts are not known to lack what it needs."""
+    """Unknown: the metric applies in other cohorts; this cohort has no sign of it, but the prompt
+    is not known to lack the required content either."""
 
     def take(self, rows: BoolColumn) -> "Applicability":
-        """Return some pairs alone."""
+        """Return only these pairs."""
         return Applicability(self.owed[rows], self.unsure[rows])
 
 
@@ -46,9 +46,9 @@ def applicability(
 ) -> Applicability:
     """Return where a metric applies.
 
-    `judged` says where an evaluator gave a score or a reason for none, `carries` where a prompt has
-    what the metric needs, `known` where that was recorded. If anything was scored without it, as by
-    an evaluator that needs nothing, what is carried says nothing of the metric.
+    `judged`: an evaluator gave a score or a reason for none. `carries`: the prompt has the content
+    that the metric requires. `known`: that was recorded. If any pair was judged without that
+    content, the evaluator does not require it, and `known` is ignored.
     """
     if (judged & known & ~carries).any():
         known = np.zeros_like(known)
@@ -59,7 +59,7 @@ def applicability(
 
 
 def in_cohorts_of(cohort_of: NDArray[np.int64], rows: BoolColumn) -> BoolColumn:
-    """Return the pairs of the cohorts, or of none, that any of the rows belongs to."""
+    """Return all pairs of the cohorts that any of the rows belongs to ("no cohort" is one too)."""
     named = np.zeros(int(cohort_of.max(initial=-1)) + 2, dtype=np.bool_)
     named[cohort_of[rows]] = True  # −1, no cohort, is the last entry
     return np.asarray(named[cohort_of])

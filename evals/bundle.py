@@ -1,4 +1,4 @@
-"""A verdict with everything that it was made of, in one file, and its re-derivation from there."""
+"""Bundles: a verdict with all of its inputs in one zip, from which it can be derived again."""
 
 import hashlib
 import json
@@ -33,14 +33,14 @@ _VERDICT, _MANIFEST, _HISTORY = "verdict.json", "manifest.json", "history.json"
 
 
 class Inputs(NamedTuple):
-    """What a verdict is a function of."""
+    """All inputs of a verdict."""
 
     rollout: str
     policy_text: str
     pairs: pa.Table
     control: pa.Table | None = None
     history: RolloutHistory | None = None
-    """None if nobody asked a collector for it."""
+    """None if no collector's history was read."""
     strict: bool = False
 
 
@@ -61,9 +61,7 @@ def judge(inputs: Inputs, source: str) -> Verdict:
 def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
     """Write the zip: policy, pairs (Arrow), control, history, verdict, and a manifest.
 
-    The manifest holds their SHA-256.
-
-    The gate draws no random numbers, so that there is no seed to keep.
+    The manifest has the SHA-256 of each file. There is no seed: the gate draws no random numbers.
     """
     files = {_POLICY: inputs.policy_text.encode(), _PAIRS: _to_ipc(inputs.pairs)}
     if inputs.control is not None:
@@ -88,11 +86,10 @@ def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
 
 
 def verify(path: Path) -> tuple[str, ...]:
-    """Judge a bundle's inputs again, and return the lines in which its verdict differs.
+    """Judge a bundle's inputs again, and return the lines in which the verdict differs.
 
-    The verdict names the versions that first made it; they are compared as they stand. Raises
-    `BundleError` where the file cannot be used, a file inside that is not what the manifest says
-    included.
+    Versions are not compared: the new verdict gets those of the stored one. Raises `BundleError`
+    if the bundle cannot be used, or a file in it does not match the manifest.
     """
     files, manifest = _read(path)
     try:

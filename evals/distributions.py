@@ -1,4 +1,4 @@
-"""How latencies are distributed in each arm, and scores over pairs: what plots are drawn from."""
+"""Distributions for plots: latencies of each arm, and score changes over pairs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from collector.contract import Arm
 from evals.stats.percentiles import ordered_percentile
 
 LEVELS = (*(i / 100 for i in range(1, 100)), 0.995, 0.999)
-"""Shares of the generations at which a curve has a point."""
+"""Quantile levels of a curve's points."""
 EXACT = "exact sample quantiles, R-7"
 _CHANGES = 20
-"""Bars into which score differences from −1 to 1 fall; those of 0 are apart."""
+"""Bars for score differences from −1 to 1; differences of 0 have a separate bar."""
 
 
 class Slice(NamedTuple):
-    """Which generations; `None` is all of them."""
+    """A filter of generations; `None` does not filter."""
 
     cohort: str | None = None
     dims: Mapping[str, str] | None = None
     start_unix_ns: int | None = None
     end_unix_ns: int | None = None
-    """Not in the slice itself."""
+    """Exclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +36,13 @@ class Curve:
     arm: Arm
     n: int
     levels: tuple[float, ...]
-    """Those that n values can tell: at least one of them lies beyond each."""
+    """The levels beyond which at least one of the n values lies; always with 0.5."""
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Pairs whose scores differ by about so much; `low` = `high` = 0 where they are equal."""
+    """The number of pairs whose score difference is in [low, high]; 0 to 0 for equal scores."""
 
     low: float
     high: float
@@ -91,9 +91,9 @@ def curves(table: pa.Table, metric: str) -> tuple[Curve, ...]:
 
 
 def score_changes(pairs: pa.Table, metric: str, cohort: str | None) -> tuple[Change, ...]:
-    """Return how many pairs' scores changed by how much, candidate − baseline.
+    """Return a histogram of score differences, candidate − baseline.
 
-    Of `Client.pairs_table`, over pairs that both arms have a score for.
+    `pairs` is from `Client.pairs_table`; only pairs with both scores count.
     """
     table = pairs if cohort is None else pairs.filter(pc.equal(pairs["cohort"], cohort))
     names = [f"{arm.value}_score_{metric}" for arm in Arm]
@@ -112,7 +112,7 @@ def score_changes(pairs: pa.Table, metric: str, cohort: str | None) -> tuple[Cha
 
 
 def metrics_of(pairs: pa.Table) -> tuple[str, ...]:
-    """Return the metrics that `Client.pairs_table` has scores of."""
+    """Return the metrics that a table of `Client.pairs_table` has scores of."""
     marker = f"{Arm.BASELINE.value}_score_"
     return tuple(n.removeprefix(marker) for n in pairs.column_names if n.startswith(marker))
 
@@ -125,5 +125,5 @@ def _values(table: pa.Table, metric: str) -> NDArray[np.float64]:
 
 
 def _dimension(table: pa.Table, name: str) -> pa.Array:
-    """Return the values of one dimension, null where a row has it not."""
+    """Return the values of one dimension, null for rows without it."""
     return pc.map_lookup(table["dims"], pa.scalar(name), "first")

@@ -1,4 +1,4 @@
-"""How many greedy answers differ between the arms, and where they first do."""
+"""Count the greedy answers that differ between the arms, and where they first differ."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from evals.stats.percentiles import percentile
 
 
 class _Compared(NamedTuple):
-    """One entry a pair."""
+    """Comparisons, with one entry per pair."""
 
     compared: BoolColumn
     diverged: BoolColumn
     position: Counts
-    """−1 where it is not known."""
+    """−1 if unknown."""
 
 
 def divergence(evidence: Evidence) -> tuple[DivergedAnswers, ...]:
-    """Return the counts of the pool, each cohort, and each load where several were recorded.
+    """Return the counts of all pairs, each cohort, and each load if several were recorded.
 
-    From the texts where a policy of losslessness had them compared, else from the scores of
+    From the compared texts if a lossless policy had them compared, otherwise from the scores of
     `parity`, which have no position.
     """
     found = _compared(evidence)
@@ -50,8 +50,8 @@ def _scopes(
 ) -> Iterator[tuple[str | None, tuple[int, int] | None, BoolColumn]]:
     for cohort in (None, *evidence.cohorts):
         yield cohort, None, evidence.scope(cohort)
-    said = evidence.candidate.told.get("concurrency", np.full(len(evidence), None))
-    bands = [load_band(concurrency) for concurrency in said]
+    in_flight = evidence.candidate.recorded.get("concurrency", np.full(len(evidence), None))
+    bands = [load_band(concurrency) for concurrency in in_flight]
     known = sorted({band for band in bands if band is not None})
     for load in known if len(known) > 1 else ():
         yield None, load, np.array([band == load for band in bands], dtype=np.bool_)

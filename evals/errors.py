@@ -1,20 +1,20 @@
-"""What can go wrong in `evals`, as one tree.
+"""The exceptions of `evals`, as one tree.
 
 EvalsError
-├── PolicyError     a policy file cannot be used: names file, key and what was wanted
-├── EvidenceError   the pairs' table is not one the gate can read
+├── PolicyError     a policy file cannot be used: names file, key and the expected value
+├── EvidenceError   the gate cannot read the table of pairs
 ├── AdviceError     the router's rules cannot be written
-├── BundleError     a bundle cannot be written, or is not one
+├── BundleError     a bundle cannot be written or read
 ├── WriteError      a verdict cannot be written to a file
-├── RescoringError  the model that is to rescore answers cannot be loaded
-├── EvaluatorError  an evaluator that is asked for is not there, or is none
-├── ImportFileError a file is not of the format that it should be: names file, line and key
-└── SourceError     the collector holds nothing to judge under that name
+├── RescoringError  the model for rescoring cannot be loaded
+├── EvaluatorError  an evaluator does not exist or cannot be used
+├── ImportFileError a file does not have the expected format: names file, line and key
+└── SourceError     the collector has nothing to judge under that name
 """
 
 
 class EvalsError(Exception):
-    """An input that cannot be used; the message stands on one line and says what to do."""
+    """An input that cannot be used; the message has one line and says what to do."""
 
 
 class PolicyError(EvalsError):
@@ -42,7 +42,7 @@ class RescoringError(EvalsError):
 
 
 class WriteError(EvalsError):
-    """A verdict that cannot be written where it was asked for."""
+    """A verdict that cannot be written to a file."""
 
 
 class EvaluatorError(EvalsError):
@@ -50,4 +50,4 @@ class EvaluatorError(EvalsError):
 
 
 class ImportFileError(EvalsError):
-    """A file that cannot be made a workload."""
+    """A file that cannot be converted to a workload."""

@@ -1,4 +1,4 @@
-"""Which stored pairs a table holds: carried in its schema's metadata, from reading to verdict."""
+"""Record which stored pairs a table holds, in its schema's metadata, up to the verdict."""
 
 import json
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ _KEY = b"evidence"
 _BOUNDS = ("arrived_after", "arrived_up_to", "scored_up_to")
 
 
-def named(table: pa.Table, rollout: str) -> pa.Table:
-    """Return a table as the collector gave it, with the part that it is."""
-    said = table.schema.metadata or {}
-    bounds = {name: int(said[name.encode()]) for name in _BOUNDS if name.encode() in said}
+def with_part(table: pa.Table, rollout: str) -> pa.Table:
+    """Add the evidence part to a table from the collector; raises `EvidenceError`."""
+    metadata = table.schema.metadata or {}
+    bounds = {name: int(metadata[name.encode()]) for name in _BOUNDS if name.encode() in metadata}
     if len(bounds) < len(_BOUNDS):
         raise EvidenceError(
             f"rollout {rollout}: the collector does not say which pairs it gave; "
@@ -35,7 +35,7 @@ def named(table: pa.Table, rollout: str) -> pa.Table:
 
 
 def parts_of(table: pa.Table, *, control: bool = False) -> tuple[EvidencePart, ...]:
-    """Return the parts that a table holds; none for one that no collector gave."""
+    """Return the evidence parts of a table; none if it is not from a collector."""
     text = (table.schema.metadata or {}).get(_KEY)
     if text is None:
         return ()
@@ -46,8 +46,8 @@ def parts_of(table: pa.Table, *, control: bool = False) -> tuple[EvidencePart, .
 def pooled(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the pairs of several rollouts as one table.
 
-    Each rollout's pairs are further repeats of their prompts: pairs stay within a rollout, and a
-    prompt that several rollouts asked is one cluster.
+    Each rollout's pairs become further repeats of their prompts: pairs stay within a rollout, and
+    a prompt of several rollouts is one cluster.
     """
     if len(tables) == 1:
         return tables[0]

@@ -1,4 +1,4 @@
-"""Findings for a reader: the worst first, and one estimate at several margins told together."""
+"""Order findings for readers: the worst first, and one estimate at several margins together."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 
 
 def rank(finding: Finding) -> tuple[bool, int, bool, float]:
-    """Return what findings are sorted by: what decides, the outcome, how far beyond the margin.
+    """Return the sort key of a finding: deciding ones first, by outcome, by distance to the margin.
 
-    On the log scale for ratios; a fail without an estimate is furthest beyond. What does not fail
-    stands in the verdict's own order, guards behind what must pass.
+    The distance is on the log scale for ratios; a fail without an estimate comes first. Findings
+    that do not fail stay in the verdict's order, guards after those that must pass.
     """
     if finding.outcome is not Outcome.FAIL:
         light = finding.role is Role.GUARD
@@ -22,17 +22,17 @@ def rank(finding: Finding) -> tuple[bool, int, bool, float]:
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort findings by `rank`; among equals the verdict's own order stands."""
+    """Sort findings by `rank`; equal ones stay in the verdict's order."""
     return sorted(findings, key=rank)
 
 
 def worst_by_margin(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
-    """Return findings grouped as by `by_margin`, the group with the worst first."""
+    """Return the groups of `by_margin`, the group with the worst finding first."""
     return sorted(by_margin(findings), key=lambda group: min(map(rank, group)))
 
 
 def _beyond(finding: Finding) -> float | None:
-    """Return how far the estimate lies beyond the margin; below 0 within it."""
+    """Return how far the estimate lies beyond the margin; negative if it is within."""
     side = 1 if finding.bound == "max" else -1
     if finding.estimate is None:
         return None
@@ -44,7 +44,7 @@ def _beyond(finding: Finding) -> float | None:
 
 
 def by_margin(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
-    """Return findings that differ in margin and role alone together, in order of the first."""
+    """Group findings that differ only in margin and role, in the order of each group's first."""
     groups: dict[object, list[Finding]] = {}
     for f in findings:
         same = (f.metric, f.stat, f.cohort, f.bound, f.n, f.estimate, f.lower, f.upper, f.method)
@@ -53,7 +53,7 @@ def by_margin(findings: Sequence[Finding]) -> list[tuple[Finding, ...]]:
 
 
 def merged_message(findings: Sequence[Finding]) -> str:
-    """Return one sentence for findings that differ in margin and role alone."""
+    """Return one sentence for findings that differ only in margin and role."""
     first, *others = findings
     if not others:
         return first.message
@@ -63,5 +63,5 @@ def merged_message(findings: Sequence[Finding]) -> str:
 
 
 def _at(finding: Finding) -> str:
-    """Return what stands in the message before its margin."""
+    """Return the text before the margin in the finding's message."""
     return f"margin {'≤' if finding.bound == 'max' else '≥'}"

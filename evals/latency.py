@@ -8,11 +8,10 @@ from evals.stats.percentiles import percentile
 
 
 def latency(evidence: Evidence, *, paired: bool = True) -> tuple[ArmLatency, ...]:
-    """Return each arm's R-7 percentiles in seconds: the pool first, then each cohort.
+    """Return each arm's R-7 percentiles in seconds: all pairs first, then each cohort.
 
-    Over the generations that succeeded, of complete pairs where the arms are paired; errors are
-    counted beside them, never inside. Unknown and contract-breaking times are left
-    out, and n says how many remain.
+    Over the generations that succeeded, of complete pairs if the arms are paired; errors are
+    counted separately. Unknown and contract-breaking times are left out; n is the number left.
     """
     seconds = {arm: [evidence.side(arm).latency_s(m) for m in LATENCIES] for arm in Arm}
     counted = {arm: evidence.complete if paired else evidence.side(arm).present for arm in Arm}
@@ -41,7 +40,7 @@ def _of(
 
 
 def percentiles(values: FloatColumn) -> Percentiles:
-    """Return the known values' percentiles; NaN is unknown."""
+    """Return the percentiles of the values that are not NaN."""
     known = values[~np.isnan(values)]
     return Percentiles(
         n=len(known),

@@ -1,4 +1,4 @@
-"""Which launches of the arms' servers answered, and which of them are independent of each other."""
+"""Group the launches of the arms' servers into independent ones."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 ENOUGH = 3
-"""Independent launches from which on limits are taken over them; with fewer they speak of these
-launches alone."""
+"""With at least this many independent launches, limits hold over launches; with fewer, only for
+these launches."""
 _STRADDLES = 0.1
-"""Share of both launches' pairs below which shared pairs do not tie them: a run that went on after
-a stop has a few pairs with a side before it and a side after."""
+"""Shared pairs tie two launches only if they are at least this share of either launch's pairs: a
+run that was stopped and continued has a few pairs with a side before the stop and a side after."""
 _SMALL = 0.25
-"""Share of the median launch's pairs below which a launch is counted with its neighbour in time."""
+"""A launch with less than this share of the median launch's pairs is joined with its neighbour in
+time."""
 
 Counts = NDArray[np.int64]
 Names = NDArray[np.object_]
@@ -25,7 +26,7 @@ class Arm(NamedTuple):
     """One arm's sides of the pairs."""
 
     launch: Names
-    """Which launch answered; None if nobody said."""
+    """The launch that answered; None if not recorded."""
     present: Bools
 
 
@@ -33,29 +34,29 @@ class Launches(NamedTuple):
     """The launches of a rollout."""
 
     of: Counts
-    """Number of each pair's group of launches, in order of time: groups share no launch."""
+    """Each pair's group of launches, numbered in order of time; groups share no launch."""
     baseline: int
-    """How many launches the arm had."""
+    """Number of the arm's launches."""
     candidate: int
     independent: int
-    """Groups in which both arms answered; of split traffic, launches of the arm that has fewer."""
+    """Groups in which both arms answered; for split traffic, launches of the arm with fewer."""
 
     @property
     def enough(self) -> bool:
-        """Say whether limits can be taken over launches."""
+        """Whether limits can hold over launches."""
         return self.independent >= ENOUGH
 
     def take(self, rows: Bools) -> "Launches":
-        """Return the groups of some pairs, under the whole rollout's numbers."""
+        """Return the groups of these pairs, with the whole rollout's counts."""
         return self._replace(of=self.of[rows])
 
 
 def launches_of(baseline: Arm, candidate: Arm, started: Counts) -> Launches | None:
-    """Return the launches, None unless every answer names the one that gave it.
+    """Return the launches, `None` unless every answer names the launch that gave it.
 
-    Pairs of one candidate's launch with several of the baseline's tie these together: what such
-    launches say is not independent. So groups are the connected components of launches that share
-    pairs, and a group of very few pairs is joined with the one before it.
+    If one launch of the candidate has pairs with several of the baseline, these launches are not
+    independent. So groups are the connected components of launches that share pairs, and a group
+    of very few pairs is joined with the one before it.
     """
     numbers = [_numbered(arm) for arm in (baseline, candidate)]
     if any((number < 0)[arm.present].any() for number, arm in
@@ -74,7 +75,7 @@ def launches_of(baseline: Arm, candidate: Arm, started: Counts) -> Launches | No
 
 
 def _numbered(arm: Arm) -> Counts:
-    """Return the number of each answer's launch; −1 where there is none."""
+    """Return the number of each answer's launch; −1 without one."""
     known = arm.present & np.asarray(arm.launch != None, dtype=np.bool_)  # noqa: E711  # elementwise
     numbers = np.full(len(known), -1, dtype=np.int64)
     numbers[known] = np.unique(arm.launch[known].astype(str), return_inverse=True)[1]
@@ -95,7 +96,7 @@ def _components(baseline: Counts, candidate: Counts, counts: list[int]) -> Count
 
 
 def _in_order(groups: Counts, started: Counts) -> Counts:
-    """Return each pair's group, numbered by when they began."""
+    """Renumber the pairs' groups in the order in which they began."""
     names, number = np.unique(groups, return_inverse=True)
     first = np.full(len(names), np.iinfo(np.int64).max)
     np.minimum.at(first, number, started)
@@ -103,7 +104,7 @@ def _in_order(groups: Counts, started: Counts) -> Counts:
 
 
 def _joined(groups: Counts, both: Bools) -> Counts:
-    """Join groups of very few pairs with the one before; the first one with the second."""
+    """Join each group of very few pairs with the one before; the first with the second."""
     sizes = np.bincount(groups[both], minlength=int(groups.max()) + 1)
     small = sizes < _SMALL * np.median(sizes[sizes > 0])
     return np.asarray((np.maximum(np.cumsum(~small), 1) - 1)[groups], dtype=np.int64)

@@ -2,7 +2,7 @@
 
 
 def load_band(concurrency: int | None) -> tuple[int, int] | None:
-    """Return the first and the last number of the band that holds it; None where it is unknown."""
+    """Return the first and last number of the band; `None` if the concurrency is unknown."""
     if concurrency is None or concurrency < 1:
         return None
     first = 1 << (concurrency.bit_length() - 1)

@@ -1,4 +1,4 @@
-"""From the collector's table of pairs to evidence, column by column."""
+"""Convert the collector's table of pairs to evidence, column by column."""
 
 import json
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ from evals.evidence import (
     Divergences,
     Evidence,
     FloatColumn,
+    Objects,
     PerPosition,
     SampledTokens,
     Side,
-    Told,
 )
 
 _SCORE = "_score_"
-_TOLD = (
+_RECORDED = (
     "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
     "input_tokens", "fingerprint", "spec_lossless", "spec_method", "carries", "cohort",
     "concurrency", "launch",
 )  # fmt: skip
-"""Columns of a side that a table may lack."""
+"""Optional columns of a side."""
 _SIDE_COLUMNS = (
     "trace_id", "start_unix_ns", "error_type", "ttft_s", "tpot_s", "e2e_s", "output_tokens",
     "counts_usable", "speculated", "spec_steps", "spec_draft_tokens", "spec_accepted_tokens",
@@ -40,8 +40,8 @@ _SIDE_COLUMNS = (
 def from_table(table: pa.Table) -> Evidence:
     """Read the collector's table of pairs.
 
-    The result, its hash included, does not depend on the order of rows or columns. Raises
-    `EvidenceError` for a missing column or for two rows of one key.
+    The result, including its hash, does not depend on the order of rows or columns. Raises
+    `EvidenceError` for a missing column or for two rows with the same key.
     """
     _check_columns(table)
     table = table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")]).combine_chunks()
@@ -70,7 +70,7 @@ def from_table(table: pa.Table) -> Evidence:
 
 
 def _workload(table: pa.Table) -> dict[str, int]:
-    """Return the pairs that each cohort was to have: the most that any run of the rollout said."""
+    """Return the planned pairs of each cohort: the maximum over all runs of the rollout."""
     planned = dict[str, int]()
     for name in (f"{arm}_workload" for arm in Arm):
         if name not in table.column_names:
@@ -82,12 +82,12 @@ def _workload(table: pa.Table) -> dict[str, int]:
 
 
 def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what a sender said; what is no object of counts says nothing."""
+    """Yield a sender's counts by cohort; skip everything that is no count."""
     try:
-        said = json.loads(text)
+        counts = json.loads(text)
     except (ValueError, RecursionError):
         return
-    for cohort, pairs in said.items() if isinstance(said, dict) else ():
+    for cohort, pairs in counts.items() if isinstance(counts, dict) else ():
         if type(pairs) is int and pairs > 0:
             yield cohort, pairs
 
@@ -162,25 +162,25 @@ def _side(table: pa.Table, arm: str, metrics: list[str]) -> Side:
             for metric in metrics
             if f"{arm}{_SCORE}{metric}" in table.column_names
         },
-        told=_told(table, arm, metrics),
+        recorded=_recorded(table, arm, metrics),
     )
 
 
 _IMPOSSIBLE = ("counts:accepted_exceeds_draft", "counts:negative")
-"""Flags of counts that no engine can have meant."""
+"""Flags of counts that are impossible."""
 
 
-def _told(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Told]:
-    """Return what is recorded of how answers were asked for, served and judged."""
+def _recorded(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Objects]:
+    """Return the optional columns on how answers were requested, served and judged."""
     of_metrics = [f"{name}_{metric}" for metric in metrics for name in ("unscored", "judge")]
-    there = [name for name in (*_TOLD, *of_metrics) if f"{arm}_{name}" in table.column_names]
-    told = {name: _objects(table[f"{arm}_{name}"]) for name in there}
+    names = [name for name in (*_RECORDED, *of_metrics) if f"{arm}_{name}" in table.column_names]
+    recorded = {name: _objects(table[f"{arm}_{name}"]) for name in names}
     impossible = np.any([_flagged(table[f"{arm}_quality"], flag) for flag in _IMPOSSIBLE], axis=0)
-    return told | {"impossible_counts": impossible.astype(np.object_)}
+    return recorded | {"impossible_counts": impossible.astype(np.object_)}
 
 
-def _objects(column: Any) -> Told:
-    """Return the values of a column of few different ones, each made once."""
+def _objects(column: Any) -> Objects:
+    """Return a column's values; equal values are one Python object, which saves memory."""
     coded = _array(column).dictionary_encode()
     values = np.array([*coded.dictionary.to_pylist(), None], dtype=np.object_)
     return np.asarray(values[_counts(coded.indices)])
@@ -195,7 +195,7 @@ def _numpy(column: Any) -> Any:
 
 
 def _numbered(ordered: Any) -> Counts:
-    """Return the number of each value in the order in which they stand."""
+    """Return each row's number, with distinct values numbered in order of first appearance."""
     return np.asarray(_numpy(pc.index_in(ordered, pc.unique(ordered))), dtype=np.int64)
 
 
@@ -229,7 +229,7 @@ def _per_position(column: Any) -> PerPosition:
 
 
 def _flagged(column: Any, prefix: str) -> BoolColumn:
-    """Say which rows have a flag that begins with the prefix."""
+    """Return which rows have a flag that starts with the prefix."""
     lists = _array(column).cast(pa.list_(pa.string()))
     begins = _bools(pc.starts_with(lists.flatten(), pattern=prefix))
     rows = np.zeros(len(lists), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The release policy: which cells must be proved, guarded or reported, and at which margin."""
+"""The release policy: the cells that must be proved, guarded or reported, and their margins."""
 
 import hashlib
 import json
@@ -44,21 +44,21 @@ _SET_ASIDE_BELOW = 10
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What can be asked of a metric."""
+    """A metric, and the rules that a policy can make for it."""
 
     kind: Kind
     words: str
     stats: tuple[str, ...]
     bound: Bound
-    """`max` where more is worse."""
+    """`max` if more is worse."""
     either: bool = False
-    """A margin may stand on either side."""
+    """Whether a rule may set the margin on either side."""
     pass_at: float = 1.0
-    """The score from which on an answer counts as good in a share, where the policy says none."""
+    """Default for the minimum score of a good answer, for stat `diff`."""
 
     @property
     def timed(self) -> bool:
-        """Say whether it is made of times, which differ from launch to launch of a server."""
+        """Whether it is computed from times, which differ between launches of a server."""
         return self.kind in ("latency", "cost")
 
 
@@ -84,7 +84,7 @@ METRICS: Mapping[str, Metric] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One line of the policy; a rule of scope `cohort` makes one cell a cohort."""
+    """A rule of the policy; with scope `cohort` it makes one cell per cohort."""
 
     role: Role
     metric: str
@@ -94,9 +94,9 @@ class Rule:
     """The worst acceptable value: a candidate/baseline ratio, or a candidate − baseline share."""
     scope: Scope
     cohorts: tuple[str, ...] | None
-    """The cohorts that must be there; `None`: those in which the metric applies."""
+    """The cohorts that must exist; `None`: those in which the metric applies."""
     pass_at: float
-    """A score at least this high is a pass, for stat `diff`."""
+    """Minimum score of a good answer, for stat `diff`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,34 +105,34 @@ class Policy:
 
     name: str
     alpha_pass: float
-    """Level at which each cell may pass wrongly."""
+    """Maximum probability that a cell passes wrongly, for each cell."""
     alpha_fail_family: float
-    """Level at which any cell of the family may fail wrongly."""
+    """Maximum probability that any cell of the family fails wrongly."""
     min_n: int
-    """Pairs below which no cell of one cohort decides."""
+    """A cohort's cell decides only with at least this many pairs."""
     rules: tuple[Rule, ...]
     set_aside_below: int = _SET_ASIDE_BELOW
-    """Pairs below which a cohort that no rule lists, and no workload, gets no cell of its own."""
+    """A cohort with fewer pairs, listed by no rule and no workload, gets no cells of its own."""
     design: Design = "paired_replay"
     sampling: Sampling = field(default_factory=Sampling)
     dependence: Dependence = field(default_factory=Dependence)
     validity: ValidityRules = field(default_factory=ValidityRules)
     prices: Prices | None = None
     launches: LaunchRules | None = None
-    """`None`: any number of launches will do."""
+    """`None`: any number of launches is enough."""
     live: Live | None = None
-    """`None`: as by default, without a rollback."""
+    """`None`: the default, without a rollback."""
     lossless: Lossless | None = None
-    """`None`: what the answers say is compared by their scores alone."""
+    """`None`: answers are compared only by their scores."""
 
     @property
     def paired(self) -> bool:
-        """Say whether both arms answered the same requests."""
+        """Whether both arms answer the same requests."""
         return self.design != "split"
 
     @property
     def proves_failures(self) -> bool:
-        """Say whether lost requests of all cohorts are themselves something to prove."""
+        """Whether the policy has a pooled prove rule for `failures`."""
         return any(
             r.metric == "failures" and r.role is Role.PROVE and r.scope == "pooled"
             for r in self.rules
@@ -140,17 +140,17 @@ class Policy:
 
     @property
     def policy_hash(self) -> str:
-        """SHA-256 of the canonical policy: comments, order of keys and defaults do not matter."""
+        """SHA-256 of the canonical policy; comments, order of keys and defaults do not matter."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
     @property
     def canonical(self) -> str:
         """The canonical policy: JSON with sorted keys and every default."""
-        said = asdict(self)
+        document = asdict(self)
         for section in _LATER:
-            if said[section] is None:  # so that a policy that lacks it keeps its hash
-                del said[section]
-        return json.dumps(said, sort_keys=True, separators=(",", ":"))
+            if document[section] is None:  # so that a policy without the section keeps its hash
+                del document[section]
+        return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
 def load(path: Path) -> Policy:
@@ -159,7 +159,7 @@ def load(path: Path) -> Policy:
 
 
 def named(name: str) -> Policy:
-    """Return the policy of a file, or a shipped one by its name."""
+    """Return the policy in a file, or a shipped policy by its name."""
     return parse(named_text(name), name)
 
 
@@ -170,7 +170,7 @@ def named_text(name: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Return a policy file's text; raises `PolicyError` where it cannot be read."""
+    """Return a policy file's text; raises `PolicyError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -192,7 +192,7 @@ def shipped_text(name: str) -> str:
 
 
 _LATER = ("live", "lossless", "launches")
-"""Sections that policies could not have at first."""
+"""Sections that older canonical policies lack."""
 _SECTIONS = (
     "version", "name", "design", "alpha", "sampling", "dependence", "validity", "cohorts", "prices",
     *_LATER,
@@ -236,7 +236,7 @@ def parse(text: str, source: str) -> Policy:
 
 
 _CANONICAL = '{"alpha_fail_family":'
-"""The beginning of every canonical policy, and of no policy file."""
+"""Every canonical policy starts with this, and no policy file does."""
 
 
 def _from_canonical(text: str, source: str) -> Policy:
@@ -299,7 +299,7 @@ _SCOPES = ("pooled", "cohort")
 
 
 def _margin(node: Node, name: str, stat: str, role: Role, bound: Bound) -> float:
-    """Read the margin on the side on which the metric gets worse, and refuse an impossible one."""
+    """Read the margin on the side where the metric gets worse; refuse impossible values."""
     given, other = node.get(bound), node.get("min" if bound == "max" else "max")
     if other is not None and given is not None:
         raise node.error("wanted one margin, got both max and min")

@@ -1,4 +1,4 @@
-"""Reading a policy's YAML with the path of every key at hand for messages."""
+"""Read a policy's YAML, with the path of every key for error messages."""
 
 import difflib
 import math
@@ -11,14 +11,14 @@ from evals.errors import PolicyError
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, refusing a key that stands twice in one mapping."""
+    """The safe loader, but refuses duplicate keys in a mapping."""
 
     def construct_mapping(
         self,
         node: yaml.MappingNode,
         deep: bool = False,  # noqa: FBT001, FBT002
     ) -> dict[object, object]:
-        """Return the mapping, as the base class does, once its keys are known to differ."""
+        """Construct the mapping like the base class, but raise for duplicate keys."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for i, key in enumerate(keys):
             if key in keys[:i]:
@@ -31,7 +31,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def load_yaml(text: str, source: str) -> object:
-    """Return the document; raises `PolicyError` with the line where it is not YAML."""
+    """Parse YAML; raises `PolicyError` with line and column if it is invalid."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  # derives from the safe loader
     except yaml.MarkedYAMLError as exc:
@@ -52,11 +52,11 @@ class Node:
     path: str
 
     def error(self, message: str) -> PolicyError:
-        """Return the exception that names file, path and what was wrong."""
+        """Return an exception that names file, path and problem."""
         return PolicyError(": ".join(part for part in (self.source, self.path, message) if part))
 
     def only(self, *keys: str) -> None:
-        """Refuse anything but a mapping with these keys, naming the nearest one."""
+        """Raise unless the value is a mapping with only these keys; suggest the nearest key."""
         for key in self._mapping():
             if key not in keys:
                 near = difflib.get_close_matches(str(key), keys, n=1, cutoff=0.5)
@@ -64,7 +64,7 @@ class Node:
                 raise self._child(str(key), None).error(f"unknown key; {hint}")
 
     def get(self, key: str) -> "Node | None":
-        """Return a key's value, `None` where it is not given; an explicit null is an error."""
+        """Return a key's value, `None` if the key is absent; an explicit null is an error."""
         mapping = self._mapping()
         if key not in mapping:
             return None
@@ -81,11 +81,11 @@ class Node:
         return child
 
     def mapping(self, key: str) -> "Node":
-        """Return a key's mapping, empty where it is not given."""
+        """Return a key's mapping, empty if the key is absent."""
         return self.get(key) or self._child(key, {})
 
     def items(self, key: str) -> "list[Node]":
-        """Return the entries of a key's list, none where it is not given."""
+        """Return the entries of a key's list, none if the key is absent."""
         child = self.get(key)
         if child is None:
             return []
@@ -114,7 +114,7 @@ class Node:
         return self.value
 
     def one_of(self, options: Collection[str]) -> str:
-        """Return the value if it is one of the options, or raise naming the nearest."""
+        """Return the value if it is one of the options; otherwise raise and suggest the nearest."""
         if isinstance(self.value, str) and self.value in options:
             return self.value
         near = difflib.get_close_matches(str(self.value), list(options), n=1, cutoff=0.5)

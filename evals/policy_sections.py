@@ -1,4 +1,4 @@
-"""The policy's sections beside its rules: design, sampling, validity, prices."""
+"""The policy's sections other than its rules: design, sampling, validity, prices and more."""
 
 import math
 from dataclasses import dataclass
@@ -22,93 +22,93 @@ class Sampling:
     warmup_drop: int = 0
     """Pairs dropped from the start of the rollout, by count."""
     candidate_share: float = 0.5
-    """Of split traffic, the share that the candidate was to get."""
+    """The candidate's planned share of split traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """How long harm may last that the rollout may have missed."""
+    """The longest disturbance that the verdict must allow for."""
 
     stretch: int = 1
-    """Requests in a row that one disturbance may take together."""
+    """Successive requests that one disturbance may affect together."""
     stretch_s: float | None = None
-    """The same in seconds; `stretch` is then as many requests as start within that time."""
+    """The same in seconds; `stretch` is then the number of requests that start in that time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidityRules:
-    """What must hold before anything is decided."""
+    """Conditions for deciding anything."""
 
     srm_p_min: float = 0.001
     drift_p_min: float = 0.01
     drift_min_correlation: float = 0.03
-    """Of ranks with time: a trend below explains less than a thousandth of what varies."""
+    """Minimum rank correlation with time; .03 explains less than a thousandth of the variance."""
     client_lag_p99_max_frac: float = 0.01
     aa_control: Control = "optional"
     speculation: Control = "required"
-    """Whether the candidate's counts must show that it drafted."""
+    """Whether the candidate's counts must prove that it drafted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback:
-    """The always-on test of harm: requests slower than a threshold."""
+    """The continuous test for harm: the share of requests slower than a threshold."""
 
     latency: str = "ttft"
     threshold_s: float | None = None
-    """`None`: the baseline's p99 over the first pairs, fixed then."""
+    """`None`: the baseline's p99 over the first pairs, then fixed."""
     margin: float = 0.005
-    """The acceptable difference of the shares that are slower."""
+    """The acceptable difference of the shares of slower requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """How a rollout is judged while traffic flows; bounded differences always by bets."""
+    """Judging while traffic flows; statistics of bounded differences always use bets."""
 
     looks: tuple[int, ...] = (300, 600, 1_200, 2_400, 5_000)
-    """Pairs at which statistics without bounds are looked at."""
+    """Numbers of pairs at which unbounded statistics are tested."""
     spend: tuple[float, ...] = (0.001, 0.003, 0.006, 0.010, 0.04013)
-    """The level of each look; together they pass wrongly in .05, being correlated."""
+    """The level of each look; since looks are correlated, all together pass wrongly in .05."""
     rollback: Rollback | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lossless:
-    """What is asked of a candidate that claims to say what the baseline says."""
+    """The rules for a candidate that claims to be lossless."""
 
     alpha: float = 0.01
-    """Level at which greedy answers may pass, or fail, wrongly."""
+    """Maximum probability that greedy answers pass, or fail, wrongly."""
     max_tie_gap: float | None = None
     """`None`: two ulp of the model's dtype at the logit, or the control's noise."""
     hazard_ratio_max: float = 1.5
-    """Divergences a token, candidate over A/A control."""
+    """Maximum ratio of divergences per token, candidate over A/A control."""
     tolerance: float = 0.005
-    """Bias of the sampling audit's means that numerics may cause."""
+    """Bias of the sampling audit's means that numerical error may cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRules:
-    """How often the arms' servers have to be started."""
+    """How often the arms' servers must be started."""
 
     min: int
-    """Independent launches below which no cell of times decides."""
+    """Minimum number of independent launches for a cell of times to decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What an hour of each route costs, in one currency."""
+    """The price of an hour of each route, in one currency."""
 
     baseline_per_hour: float
     candidate_per_hour: float
 
 
 def read_design(root: Node) -> Design:
-    """Return the design; paired replay where none is given."""
+    """Return the design; paired replay by default."""
     node = root.get("design")
     return "paired_replay" if node is None else cast("Design", node.one_of(DESIGNS))
 
 
 def read_sampling(root: Node) -> Sampling:
-    """Return how requests were drawn."""
+    """Return the section on how the requests were drawn."""
     node = root.mapping("sampling")
     node.only("warmup_drop", "candidate_share")
     drop, share = node.get("warmup_drop"), node.get("candidate_share")
@@ -119,7 +119,7 @@ def read_sampling(root: Node) -> Sampling:
 
 
 def read_dependence(root: Node) -> Dependence:
-    """Return the longest stretch of harm to protect against; one request if none is given."""
+    """Return the longest disturbance to allow for; one request by default."""
     node = root.mapping("dependence")
     node.only("stretch")
     stretch = node.get("stretch")
@@ -142,7 +142,7 @@ def _seconds(node: Node) -> float:
 
 
 def read_validity(root: Node) -> ValidityRules:
-    """Return what must hold before anything is decided."""
+    """Return the conditions for deciding anything."""
     node, plain = root.mapping("validity"), ValidityRules()
     node.only(
         "srm_p_min",
@@ -176,7 +176,7 @@ def read_validity(root: Node) -> ValidityRules:
 
 
 def read_prices(root: Node) -> Prices | None:
-    """Return the prices, `None` where none are given."""
+    """Return the prices, `None` if none are given."""
     node = root.get("prices")
     if node is None:
         return None
@@ -188,7 +188,7 @@ def read_prices(root: Node) -> Prices | None:
 
 
 def read_launches(root: Node) -> LaunchRules | None:
-    """Return how many launches are wanted, `None` where nothing is said of them."""
+    """Return the rule for launches, `None` without that section."""
     node = root.get("launches")
     if node is None:
         return None
@@ -197,7 +197,7 @@ def read_launches(root: Node) -> LaunchRules | None:
 
 
 def read_live(root: Node, alpha_pass: float) -> Live | None:
-    """Return how a rollout is judged while traffic flows, `None` where nothing is said of it."""
+    """Return the rules for judging while traffic flows, `None` without that section."""
     node, plain = root.get("live"), Live()
     if node is None:
         return None
@@ -219,7 +219,7 @@ def read_live(root: Node, alpha_pass: float) -> Live | None:
 
 
 def scaled(alpha_pass: float, looks: tuple[int, ...] | None = None) -> Live:
-    """Return looks that spend `alpha_pass` in all: the last one what the earlier ones leave."""
+    """Return looks that spend `alpha_pass` in total; the last one spends the rest."""
     plain, share = Live(), alpha_pass / 0.05
     looks = looks or plain.looks
     earlier = tuple(round(level * share, 12) for level in plain.spend[:-1])
@@ -227,7 +227,7 @@ def scaled(alpha_pass: float, looks: tuple[int, ...] | None = None) -> Live:
 
 
 def read_lossless(root: Node) -> Lossless | None:
-    """Return what losslessness means here, `None` where nothing is said of it."""
+    """Return the rules for losslessness, `None` without that section."""
     node, plain = root.get("lossless"), Lossless()
     if node is None:
         return None

@@ -10,23 +10,23 @@ from collector.contract import Outcome, Verdict
 
 
 class AssertRollout(Protocol):
-    """Assert that a rollout passes a policy, and return its verdict."""
+    """Asserts that a rollout passes a policy, and returns its verdict."""
 
     def __call__(
         self, rollout: str, *, policy: str = "default", collector: str, control: str | None = None
     ) -> Verdict:
-        """Judge a rollout that `collector` holds, under a policy file or a shipped policy.
+        """Judge a rollout under a policy file or a shipped policy.
 
-        Fails the test unless the verdict is pass, with the verdict's reasons: inconclusive is no
-        pass. An unknown rollout or an unusable policy is an error of its own, `EvalsError`.
-        `collector` is a URL, of a collector or of a database such as `sqlite:///draftgate.db`.
+        Fails the test, with the verdict's reasons, unless the verdict is pass; inconclusive fails
+        too. Raises `EvalsError` for an unknown rollout or an unusable policy. `collector` is the
+        URL of a collector, or of a database such as `sqlite:///draftgate.db`.
         """
 
 
 @pytest.fixture(scope="session")
 def assert_rollout() -> AssertRollout:
-    """Give a function that fails the test unless a rollout passes a policy."""
-    # Imported here: the plugin loads with every pytest run in the environment, numpy need not.
+    """Return a function that fails the test unless a rollout passes a policy."""
+    # Imported here: every pytest run in the environment loads this plugin, and must not load numpy.
     from evals import policy as policies  # noqa: PLC0415
     from evals.source import judge  # noqa: PLC0415
 

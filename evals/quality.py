@@ -6,7 +6,7 @@ from evals.significant import significant
 
 
 def quality(evidence: Evidence) -> tuple[QualityCounts, ...]:
-    """Return the counts of each metric: the pool first, then each cohort in which it applies."""
+    """Return the counts of each metric: all pairs first, then each cohort in which it applies."""
     found: list[QualityCounts] = []
     for metric in evidence.metrics:
         scores = evidence.scores(metric)

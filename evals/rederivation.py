@@ -1,6 +1,7 @@
-"""A stored verdict derived again, from the pairs that it names and the registered policy.
+"""Derive a stored verdict again, from the pairs that it names and the registered policy.
 
-python -m evals.rederivation COLLECTOR ROLLOUT VERDICT: exit 0 the same, 1 not, with the reason.
+`python -m evals.rederivation COLLECTOR ROLLOUT VERDICT` exits 0 if the verdict is the same, and 1
+with the reason if not.
 """
 
 import sys
@@ -20,10 +21,10 @@ from evals.policy import Policy
 
 
 def why_not(client: Client, stored: StoredVerdict, rescore: str | None = None) -> str | None:
-    """Say why a verdict cannot be relied on; None if it comes out the same again.
+    """Return why a verdict cannot be relied on; `None` if the derivation gives the same verdict.
 
-    It is judged under the policy that was registered before its rollout's first pair. Answers of a
-    lossless policy are rescored if a model is given, as `gate --rescore` had it.
+    The pairs are judged under the policy that was registered before the rollout's first pair.
+    Under a lossless policy, answers are rescored if `rescore` names a model, like `gate --rescore`.
     """
     verdict = stored.verdict
     registered = client.history(verdict.rollout).registered
@@ -37,7 +38,7 @@ def why_not(client: Client, stored: StoredVerdict, rescore: str | None = None) -
         again = _decide_again(client, verdict, policy, rescore)
     except EvalsError as exc:
         return str(exc).splitlines()[0]
-    if _said(again) != _said(verdict):
+    if _decisions(again) != _decisions(verdict):
         return f"derived again it says: {again.outcome}: {again.summary}"
     return None
 
@@ -68,14 +69,14 @@ def _table(client: Client, part: EvidencePart) -> pa.Table:
     return table
 
 
-def _said(verdict: Verdict) -> object:
-    """Return what must be the same; limits may differ in the last digits between machines."""
+def _decisions(verdict: Verdict) -> object:
+    """Return the parts that must be equal; limits may differ in the last digits by machine."""
     cells = [(f.metric, f.stat, f.cohort, f.role, f.outcome) for f in verdict.findings]
     return verdict.outcome, verdict.policy_hash, verdict.pairs, cells
 
 
 def main(collector: str, rollout: str, verdict_id: str) -> str | None:
-    """Return why the verdict cannot be relied on."""
+    """Return why the verdict cannot be relied on; `None` if it can."""
     with Client.from_environment(collector) as client:
         found = [one for one in client.verdicts(rollout, limit=1000) if one.id == verdict_id]
         return why_not(client, found[0]) if found else "it is not stored"

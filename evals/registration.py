@@ -1,4 +1,4 @@
-"""A policy as it is registered for a rollout, and how another differs from it, in words."""
+"""Register a rollout's policy, and describe how another policy differs from it."""
 
 import json
 from collections import Counter
@@ -15,7 +15,7 @@ _KEYS |= {key: f"cohorts.{key}" for key in ("min_n", "set_aside_below")}
 
 
 def registration_of(policy: Policy) -> PolicyRegistration:
-    """Return what is registered of a policy."""
+    """Return the registration of a policy."""
     return PolicyRegistration(
         policy_name=policy.name, policy_hash=policy.policy_hash, text=policy.canonical
     )
@@ -26,15 +26,15 @@ class ChosenPolicy(NamedTuple):
 
     policy: Policy
     text: str
-    """Of its file, or canonical."""
+    """The file's text, or the canonical policy."""
     source: str
-    """Where it is from, in words."""
+    """Description of its origin, for messages."""
 
 
 def policy_for(client: Client, rollout: str, given: str | None) -> ChosenPolicy:
-    """Return the policy that was asked for, a file or a shipped one's name.
+    """Return the policy `given`: a file, or the name of a shipped policy.
 
-    Without one it is the policy that was registered before the first pair, or `default`.
+    If none is given, return the policy registered before the first pair, otherwise `default`.
     """
     registered = None if given else client.history(rollout).registered
     if registered is None:
@@ -46,16 +46,16 @@ def policy_for(client: Client, rollout: str, given: str | None) -> ChosenPolicy:
 
 
 def register_once(client: Client, rollout: str, policy: Policy) -> RegisteredPolicy:
-    """Register a policy unless one counts for the rollout already; return the one that stands."""
+    """Register a policy unless the rollout has one; return the one that counts."""
     known = client.history(rollout).registered
     return known or client.register_policy(rollout, registration_of(policy))
 
 
 def changes(registered: str, policy: Policy) -> tuple[str, ...]:
-    """Return what differs from a registered canonical policy, a line a key of the policy file.
+    """Return the differences from a registered canonical policy, one line per key.
 
-    Rules are compared by role, metric, stat, scope and side of the margin, so that one more rule
-    does not change the others; they are numbered as they stand in the registered policy.
+    Rules are matched by role, metric, stat, scope and side of the margin, so an added rule does not
+    change the others; their numbers are those of the registered policy.
     """
     before, now = json.loads(registered), json.loads(policy.canonical)
     rules = _rule_changes(_rules(before.pop("rules", [])), _rules(now.pop("rules")))
@@ -73,7 +73,7 @@ _Rules = dict[tuple[str, ...], tuple[str, dict[str, Any]]]  # Any: JSON values
 
 
 def _rules(given: list[dict[str, Any]]) -> _Rules:
-    """Return each rule with its place in the file, by what makes it the same rule."""
+    """Return each rule with its place in the file, by the key that identifies it."""
     places: Counter[str] = Counter()
     twins: Counter[tuple[str, ...]] = Counter()
     found: _Rules = {}

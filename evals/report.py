@@ -1,4 +1,4 @@
-"""The verdict on a terminal, and as a document."""
+"""Render a verdict for a terminal, and as JSON."""
 
 import json
 
@@ -38,12 +38,12 @@ _MAX_REASONS = 5
 
 
 def to_json(verdict: Verdict) -> str:
-    """Return the verdict's document with sorted keys: what the dashboard shows."""
+    """Return the verdict as JSON with sorted keys, as the dashboard shows it."""
     return json.dumps(to_document(verdict), indent=2, sort_keys=True, ensure_ascii=False)
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the banner with its reasons, then what was found in every cell."""
+    """Print a banner with the reasons, then a table of all cells' findings."""
     verdict = made_visible(verdict)
     console.print(_banner(verdict))
     console.print(_findings(verdict))
@@ -195,10 +195,10 @@ def _value(finding: Finding, value: float | None) -> str:
         return "–"
     if finding.unit == "ratio":
         return f"{value:.3f}"
-    # Rounded first, so that nothing is shown as minus zero.
+    # Rounded first, so that no value is shown as minus zero.
     return f"{round(value * 100, 1) + 0.0:+.1f} pp" if finding.stat == "diff" else f"{value:+.3f}"
 
 
 def _bare(finding: Finding, value: float | None) -> str:
-    """Return the value without the unit that the estimate beside it carries."""
+    """Return the value without its unit, which the estimate beside it shows."""
     return _value(finding, value).removesuffix(" pp")

@@ -1,4 +1,4 @@
-"""The verdict for other readers: Markdown for people, JUnit and annotations for CI."""
+"""Render a verdict as Markdown, and as JUnit and GitHub annotations for CI."""
 
 from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree as ET
@@ -13,31 +13,31 @@ _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 
 def to_markdown(verdict: Verdict) -> str:
-    """Return a page for a pull request: the verdict, its reasons, and a row a cell."""
+    """Return Markdown for a pull request: the verdict, its reasons, and one row per cell."""
     verdict = made_visible(verdict)
     lines = [f"## {_MARKS[verdict.outcome]} {verdict.outcome.value}", "", ""]
-    lines[-1] = f"**{may_it_ship(verdict)}** {_plain(verdict.summary)}"
+    lines[-1] = f"**{may_it_ship(verdict)}** {_escaped(verdict.summary)}"
     answers = [*cohort_lines(verdict), *need_lines(verdict)]
-    lines += ["", *(f"- {_plain(line)}" for line in answers)] if answers else []
+    lines += ["", *(f"- {_escaped(line)}" for line in answers)] if answers else []
     lines += [""]
-    lines += [f"- {_plain(reason)}" for reason in verdict.reasons]
+    lines += [f"- {_escaped(reason)}" for reason in verdict.reasons]
     if verdict.history is not None:
-        lines += ["", *(f"- {_plain(note)}" for note in verdict.history.notes)]
+        lines += ["", *(f"- {_escaped(note)}" for note in verdict.history.notes)]
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(group) for group in worst_by_margin(verdict.findings)]
     for line in scope_lines(verdict):
-        lines += ["", _plain(line)]
-    lines += ["", f"Policy {_plain(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
+        lines += ["", _escaped(line)]
+    lines += ["", f"Policy {_escaped(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
     lines[-1] += f"data `{verdict.data_hash[:12]}`."
     return "\n".join(lines)
 
 
 def to_junit(verdict: Verdict) -> str:
-    """Return JUnit XML: a test case a deciding cell, where fail is a failure.
+    """Return JUnit XML with one test case per cell; a cell that fails is a failure.
 
-    A cell that had to pass and is inconclusive is an error; a guard or a reported cell that does
-    not decide is skipped.
+    An inconclusive cell that must pass is an error. An inconclusive guard is skipped, and so is
+    every reported cell.
     """
     verdict = made_visible(verdict)
     cases = [_case(finding) for finding in verdict.findings]
@@ -50,20 +50,20 @@ def to_junit(verdict: Verdict) -> str:
     attributes = {"name": f"draftgate {verdict.rollout}"}
     attributes |= {name: str(count) for name, count in counts.items()}
     suite = ET.Element("testsuite", attributes)
-    said = ET.SubElement(suite, "properties")
+    properties = ET.SubElement(suite, "properties")
     for name, value in answers(verdict):
-        ET.SubElement(said, "property", {"name": name, "value": value})
+        ET.SubElement(properties, "property", {"name": name, "value": value})
     suite.extend(cases)
     ET.indent(suite)
     return bytes(ET.tostring(suite, encoding="utf-8", xml_declaration=True)).decode()
 
 
 def to_github(verdict: Verdict) -> str:
-    """Return GitHub's workflow commands: an annotation for each reason, and one for the verdict."""
+    """Return GitHub workflow commands: one annotation for the verdict and one for each reason."""
     level = {Outcome.PASS: "notice", Outcome.FAIL: "error", Outcome.INCONCLUSIVE: "warning"}
     notes = () if verdict.history is None else verdict.history.notes
-    said = f"{may_it_ship(verdict)} {verdict.summary}"
-    lines = [_annotation(level[verdict.outcome], verdict.outcome.value, said)]
+    message = f"{may_it_ship(verdict)} {verdict.summary}"
+    lines = [_annotation(level[verdict.outcome], verdict.outcome.value, message)]
     lines += [
         _annotation("notice", "answer", line)
         for line in (*cohort_lines(verdict), *need_lines(verdict), *scope_lines(verdict))
@@ -90,7 +90,7 @@ def _row(group: Sequence[Finding]) -> str:
     f = group[0]
     sign = "≤" if f.bound == "max" else "≥"
     cells = (
-        "all" if f.cohort is None else _plain(f.cohort),
+        "all" if f.cohort is None else _escaped(f.cohort),
         f"{f.metric} {f.stat}",
         ", ".join(one.role.value for one in group),
         _number(f.estimate),
@@ -110,8 +110,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _plain(text: str) -> str:
-    """Return a text of which Markdown reads nothing as a table, a tag, a link or a mention."""
+def _escaped(text: str) -> str:
+    """Escape text so that Markdown sees no table, tag, link or mention in it."""
     for character in "\\|<>[]`*~":
         text = text.replace(character, f"\\{character}")
     for link, entity in (("@", "&#64;"), ("://", "&#58;//"), ("www.", "www&#46;")):
@@ -136,7 +136,7 @@ def _case(f: Finding) -> ET.Element:
 
 
 def _annotation(level: str, title: str, message: str) -> str:
-    """Return a workflow command; the characters that would end it are escaped."""
+    """Return a workflow command, with the characters escaped that would end it."""
     for character, escape in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A")):
         title, message = title.replace(character, escape), message.replace(character, escape)
     title = title.replace(":", "%3A").replace(",", "%2C")

@@ -1,4 +1,4 @@
-"""The rollouts that a collector holds."""
+"""Check for a rollout in the collector, or wait for it."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from collector.client import Client, ClientError
 from evals.errors import SourceError
 
-_ASKED_EVERY_S = 2.0
+_POLL_S = 2.0
 
 
 def require(client: Client, rollout: str) -> int:
-    """Return how many generations a rollout has; raises `SourceError` for an unknown one."""
+    """Return a rollout's number of generations; raises `SourceError` if it is unknown."""
     overviews = client.rollouts()
     for overview in overviews:
         if overview.rollout == rollout:
@@ -20,9 +20,9 @@ def require(client: Client, rollout: str) -> int:
 
 
 def wait_for(client: Client, rollout: str, wait_s: float, say: Callable[[str], None]) -> None:
-    """Return once the collector holds the rollout, and say once what is waited for.
+    """Wait until the collector has the rollout; `say` gets one message if it is not there yet.
 
-    Raises `SourceError`, or `ClientError` of a collector that does not answer, after `wait_s`.
+    After `wait_s`, raises `SourceError`, or `ClientError` if the collector does not answer.
     """
     last_s = time.monotonic() + wait_s
     said = False
@@ -37,4 +37,4 @@ def wait_for(client: Client, rollout: str, wait_s: float, say: Callable[[str], N
                 said = True
         else:
             return
-        time.sleep(min(_ASKED_EVERY_S, max(last_s - time.monotonic(), 0)))
+        time.sleep(min(_POLL_S, max(last_s - time.monotonic(), 0)))

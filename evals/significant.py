@@ -1,11 +1,10 @@
-"""Rounding what a verdict states, so that it is the same text on every machine."""
+"""Round a verdict's numbers, so that its text is the same on every machine."""
 
 
 def significant(value: float | None, digits: int = 8) -> float | None:
-    """Return the nearest number of so many significant digits; `None` stays.
+    """Round to this many significant digits; `None` stays.
 
-    Sums, special functions and the roots found with them differ from one processor, and from one
-    build of numpy or scipy, to another: by 1e-13 of the value as a rule, and 3e-11 at worst.
-    Further digits would be theirs.
+    Sums, special functions and their roots differ between processors and builds of numpy and
+    scipy: by 1e-13 of the value as a rule, by 3e-11 at worst. Eight digits are below that.
     """
     return None if value is None else float(f"{value:.{digits - 1}e}")

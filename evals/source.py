@@ -1,4 +1,4 @@
-"""What the collector holds, as evidence, and the verdict on it."""
+"""Load a rollout's evidence from the collector, and judge it."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from collector.client import Client
 from collector.contract import Verdict
 from evals.evidence import Evidence
-from evals.evidence_parts import named, parts_of
+from evals.evidence_parts import parts_of, with_part
 from evals.gate import decide
 from evals.pairs_table import from_table
 from evals.policy import Policy
@@ -16,21 +16,22 @@ from evals.verdict_history import with_history
 
 
 def load_evidence(client: Client, rollout: str) -> Evidence:
-    """Return the rollout's pairs; raises `SourceError` where the collector does not know it."""
+    """Return the rollout's pairs; raises `SourceError` if the collector does not know it."""
     return from_table(load_pairs(client, rollout))
 
 
 def load_pairs(client: Client, rollout: str, *, younger_than: int = 0) -> pa.Table:
-    """Return the rollout's table of pairs, with the part of the stored data that it is.
+    """Return the rollout's table of pairs, with the evidence part in its metadata.
 
-    Of pairs that arrived after a generation, or of all. Raises as `load_evidence`.
+    `younger_than` leaves out pairs that arrived up to that generation's number; 0 takes all.
+    Raises like `load_evidence`.
     """
     require(client, rollout)
-    return named(client.pairs_table(rollout, younger_than=younger_than), rollout)
+    return with_part(client.pairs_table(rollout, younger_than=younger_than), rollout)
 
 
 def judge(client: Client, rollout: str, policy: Policy, *, control: str | None = None) -> Verdict:
-    """Decide on a rollout from what the collector holds; posts nothing."""
+    """Judge a rollout from the collector's data; does not post the verdict."""
     table = load_pairs(client, rollout)
     equal = None if control is None else load_pairs(client, control)
     verdict = decide(

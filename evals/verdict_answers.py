@@ -1,4 +1,4 @@
-"""What a verdict answers, line by line, from its own numbers: ship, for whom, how many more."""
+"""A verdict's answers as lines of text: may it ship, for which cohorts, how many more prompts."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ _MARKS = {Answer.YES: "✓", Answer.NO: "✕", Answer.UNKNOWN: "?"}
 
 
 def may_it_ship(verdict: Verdict) -> str:
-    """Return the first answer."""
+    """Return the sentence that says whether the release may ship."""
     return _SHIPS[verdict.outcome]
 
 
 def cohort_lines(verdict: Verdict) -> list[str]:
-    """Return a line a cohort: yes, no, or unknown and what is missing."""
+    """Return one line per cohort: yes, no, or unknown with the missing evidence."""
     lines = []
     for one in verdict.cohorts:
         more = "" if one.prompts_needed is None else f"; {_about(one.prompts_needed)}"
@@ -28,7 +28,7 @@ def cohort_lines(verdict: Verdict) -> list[str]:
 
 
 def need_lines(verdict: Verdict) -> list[str]:
-    """Return how many more prompts of the workload are needed, where that is known."""
+    """Return how many more prompts and launches are needed, if known."""
     lines = []
     if verdict.prompts_needed is not None:
         lines.append(f"To prove what must pass: {_about(verdict.prompts_needed)}.")
@@ -44,7 +44,7 @@ def need_lines(verdict: Verdict) -> list[str]:
 
 
 def scope_lines(verdict: Verdict) -> list[str]:
-    """Return what the verdict holds for: which launches of the servers, and how long harm."""
+    """Return the limits of the verdict: the launches that it holds for, and its assumption."""
     lines = [] if verdict.launches is None else [_of_launches(verdict.launches)]
     return [*lines, verdict.assumption] if verdict.assumption else lines
 
@@ -60,7 +60,7 @@ def _of_launches(found: LaunchCounts) -> str:
 
 
 def answers(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    """Yield each answer by its name."""
+    """Yield (name, line) of each answer."""
     yield "ship", f"{may_it_ship(verdict)} {verdict.summary}"
     for one, line in zip(verdict.cohorts, cohort_lines(verdict), strict=True):
         yield f"cohort {one.cohort}", line

@@ -1,4 +1,4 @@
-"""What a verdict says of its policy's registration, of earlier looks, and of retries."""
+"""Add the policy's registration, earlier looks and earlier rollouts to a verdict."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,18 +22,18 @@ _NAMED = 5
 def with_history(
     verdict: Verdict, history: RolloutHistory, policy: Policy, *, strict: bool = False
 ) -> Verdict:
-    """Return the verdict with what was registered and tried before.
+    """Return the verdict with the history of its registration and of earlier tries.
 
-    With `strict`, one that passes under any but the registered policy is inconclusive.
+    With `strict`, a pass under any policy but the registered one becomes inconclusive.
     """
-    said = _history(verdict, history, policy, strict=strict)
-    verdict = replace(verdict, history=said)
-    if said.standing is Standing.REGISTERED or verdict.outcome is not Outcome.PASS:
+    past = _history(verdict, history, policy, strict=strict)
+    verdict = replace(verdict, history=past)
+    if past.standing is Standing.REGISTERED or verdict.outcome is not Outcome.PASS:
         return verdict
     if not strict:
-        return replace(verdict, summary=f"{verdict.summary} {_WARNINGS[said.standing]}")
-    summary = f"{verdict.rollout} is inconclusive: its policy is {said.standing} (--strict)."
-    reasons = (said.notes[0], f"Without --strict: {verdict.summary}", *verdict.reasons)
+        return replace(verdict, summary=f"{verdict.summary} {_WARNINGS[past.standing]}")
+    summary = f"{verdict.rollout} is inconclusive: its policy is {past.standing} (--strict)."
+    reasons = (past.notes[0], f"Without --strict: {verdict.summary}", *verdict.reasons)
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, summary=summary, reasons=reasons)
 
 

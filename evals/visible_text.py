@@ -1,6 +1,7 @@
-"""Names and messages as terminals, logs, CI and XML may be given them.
+"""Make names and messages safe for terminals, logs, CI and XML.
 
-Names come from whoever sends spans. Single source of truth for what of them is shown as an escape.
+Names come from senders of spans, which are not trusted. Single source of truth for the characters
+that are escaped.
 """
 
 import re
@@ -9,30 +10,30 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-# Control characters, separators of lines, what turns the direction of text, and what XML has not.
-_UNSEEN: Final = re.compile(
+# Control characters, line separators, bidirectional controls, and characters that XML forbids.
+_UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _COMMAND: Final = re.compile(r"\s*(::|##\[)")
-"""Begins a line that a CI's runner obeys."""
+"""Start of a line that CI runners read as a command."""
 
 
 def visible(text: str) -> str:
-    """Return the text with an escape in place of each character that is not shown as itself."""
+    """Escape characters that are invisible or dangerous, and the start of a CI command."""
     if _COMMAND.match(text):
         text = text.lstrip()
         text = f"\\x{ord(text[0]):02x}{text[1:]}"
-    return _UNSEEN.sub(_escaped, text)
+    return _UNSAFE.sub(_escaped, text)
 
 
 def made_visible(record: T) -> T:
-    """Return a record, or what holds records, with every text in it `visible`."""
+    """Return a copy of a record or collection with `visible` applied to every text in it."""
     return _made_visible(record)  # type: ignore[no-any-return]  # of the type that was given
 
 
 def _made_visible(value: Any) -> Any:  # Any: of any field's type
     if isinstance(value, str):
-        # A word of an enumeration is this program's own.
+        # Members of a string enumeration are the program's own and stay as they are.
         return visible(value) if type(value) is str else value
     if isinstance(value, tuple | list):
         made = [_made_visible(item) for item in value]

@@ -1,1 +1,1 @@
-"""How the models that the package ships were trained; no part of the wheel."""
+"""Train the models that the package ships; not part of the wheel."""

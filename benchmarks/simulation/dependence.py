@@ -130,7 +130,7 @@ def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
 def _split_evidence(seconds: Floats, chosen: Bools, tokens: Floats) -> Evidence:
     told = {"input_tokens": tokens}
     return evidence_of(
-        len(seconds), e2e_s=(seconds, seconds), present=(chosen, ~chosen), told=(told, told)
+        len(seconds), e2e_s=(seconds, seconds), present=(chosen, ~chosen), recorded=(told, told)
     )
 
 

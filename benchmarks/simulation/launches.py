@@ -142,7 +142,7 @@ def evidence_over(
     plain = evidence_of(n, **{f"{metric}_s": seconds}, output_tokens=(tokens, tokens))
     names = launch.astype(str).astype(np.object_)
     candidate, baseline = (
-        replace(side, told={"launch": names}) for side in (plain.candidate, plain.baseline)
+        replace(side, recorded={"launch": names}) for side in (plain.candidate, plain.baseline)
     )
     if split:
         chosen = rng.permutation(n) < n / 2

@@ -1,1 +1,1 @@
-"""The evaluation commands, one file a verb."""
+"""The evaluation commands, one file per command."""

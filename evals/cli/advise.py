@@ -1,4 +1,4 @@
-"""`draftgate advise`: where speculation pays."""
+"""`draftgate advise`: for which cohorts and loads speculation pays."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,8 @@ def advise(
         typer.Option("--with", help="Rollout of the same routes at another k; repeatable."),
     ] = None,
     policy: Annotated[
-        str | None, typer.Option("--policy", help="Policy whose prices tell what drafts cost.")
+        str | None,
+        typer.Option("--policy", help="Policy with the prices, to show the cost of drafts."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as JSON.")] = False,
     routes: Annotated[
@@ -36,7 +37,7 @@ def advise(
 ) -> None:
     """Say where speculation pays: keep it, change k, or disable it, by cohort and load.
 
-    Never more than the newest verdict on the rollout allows.
+    The advice never goes beyond what the newest verdict on the rollout allows.
 
     Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
     """
@@ -44,10 +45,10 @@ def advise(
         prices = None if policy is None else policies.named(policy).prices
         with Client.opened(collector, database) as client:
             pairs = advices.load(client, rollout)
-            beside = {name: advices.load(client, name) for name in others or ()}
+            other_pairs = {name: advices.load(client, name) for name in others or ()}
             newest = client.newest_verdict(rollout)
         verdict = None if newest is None else newest.verdict
-        advice = advices.advise(rollout, pairs, beside, prices, verdict)
+        advice = advices.advise(rollout, pairs, other_pairs, prices, verdict)
         if routes is not None:
             router.write(routes, advice)
     if as_json:

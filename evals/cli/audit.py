@@ -1,4 +1,4 @@
-"""`draftgate audit`: whether sampled answers are the baseline's."""
+"""`draftgate audit`: test whether sampled answers follow the baseline's distribution."""
 
 import json
 from typing import Annotated
@@ -27,15 +27,15 @@ def audit_(  # noqa: PLR0913  # one argument an option
     tolerance: Annotated[
         float, typer.Option(min=0.0, max=0.05, help="Bias that numerics may cause.")
     ] = 0.005,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random ranks.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random ranks.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
     """Audit sampled answers token by token: exit 0 quiet, 1 alarm, 2 unusable, 3 inconclusive.
 
-    The baseline's own answers are audited beside the candidate's: where they alarm, too, the model
-    or the sampler is not the one that was rescored, and nothing is decided.
+    The baseline's own answers are audited as well: if they alarm too, the model or the sampler is
+    not the one that was rescored, and the audit is inconclusive.
 
     Example: draftgate audit support-k4 --rescore models/target
     """
@@ -66,7 +66,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
 
 
 def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> Audited:
-    """Return what the audit sees of all of an arm's answers, with a bar on a terminal."""
+    """Audit all answers of an arm, with a progress bar on a terminal."""
     console, tally = Console(stderr=True), Tally()
     answers = client.generations(rollout, arm=arm, content=True)
     for one in track(

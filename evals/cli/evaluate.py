@@ -1,4 +1,4 @@
-"""`draftgate evaluate`: score what has no score yet."""
+"""`draftgate evaluate`: score the answers that have no scores yet."""
 
 import signal
 import sys
@@ -35,7 +35,7 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     rollout: Rollout,
     evaluator: Annotated[
         list[str] | None,
-        typer.Option(help="Evaluator to use, given repeatedly for several; all shipped ones."),
+        typer.Option(help="Evaluator to use; repeatable. Default: all shipped ones."),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that score; 1 scores in this one.")
@@ -45,7 +45,7 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
         bool,
         typer.Option(
             "--follow",
-            help="Go on scoring what arrives, until Ctrl-C, shared with all others that do.",
+            help="Keep scoring new answers until Ctrl-C; the work is shared between all followers.",
         ),
     ] = False,
     lease: Annotated[
@@ -53,14 +53,15 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
         typer.Option(
             min=1,
             max=3600,
-            help="With --follow: seconds after which another takes over what this one left.",
+            help="With --follow: seconds after which another follower may take over, if this one "
+            "stops.",
         ),
     ] = 60.0,
     wait: Annotated[
         float,
         typer.Option(
             min=0,
-            help="With --follow: seconds to wait for a rollout of which nothing has arrived yet.",
+            help="With --follow: seconds to wait for a rollout that has no answers yet.",
         ),
     ] = 600.0,
     collector: Collector = None,
@@ -97,7 +98,7 @@ def _words(counts: EvaluationCounts) -> str:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: give back what is leased, then end."""
+    """Handle SIGTERM like Ctrl-C: release the lease, then end."""
     before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
@@ -106,7 +107,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def _follow(client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
-    """Report what was scored on a line now and then, until interrupted."""
+    """Follow the rollout until interrupted; print a line of counts from time to time."""
     typer.echo(f"{rollout}: following; Ctrl-C ends it", err=True)
     follow_rollout(
         client,
@@ -118,7 +119,7 @@ def _follow(client: Client, rollout: str, choice: Choice, terms: Terms) -> None:
 
 
 def _why_no_text(counts: EvaluationCounts, *, captures: bool | None) -> str:
-    """Say what keeps answers from being judged; `captures` is None without a running collector."""
+    """Explain why answers have no text; `captures` is None without a running collector."""
     missing = f"{counts.without_text} of {counts.generations} answers have no text to judge"
     again = "then run again under a new rollout name"
     if captures is False:

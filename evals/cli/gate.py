@@ -1,4 +1,4 @@
-"""`draftgate gate` and `draftgate verify`: decide, and decide again."""
+"""`draftgate gate` and `draftgate verify`: decide on a rollout, and check a decision."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -36,7 +36,7 @@ app = typer.Typer(add_completion=False)
 
 
 class Format(StrEnum):
-    """How a verdict is printed."""
+    """The output format of a verdict."""
 
     TEXT = "text"
     JSON = "json"
@@ -59,7 +59,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     policy: PolicyOfRollout = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Let only the policy pass that was registered beforehand."),
+        typer.Option("--strict", help="Pass only under the policy that was registered beforehand."),
     ] = False,
     since_step: Annotated[
         bool,
@@ -109,7 +109,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     with usable():
         files = [_file_of(one) for one in writes or ()]
         if policy is not None:
-            policies.named(policy)  # an unusable file is said before a collector is asked
+            policies.named(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
             chosen, text, source = policy_for(client, rollout, policy)
             given = _tables(client, rollouts, chosen, since_step=since_step)
@@ -147,7 +147,7 @@ def gate(  # noqa: PLR0913  # one argument an option
 def _tables(
     client: Client, rollouts: Sequence[str], policy: Policy, *, since_step: bool
 ) -> list[pa.Table]:
-    """Return each rollout's pairs; raises `SourceError` where they cannot be judged together."""
+    """Return each rollout's pairs; raises `SourceError` if they cannot be judged together."""
     if len(set(rollouts)) < len(rollouts):
         raise SourceError(f"rollouts {', '.join(rollouts)}: one stands twice; name each once")
     if len(rollouts) > 1 and not policy.paired:
@@ -167,7 +167,7 @@ def _tables(
 
 
 def _file_of(given: str) -> tuple[str, Path]:
-    """Return format and file of a `--write`."""
+    """Parse a `--write` option into format and file."""
     name, _, path = given.partition("=")
     if name not in FORMATS or not path:
         raise WriteError(f"--write {given}: wanted FORMAT=FILE, with one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""`draftgate import`: a public data set as a workload."""
+"""`draftgate import`: convert a public data set to a workload."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What the commands share: arguments, exit codes, and the door to the data."""
+"""Arguments, exit codes and helpers that the commands share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from evals.errors import EvalsError
 
 
 class ExitCode(IntEnum):
-    """What `gate` tells a script."""
+    """Exit codes of `gate` and similar commands."""
 
     PASS = 0
     FAIL = 1
@@ -38,7 +38,7 @@ Collector = Annotated[
 Database = Annotated[
     str,
     typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
     ),
 ]
 PolicyFile = Annotated[
@@ -57,7 +57,7 @@ PolicyOfRollout = Annotated[
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """Turn what cannot be used into one line and exit code 2."""
+    """Print errors of unusable input on one line, and exit with code 2."""
     try:
         yield
     except (EvalsError, ClientError) as exc:

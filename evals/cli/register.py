@@ -1,4 +1,4 @@
-"""`draftgate register`: the policy of a rollout, before its first request."""
+"""`draftgate register`: register a rollout's policy before its first request."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`draftgate watch`: judge while traffic flows, and set a harmful rollout off."""
+"""`draftgate watch`: judge while traffic flows, and switch a harmful rollout off."""
 
 import signal
 import threading
@@ -32,7 +32,7 @@ from evals.watch.watcher import Seen, Watcher
 
 app = typer.Typer(add_completion=False)
 Show = Callable[[Seen | None, str | None], None]
-"""Called with the newest state, none before the first, and what keeps it from going on."""
+"""Called with the newest state (None before the first) and the current problem, if any."""
 
 
 @app.command()
@@ -71,7 +71,7 @@ def watch(  # noqa: PLR0913  # one argument an option
     """
     with usable():
         if policy is not None:
-            policies.named(policy)  # an unusable file is said before a collector is asked
+            policies.named(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
             chosen = _policy(client, rollout, policy, every_s=None if once else every_s)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)
@@ -100,11 +100,11 @@ def watch(  # noqa: PLR0913  # one argument an option
 class _Pace(NamedTuple):
     every_s: float
     wait_s: float
-    """How long nothing may have been seen before this is an error."""
+    """Seconds without any first answer of the collector after which its error is raised."""
 
 
 def _policy(client: Client, rollout: str, given: str | None, *, every_s: float | None) -> Policy:
-    """Return the policy to watch by; a collector that does not answer is asked again."""
+    """Return the policy to watch by; retry while the collector does not answer."""
     while True:
         try:
             return policy_for(client, rollout, given).policy
@@ -118,7 +118,7 @@ def _policy(client: Client, rollout: str, given: str | None, *, every_s: float |
 def _until_stopped(
     register: Callable[[], None], watcher: Watcher, pace: _Pace, show: Show
 ) -> Seen | None:
-    """Go on until SIGINT or SIGTERM; a collector that does not answer is asked again."""
+    """Watch until SIGINT or SIGTERM; retry while the collector does not answer."""
     stopped, seen, registered = threading.Event(), None, False
     last_s: float | None = None
     with _stopping(stopped):
@@ -156,7 +156,7 @@ def _stopping(stopped: threading.Event) -> Iterator[None]:
 
 @contextmanager
 def _shown(policy: Policy, *, dry_run: bool, quiet: bool) -> Iterator[Show]:
-    """Give a live view on a terminal; elsewhere a line for each change, on standard error."""
+    """Show a live view on a terminal; elsewhere print a line to standard error on each change."""
     console = Console(stderr=quiet)
     if not console.is_terminal:
         yield _lines(policy, dry_run=dry_run)

@@ -12,7 +12,9 @@ def covariates(evidence: Evidence, side: Side, rows: BoolColumn) -> FloatColumn:
 
     An unknown length stands for an average one, with a column that says so.
     """
-    tokens = np.asarray(side.told.get("input_tokens", np.full(len(evidence), np.nan)), np.float64)
+    tokens = np.asarray(
+        side.recorded.get("input_tokens", np.full(len(evidence), np.nan)), np.float64
+    )
     length = np.log(np.where(tokens > 0, tokens, np.nan))[rows]
     unknown = np.isnan(length)
     mean = 0.0 if unknown.all() else float(length[~unknown].mean())

@@ -44,7 +44,7 @@ def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstac
     sides = evidence.baseline, evidence.candidate
     rows = np.logical_and(*(side.answered & ~side.fallback for side in sides))
     nobody = np.full(len(rows), None)
-    asked = [is_known(side.told.get("input_tokens", nobody)) for side in sides]
+    asked = [is_known(side.recorded.get("input_tokens", nobody)) for side in sides]
     made = [~np.isnan(side.output_tokens) for side in sides]
     for words, (b, c) in (("input", asked), ("output", made)):
         alone = int((rows & (b != c)).sum())

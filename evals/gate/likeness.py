@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from collector.contract import ArmServed
-from evals.evidence import BoolColumn, Evidence, Side, Told
+from evals.evidence import BoolColumn, Evidence, Objects, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import METRICS, Policy
 from evals.stats.holm import adjusted
@@ -57,7 +57,7 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
     """Yield what the sides of a pair were not asked, or did not say, alike."""
     complete = evidence.complete
     for name, words in _ASKED.items():
-        sides = evidence.baseline.told.get(name), evidence.candidate.told.get(name)
+        sides = evidence.baseline.recorded.get(name), evidence.candidate.recorded.get(name)
         if sides[0] is None or sides[1] is None:
             continue
         baseline, candidate = sides[0][complete], sides[1][complete]
@@ -146,7 +146,7 @@ def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:
     """Return the evaluators, in their versions, of a metric's scores."""
     found = set[str]()
     for side in (evidence.baseline, evidence.candidate):
-        judges = side.told.get(f"judge_{metric}")
+        judges = side.recorded.get(f"judge_{metric}")
         if judges is not None:
             found |= {str(one) for one in judges[rows & ~np.isnan(side.score(metric))]}
     return found
@@ -164,20 +164,20 @@ def several_judges(judges: Sequence[str]) -> str:
     return f"{words}; run `draftgate evaluate` with one"
 
 
-def known_values(side: Side, name: str) -> Told:
+def known_values(side: Side, name: str) -> Objects:
     """Return what a side's answers said by a name, without those that said nothing."""
-    said = side.told.get(name)
+    said = side.recorded.get(name)
     if said is None:
         return np.array([], dtype=np.object_)
     return said[side.present & is_known(said)]
 
 
-def is_known(values: Told) -> BoolColumn:
+def is_known(values: Objects) -> BoolColumn:
     """Say which of the values are not None."""
     return np.asarray(values != None, dtype=np.bool_)  # noqa: E711  # elementwise
 
 
-def _unlike(baseline: Told, candidate: Told) -> BoolColumn:
+def _unlike(baseline: Objects, candidate: Objects) -> BoolColumn:
     known = is_known(baseline) & is_known(candidate)
     return known & np.asarray(baseline != candidate, dtype=np.bool_)
 

@@ -50,7 +50,7 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
 
 def sampled(side: Side) -> BoolColumn:
     """Say which of an arm's answers say that they were sampled."""
-    said = side.told.get("temperature")
+    said = side.recorded.get("temperature")
     if said is None:
         return np.zeros(len(side.present), dtype=np.bool_)
     return np.array([value is not None and value > 0 for value in said], dtype=np.bool_)

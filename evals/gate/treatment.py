@@ -134,7 +134,7 @@ def _mixed(seen: SpeculationCounts) -> str | None:
 
 
 def _says(side: Side, name: str, *, value: bool) -> BoolColumn:
-    said = side.told.get(name)
+    said = side.recorded.get(name)
     if said is None:
         return np.zeros(len(side.present), dtype=np.bool_)
     return np.asarray(said == value, dtype=np.bool_) & side.present

@@ -1,1 +1,1 @@
-"""Public data sets as workloads, one file a family of formats."""
+"""Convert public data sets to workloads, one file per family of formats."""

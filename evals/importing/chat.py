@@ -1,4 +1,4 @@
-"""MT-Bench, Spec-Bench and logs of OpenAI's API: conversations."""
+"""Conversations: MT-Bench, Spec-Bench, logs of OpenAI's API, JSONSchemaBench."""
 
 import json
 
@@ -6,7 +6,7 @@ from evals.importing.row import JsonObject, Line, RowError, identity, objects, t
 
 
 def bench(row: JsonObject) -> Line:
-    """Take a question's first turn: a second one would depend on the answer to it."""
+    """Convert a question's first turn; later turns would depend on the answer to it."""
     turns = texts(row, "turns")
     if not turns:
         raise RowError("turns: is empty")
@@ -16,9 +16,9 @@ def bench(row: JsonObject) -> Line:
 
 
 def openai_log(row: JsonObject, number: int) -> Line:
-    """Take a request: of a batch's input, of a log of requests, or the bare body.
+    """Convert a request: a line of a batch's input, of a request log, or a bare body.
 
-    The cohort is the metadata's `cohort`, else `chat`, or `tool_call` where tools were given.
+    The cohort is the metadata's `cohort`; without it, `tool_call` if tools were given, else `chat`.
     """
     body = next((row[k] for k in ("body", "request") if isinstance(row.get(k), dict)), row)
     tools = objects(body, "tools") if body.get("tools") else []
@@ -57,8 +57,8 @@ _PARAMETERS = (
     "reasoning_effort",
     "chat_template_kwargs",
 )
-"""What of a logged request is asked again, by the same names; its model is the route's."""
-_OF_A_MESSAGE = (
+"""Keys of a logged request that the workload keeps; the route sets the model."""
+_MESSAGE_KEYS = (
     "content",
     "name",
     "tool_calls",
@@ -70,15 +70,15 @@ _OF_A_MESSAGE = (
 
 
 def _message(message: JsonObject) -> JsonObject:
-    """Take a message as it was sent: content parts, calls of tools, their results."""
-    kept = {key: message[key] for key in _OF_A_MESSAGE if message.get(key) is not None}
+    """Convert a message; content parts, tool calls and tool results stay as they were sent."""
+    kept = {key: message[key] for key in _MESSAGE_KEYS if message.get(key) is not None}
     if not kept.keys() & {"content", "tool_calls", "refusal"}:
         raise RowError("messages: one has neither a content nor tool calls")
     return {"role": text(message, "role"), **kept}
 
 
 def json_schema_bench(row: JsonObject) -> Line:
-    """Answer with JSON that a schema allows."""
+    """Convert a schema to a prompt for JSON that the schema allows."""
     given = row.get("json_schema", row.get("schema"))
     if isinstance(given, str):
         try:

@@ -1,4 +1,4 @@
-"""HumanEval, MBPP, BigCodeBench and LiveCodeBench: programs and their tests."""
+"""Programs and their tests: HumanEval, MBPP, BigCodeBench and LiveCodeBench."""
 
 import ast
 import base64
@@ -13,29 +13,29 @@ COHORT = "code"
 
 
 def humaneval(row: JsonObject) -> Line:
-    """Complete a function from its head; `check` judges it."""
+    """Convert a function to complete from its head; its `check` function is the test."""
     entry_point, prompt = text(row, "entry_point"), text(row, "prompt")
     tests = f"{text(row, 'test')}\ncheck({entry_point})\n"
     return _line(identity(row, "task_id"), prompt, _tests(entry_point, prompt, tests))
 
 
 def mbpp(row: JsonObject) -> Line:
-    """Write a function from a sentence; three asserts judge it."""
+    """Convert a function to write from a description; the row's asserts are the tests."""
     asserts = texts(row, "test_list")
     task = text(row, "text", "prompt")
     prompt = f"{task}\nThe code must pass these tests:\n" + "\n".join(asserts)
     setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or [])
     number = identity(row, "task_id")
     id_ = number if "/" in number else f"MBPP/{number}"
-    # The setup makes objects of classes that the answer defines, so it follows the answer.
+    # The setup uses classes that the answer defines, so it runs after the answer.
     tests = "\n".join([setup, *asserts] if setup else asserts) + "\n"
-    return _line(id_, prompt, _tests(_called(asserts), "", tests))
+    return _line(id_, prompt, _tests(_function_called(asserts), "", tests))
 
 
 def bigcodebench(row: JsonObject) -> Line:
-    """Complete a function that uses libraries; a unittest case judges it.
+    """Convert a function to complete that uses libraries; a `unittest` case is the test.
 
-    Programs may use what is installed beside Draftgate; without a library they fail.
+    Programs can use the libraries installed in Draftgate's environment; without them they fail.
     """
     prelude = text(row, "code_prompt", "complete_prompt")
     tests = (
@@ -54,7 +54,7 @@ def bigcodebench(row: JsonObject) -> Line:
 
 
 def livecodebench(row: JsonObject) -> Line:
-    """Solve a contest's problem: a script that reads and prints, or a method of `Solution`."""
+    """Convert a contest problem: a script with standard input, or a method of `Solution`."""
     cases = [*_cases(row, "public_test_cases"), *_cases(row, "private_test_cases")]
     if not cases:
         raise RowError("public_test_cases: holds no case")
@@ -89,7 +89,7 @@ def _functional(row: JsonObject, cases: list[JsonObject]) -> str:
 
 
 def _cases(row: JsonObject, key: str) -> list[JsonObject]:
-    """Return the cases of a list, of its JSON, or of base64 over zlib over a pickled text."""
+    """Return the cases from a list, a JSON text, or base64 of zlib of a pickled JSON text."""
     given = row.get(key)
     if not given:
         return []
@@ -110,27 +110,27 @@ def _unpacked(packed: str, key: str) -> Any:  # Any: JSON
 
 
 class _TextOnly:
-    """Reads a pickle that is one text: of a stranger's pickle nothing else is to be made."""
+    """Reads a pickle of one text; refuses everything else, since the file is not trusted."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
 
     def load(self) -> str:
         """Return the text; raises `UnpicklingError` for anything else."""
-        import io  # noqa: PLC0415  # beside its one use
+        import io  # noqa: PLC0415  # used only here
 
         class Strict(pickle.Unpickler):
             def find_class(self, module: str, name: str) -> Any:  # Any: pickle's own signature
                 raise pickle.UnpicklingError(f"{module}.{name} is no text")
 
-        found = Strict(io.BytesIO(self._packed)).load()  # nothing but plain values comes out
+        found = Strict(io.BytesIO(self._packed)).load()  # can only return plain values
         if not isinstance(found, str):
             raise pickle.UnpicklingError("wanted a text")
         return found
 
 
-def _called(asserts: list[str]) -> str:
-    """Return the function that the asserts call, empty where none can be told."""
+def _function_called(asserts: list[str]) -> str:
+    """Return the name of the function that the asserts call, empty if there is none."""
     for line in asserts:
         try:
             tree = ast.parse(line)

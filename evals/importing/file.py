@@ -1,4 +1,4 @@
-"""From a data set's file to a workload's."""
+"""Convert a data set's file to a workload file."""
 
 import gzip
 import json
@@ -14,16 +14,16 @@ from evals.importing.row import JsonObject, Line, RowError
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did."""
+    """The result of an import."""
 
     format: str
     lines: tuple[Line, ...]
     skipped: tuple[str, ...]
-    """What was wrong with each row that was left out."""
+    """The problem of each row that was left out."""
 
 
 class _Raw(NamedTuple):
-    """A row before anybody looked at it: a line, or an item of a list."""
+    """An unparsed row: a line, or an item of a list."""
 
     at: str
     number: int
@@ -44,10 +44,11 @@ def read(
     limit: int | None = None,
     skip_bad: bool = False,
 ) -> Imported:
-    """Read JSON lines, gzipped or not, or a JSON list.
+    """Read JSON lines or a JSON list, gzipped or not.
 
-    `answers` is a file of the same ids whose keys are added, as BFCL keeps its accepted calls.
-    Raises `ImportFileError` with file, line and key; with `skip_bad` only where nothing is left.
+    `answers` is a second file with the same ids, whose keys are added to the rows; BFCL keeps its
+    accepted calls in one. Raises `ImportFileError` with file, line and key; with `skip_bad`, only
+    if no row is usable.
     """
     added = _answers(answers) if answers else {}
     lines: dict[str, Line] = {}
@@ -57,9 +58,9 @@ def read(
         if limit is not None and len(lines) >= limit:
             break
         try:
-            row = _parsed(raw)
-            name = name or _detected(row)
-            line = _new(_converted(row, name, added), row, lines)
+            row = _parse(raw)
+            name = name or _detect_format(row)
+            line = _check_id(_convert(row, name, added), row, lines)
         except ImportFileError as exc:
             if not skip_bad:
                 raise
@@ -73,7 +74,7 @@ def read(
 
 
 def write(lines: tuple[Line, ...], path: Path) -> None:
-    """Write a workload, one JSON object a line."""
+    """Write a workload, one JSON object per line."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     try:
         path.write_text(text, encoding="utf-8")
@@ -81,13 +82,13 @@ def write(lines: tuple[Line, ...], path: Path) -> None:
         raise ImportFileError(f"{path}: cannot be written: {exc.strerror}") from exc
 
 
-def _new(line: Line, row: _Row, lines: Mapping[str, Line]) -> Line:
+def _check_id(line: Line, row: _Row, lines: Mapping[str, Line]) -> Line:
     if line["id"] in lines:
         raise ImportFileError(f"{row.at}: id: {line['id']!r} was used by an earlier row")
     return line
 
 
-def _detected(row: _Row) -> str:
+def _detect_format(row: _Row) -> str:
     found = detect(row.value)
     if found is None:
         keys = ", ".join(sorted(row.value)[:8])
@@ -98,7 +99,7 @@ def _detected(row: _Row) -> str:
     return found
 
 
-def _converted(row: _Row, name: str, added: Mapping[str, JsonObject]) -> Line:
+def _convert(row: _Row, name: str, added: Mapping[str, JsonObject]) -> Line:
     value = row.value
     if added:
         extra = added.get(str(value.get("id")))
@@ -112,7 +113,7 @@ def _converted(row: _Row, name: str, added: Mapping[str, JsonObject]) -> Line:
 
 
 def _answers(path: Path) -> dict[str, JsonObject]:
-    rows = map(_parsed, _rows(path))
+    rows = map(_parse, _rows(path))
     return {str(row.value.get("id")): row.value for row in rows}
 
 
@@ -141,7 +142,7 @@ def _text(path: Path) -> str:
         raise ImportFileError(f"{path}: cannot be read: {exc}") from exc
 
 
-def _parsed(raw: _Raw) -> _Row:
+def _parse(raw: _Raw) -> _Row:
     value = raw.given
     if isinstance(value, str):
         try:

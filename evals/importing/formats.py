@@ -1,4 +1,4 @@
-"""The known formats, each with the keys by which a row is recognised."""
+"""The known formats, each with the keys that identify its rows."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,19 +8,19 @@ from evals.importing.row import JsonObject, Line
 
 
 class Format(NamedTuple):
-    """One data set's shape."""
+    """The format of a data set."""
 
     keys: frozenset[str]
-    """Keys that a row of it has, and one of no format above it."""
+    """Keys that every row has, and that rows of earlier formats do not all have."""
     convert: Callable[[JsonObject, int], Line]
-    """From a row and its number to a workload's line; raises `RowError`."""
+    """Converts a row, given its number, to a workload's line; raises `RowError`."""
 
 
 def _plain(convert: Callable[[JsonObject], Line]) -> Callable[[JsonObject, int], Line]:
     return lambda row, _: convert(row)
 
 
-# In this order: a later one is told by what the earlier ones have not.
+# The order matters: the first format whose keys a row has is taken.
 FORMATS: dict[str, Format] = {
     "bigcodebench": Format(frozenset({"complete_prompt", "test"}), _plain(code.bigcodebench)),
     "livecodebench": Format(
@@ -39,7 +39,7 @@ FORMATS["spec-bench"] = FORMATS["mt-bench"]
 
 
 def detect(row: JsonObject) -> str | None:
-    """Return the format that a row is of, None where none is known by its keys."""
+    """Return the name of a row's format, `None` if no format's keys match."""
     keys = set(row)
     for name in ("body", "request"):
         if isinstance(row.get(name), dict):

@@ -1,4 +1,4 @@
-"""HaluEval and RAGTruth: answers that must rest on passages."""
+"""Answers from passages: HaluEval and RAGTruth."""
 
 import json
 
@@ -8,7 +8,7 @@ COHORT = "rag"
 
 
 def halueval(row: JsonObject, number: int) -> Line:
-    """Answer a question from a passage; the right answer is the reference."""
+    """Convert a question with a passage; the right answer is the reference."""
     passage, question = text(row, "knowledge"), text(row, "question")
     return {
         "id": identity(row, "id") if "id" in row else f"halueval-{number}",
@@ -20,7 +20,7 @@ def halueval(row: JsonObject, number: int) -> Line:
 
 
 def ragtruth(row: JsonObject) -> Line:
-    """Take a source with its prompt: passages, a text to sum up, or data to describe."""
+    """Convert a source with its prompt: passages, a text to summarize, or data to describe."""
     task = row.get("task_type")
     return {
         "id": identity(row, "source_id"),
@@ -32,7 +32,7 @@ def ragtruth(row: JsonObject) -> Line:
 
 
 def _passages(row: JsonObject) -> str:
-    """Return what the answer must rest on: a text, an object's passages, or data as JSON."""
+    """Return the source that must support the answer: text, an object's passages, or JSON data."""
     given = row.get("source_info")
     if isinstance(given, str):
         return given

@@ -10,12 +10,12 @@ COHORT = "tool_call"
 
 
 def bfcl(row: JsonObject) -> Line:
-    """Call what is asked for; nothing at all where no function fits."""
+    """Convert a question with functions; the accepted calls, or no call at all, are wanted."""
     id_, tools = identity(row, "id"), objects(row, "function")
     category = str(row.get("category") or id_.rsplit("_", 1)[0])
     dims = {"category": category}
-    asked = [{"type": "function", "function": _as_api(tool)} for tool in tools]
-    line = {"id": id_, "cohort": COHORT, "messages": _messages(row), "tools": asked, "dims": dims}
+    offered = [{"type": "function", "function": _as_api(tool)} for tool in tools]
+    line = {"id": id_, "cohort": COHORT, "messages": _messages(row), "tools": offered, "dims": dims}
     if "irrelevance" in category:
         return line | {"reference": {"kind": "tool_calls", "calls": []}}
     if "relevance" in category:
@@ -25,11 +25,11 @@ def bfcl(row: JsonObject) -> Line:
 
 
 _API_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
-"""What the leaderboard names after Python's types, as JSON Schema has it; `any` is no type."""
+"""JSON Schema's names of the leaderboard's Python types; `any` is left out instead."""
 
 
 def _as_api(tool: JsonObject) -> JsonObject:
-    """Return a function as chat APIs take it: a name without dots, types of JSON Schema."""
+    """Convert a function for chat APIs: no dots in its name, JSON Schema types."""
     name = str(tool.get("name", "")).replace(".", "_")
     return {**tool, "name": name, "parameters": _as_schema(tool.get("parameters", {}))}
 
@@ -75,9 +75,10 @@ def _call(call: JsonObject, tools: list[JsonObject]) -> JsonObject:
 
 
 def _accepted(options: Any, schema: JsonObject) -> list[Any]:  # Any: JSON values
-    """Return the accepted values; an empty text stands for leaving the argument out.
+    """Return the accepted values of an argument.
 
-    It is a value as well only where texts are wanted.
+    The leaderboard marks an optional argument with an empty string among its values. The empty
+    string is kept as a value only for arguments of type string.
     """
     if not isinstance(options, list):
         raise RowError("ground_truth: wanted a list of accepted values for each argument")
@@ -93,7 +94,7 @@ def _accepted(options: Any, schema: JsonObject) -> list[Any]:  # Any: JSON value
 
 
 def _fields(option: Any) -> Any:  # Any: JSON values
-    """Return an accepted object, of which each key lists its own accepted values."""
+    """Convert an accepted object in which each key lists its own accepted values."""
     if not isinstance(option, Mapping) or not all(isinstance(v, list) for v in option.values()):
         return option
     return {

@@ -1,1 +1,1 @@
-"""How the groundedness model was made, and how it is measured without training on the measured."""
+"""Train the groundedness model, and measure it by cross-fitting."""

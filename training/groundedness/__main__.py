@@ -54,11 +54,11 @@ TRAINED = "ragtruth_qa.jsonl.gz"
 
 
 def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
-    """Return the training data of a folder, and the word counts."""
+    """Return the training data in a folder, and the rarity of words."""
     words = rarity(chain.from_iterable(texts(folder / name) for name in COUNTED))
     answers = load(folder / TRAINED)
     made = corrupted(answers, SEED)
-    # Other draws than those whose pairs are measured.
+    # Other seeds than those of the pairs that are measured.
     duels = made_duels(answers, SEED + 1) + real(answers)
     duels += exchanged(answers, SEED + 2)
     return Corpus(
@@ -71,11 +71,11 @@ def corpus_of(folder: Path) -> tuple[Corpus, Rarity]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Fit, calibrate out of fold, write the file, and print what was measured."""
+    """Fit, calibrate out of fold, write the file, and print the measurements."""
     parser = argparse.ArgumentParser(prog="python -m training.groundedness")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=FILE)
-    parser.add_argument("--out-of-fold", type=Path, help="where to keep what was measured on")
+    parser.add_argument("--out-of-fold", type=Path, help="file for the out-of-fold results")
     args = parser.parse_args(argv)
     corpus, words = corpus_of(args.data)
     label = np.array([item.label for item in corpus.answers])
@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _checked(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tuple[Floats, Floats]:
-    """Return the log-odds of the answers, and of the corrupted ones, with the checks."""
+    """Return the log-odds of the answers and of the corrupted ones, with the checks applied."""
     own, made = any_of(*found.sentences.T), any_of(*found.corrupted.T)
     return (
         checked(own, corpus.sentences, len(corpus.answers), calibration),
@@ -116,7 +116,7 @@ def _checked(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> tupl
 def _beside(
     corpus: Corpus, found: OutOfFold, calibration: Calibration, edits: Sequence[Duel]
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the scores of corrupted answers' pairs, of two models' answers, and of edited ones."""
+    """Return the pair scores of corrupted answers, of two models' answers, and of edited ones."""
     models = {id(m): with_calibration(m, calibration) for m in found.models.values()}
 
     def model_of(item: Labelled) -> Model:
@@ -131,7 +131,7 @@ def _beside(
 
 
 def _measured(corpus: Corpus, found: OutOfFold, calibration: Calibration) -> dict[str, object]:
-    """Return what the models that saw nothing of an answer's question say of it."""
+    """Return the measurements by models that did not see the answer's question."""
     label = np.array([item.label for item in corpus.answers])
     kinds = np.array([item.kind for item in corpus.corrupted])
     raw = calibration.of_answers(any_of(*found.sentences.T), corpus.sentences.answer, len(label))

@@ -1,4 +1,4 @@
-"""What models that never saw an answer's passages say of pairs of answers."""
+"""Score pairs of answers with models that never saw their passages."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,12 +15,12 @@ from training.groundedness.twin_examples import Duel
 def values_beside(
     duels: Sequence[Duel], model_of: Callable[[Labelled], Model]
 ) -> NDArray[np.float64]:
-    """Return the scores of both answers of each pair, a row a pair."""
+    """Return the scores of both answers of each pair, one row per pair."""
     found = np.ones((len(duels), 2))
     for at, duel in enumerate(duels):
         passages = indexed((duel.one.context,))
         judge = by_forests(passages, duel.one.question, model_of(duel.one))
         both = judge_beside(duel.one.answer, duel.other.answer, judge)
-        # An answer without a word claims nothing.
+        # An answer without words claims nothing and scores 1.
         found[at] = [1.0 if judged is None else judged.score for judged in both]
     return found

@@ -1,4 +1,4 @@
-"""Grounded answers made wrong in one known place: what a broken candidate would write."""
+"""Make grounded answers wrong in one known place, as a broken candidate might."""
 
 import random
 import re
@@ -33,12 +33,12 @@ _UNCLEAR = frozenset(
         "learn",
     ]
 )
-"""Words of two meanings, whose opposite is often no opposite."""
+"""Words with several meanings, whose listed antonym is often wrong."""
 _DIGITS = re.compile(r"\d+")
 
 
 class Corrupted(NamedTuple):
-    """An answer with one false stretch."""
+    """An answer whose characters from `start` to `end` are false."""
 
     kind: str
     answer: str
@@ -47,7 +47,7 @@ class Corrupted(NamedTuple):
 
 
 def corrupt(source: Source, kind: str, rng: random.Random) -> Corrupted | None:
-    """Return the answer made wrong in one sentence, `None` where the kind cannot be had."""
+    """Return the answer made wrong in one sentence; `None` if this kind does not apply."""
     sentences = sentences_of(source.answer)
     rng.shuffle(sentences)
     for sentence in sentences:
@@ -65,7 +65,7 @@ Change = tuple[int, int, str]
 
 
 def _number(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Change a number to another of the same length, or nearly so."""
+    """Change a number to another of about the same length."""
     digits = [
         match
         for match in _DIGITS.finditer(source.answer, sentence.start, sentence.end)
@@ -83,7 +83,7 @@ def _number(sentence: Sentence, source: Source, rng: random.Random) -> Change | 
 
 
 def _entity(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Put another name of the passages, or of other passages, in a name's place."""
+    """Replace a name by another name from these passages, or from an answer on others."""
     ours = _names(sentence.tokens[1:])
     if not ours:
         return None
@@ -99,7 +99,7 @@ def _entity(sentence: Sentence, source: Source, rng: random.Random) -> Change | 
 
 
 def _negation(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Put `not` behind an auxiliary verb."""
+    """Insert `not` after an auxiliary verb."""
     verbs = list(_AUXILIARY.finditer(source.answer, sentence.start, sentence.end))
     if not verbs:
         return None
@@ -108,7 +108,7 @@ def _negation(sentence: Sentence, source: Source, rng: random.Random) -> Change 
 
 
 def _antonym(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Put a word's opposite in its place."""
+    """Replace a word by its antonym."""
     opposites = _opposites()
     places = [
         (t, word)
@@ -124,7 +124,7 @@ def _antonym(sentence: Sentence, source: Source, rng: random.Random) -> Change |
 
 
 def _roles(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Let two names, or two numbers, of a sentence change places."""
+    """Swap two names, or two numbers, of a sentence."""
     names = _names(sentence.tokens[1:])
     numbers = [t for t in sentence.tokens if t.form.is_number]
     sets = [s for s in (names, numbers) if len({t.form.stem for t in s}) > 1]
@@ -138,7 +138,7 @@ def _roles(sentence: Sentence, source: Source, rng: random.Random) -> Change | N
 
 
 def _foreign(sentence: Sentence, source: Source, rng: random.Random) -> Change | None:
-    """Put a sentence of an answer on other passages in the sentence's place."""
+    """Replace the sentence by one from an answer on other passages."""
     others = [s.text for s in sentences_of(source.other) if len(s.tokens) >= 6 and not s.is_refusal]
     return (sentence.start, sentence.end, rng.choice(others)) if others else None
 

@@ -9,49 +9,49 @@ from pathlib import Path
 from typing import Any
 
 CONTRADICTION = "Conflict"
-"""In RAGTruth's names of spans' types: evident and subtle ones."""
+"""Part of RAGTruth's names of span types for contradictions, evident and subtle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled:
-    """An answer on some passages; 1 is unsupported."""
+    """A labelled answer on some passages; label 1 is unsupported."""
 
     id: str
     group: str
-    """Answers of one group share passages: never split them."""
+    """Answers of one group share passages, and must stay in one fold."""
     context: str
     answer: str
     question: str = ""
-    """What was asked, where the data has it."""
+    """The question; empty if the data has none."""
     label: int
     spans: tuple[tuple[int, int], ...] = ()
-    """Characters of the answer that are unsupported, where they were marked."""
+    """Unsupported character ranges of the answer, if marked."""
     kinds: tuple[str, ...] = ()
-    """Each span's type, as the data calls it."""
+    """Each span's type, by its name in the data."""
     kind: str | None = None
-    """How the whole answer was corrupted, where it was."""
+    """The kind of corruption; None if the answer was not corrupted."""
 
     @property
     def contradictions(self) -> tuple[tuple[int, int], ...]:
-        """The spans that are marked as said otherwise in the context."""
+        """The spans that are marked as contradicting the context."""
         marked = zip(self.spans, self.kinds, strict=True) if self.kinds else ()
         return tuple(span for span, kind in marked if CONTRADICTION in kind)
 
 
 def load(file: Path) -> list[Labelled]:
-    """Return the labelled answers of a file; those without a label or a context are left out."""
+    """Return the labelled answers in a file; rows without a label or a context are left out."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [_labelled(row) for row in rows if row.get("label") in (0, 1) and row.get("context")]
 
 
 def fingerprint(item: Labelled) -> int:
-    """Return what the model's file keeps of an answer that trained it."""
+    """Return the checksum of a training answer, which the model's file keeps."""
     return zlib.crc32(f"{item.context}\n{item.answer}".encode())
 
 
 def texts(file: Path) -> Iterator[str]:
-    """Yield every text of a file, answers and contexts alike, each once: for word counts."""
+    """Yield every answer, prompt and context in a file, for word counts."""
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)

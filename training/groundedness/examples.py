@@ -1,4 +1,4 @@
-"""Sentences with labels: read from answers, and made by corrupting grounded ones."""
+"""Labelled sentences: of real answers, and of corrupted grounded answers."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from training.groundedness.data import Labelled
 from training.groundedness.edits.places import Source
 
 _LEAST_OVERLAP = 3
-"""Characters of a marked span that make a sentence unsupported."""
+"""A sentence is unsupported if it shares at least this many characters with a marked span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class Sentences:
 
     rows: NDArray[np.float64]
     excess: NDArray[np.float64]
-    """What the checks found in each, as `checks.excess` gives it."""
+    """Each sentence's result of `checks.excess`."""
     answer: NDArray[np.int64]
-    """The number of the answer that each row belongs to."""
+    """The number of each row's answer."""
     unsupported: NDArray[np.bool_]
     """Whether a marked span touches the sentence."""
     contradicted: NDArray[np.bool_]
-    """Whether one does that is marked as said otherwise in the passages."""
+    """Whether a span marked as a contradiction touches the sentence."""
 
     def of(self, answers: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which rows belong to some answers."""
+        """Return the mask of the rows of these answers."""
         return answers[self.answer]
 
 
@@ -62,7 +62,7 @@ def sentences(answers: Sequence[Labelled], rarity: Rarity) -> Sentences:
 
 
 def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
-    """Return the grounded answers, each made wrong in every way that it can be."""
+    """Return a corrupted copy of each grounded answer for every kind that applies."""
     rng = random.Random(seed)  # noqa: S311 - a seeded draw, no secret
     made = []
     for item, other in beside_strangers(answers, rng):
@@ -82,7 +82,7 @@ def corrupted(answers: Sequence[Labelled], seed: int) -> list[Labelled]:
 def beside_strangers(
     answers: Sequence[Labelled], rng: random.Random
 ) -> Iterator[tuple[Labelled, Labelled]]:
-    """Yield each grounded answer with one of them that is drawn from another group."""
+    """Yield each grounded answer with a random grounded answer of another group."""
     good = [item for item in answers if item.label == 0]
     for item in good:
         other = rng.choice(good)
@@ -92,7 +92,7 @@ def beside_strangers(
 
 
 def touched(sentence: Sentence, spans: Sequence[tuple[int, int]]) -> bool:
-    """Say whether a span of the answer, from one character to before another, is in a sentence."""
+    """Return whether a span of the answer (end exclusive) touches a sentence."""
     return any(
         min(sentence.end, end) - max(sentence.start, start) >= min(_LEAST_OVERLAP, end - start)
         for start, end in spans

@@ -1,4 +1,4 @@
-"""Fit the forests and their calibration, and judge answers by models that never saw them."""
+"""Fit the forests and their calibration, and judge answers by cross-fitting."""
 
 import math
 from collections import Counter
@@ -22,11 +22,11 @@ from training.groundedness.examples import Sentences
 from training.groundedness.twin_examples import Contrasts
 
 BASE_RATE = 0.18
-"""Share of unsupported answers that a deployment is taken to have: RAGTruth's test split has it."""
+"""Assumed share of unsupported answers in real use: that of RAGTruth's test split."""
 SHIFTS = Shifts(corruption=3.0, contradiction=-0.5, contrast_threshold=0.3)
-"""Marked contradictions are few among the training's sentences: 1 in 50 of what is not invented."""
+"""Marked contradictions are rare in the training data: 1 in 50 sentences that are no inventions."""
 LENGTHS = tuple(n / 10 for n in range(11))
-"""Corrections for length that are tried."""
+"""Candidate values of `Calibration.length`."""
 FOLDS = 5
 SEED = 20261121
 UNCALIBRATED = Calibration(slope=1.0, intercept=0.0, threshold=0.5)
@@ -35,9 +35,10 @@ _WEIGHTS_OF_PAIRS = {
     "affirmed": 3.0, "negation": 1.0, "denied": 1.0, "negation left out": 2.5, "cut": 0.3,
     "condition left out": 2.0, "modality": 1.5, "wrong passage": 1.5, "unit": 1.5, "real": 2.0,
 }  # fmt: skip
-"""Negations that were left out are rare among the made pairs: else every `not` would look wrong."""
+"""Left-out negations are rare among the made pairs; without a weight every `not` would look
+wrong."""
 _DRAWS = 3
-"""Forests of inventions, which differ in the columns that their trees draw; their mean counts."""
+"""Number of invention forests, with different random columns; their mean counts."""
 _BOOSTING: dict[str, Any] = {  # Any: arguments of several kinds
     "learning_rate": 0.05,
     "max_leaf_nodes": 12,
@@ -53,7 +54,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Answers with their sentences, and corrupted ones with theirs."""
+    """Answers and corrupted answers, with their sentences."""
 
     answers: Sequence[Labelled]
     sentences: Sentences
@@ -62,7 +63,7 @@ class Corpus:
     contrasts: Contrasts
 
     def of_groups(self, groups: frozenset[str]) -> tuple[Bools, Bools]:
-        """Return which answers and which corrupted ones belong to some groups."""
+        """Return the masks of the answers and of the corrupted answers in these groups."""
         return (
             np.array([item.group in groups for item in self.answers]),
             np.array([item.group in groups for item in self.corrupted]),
@@ -71,17 +72,17 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class OutOfFold:
-    """What forests that saw nothing of its answer's group say of each sentence: `Model.parts`."""
+    """Each sentence's `Model.parts`, by forests that were fitted without the answer's group."""
 
     sentences: Floats
     corrupted: Floats
-    """Of the corrupted answers' sentences."""
+    """The same for sentences of the corrupted answers."""
     models: Mapping[str, Model]
-    """The model that did not see a group, not calibrated."""
+    """For each group, the uncalibrated model that was fitted without it."""
 
 
 def rarity(documents: Iterable[str]) -> Rarity:
-    """Return the inverse document frequencies of the stems that stand in two documents or more."""
+    """Return the inverse document frequencies of the stems that are in at least two documents."""
     seen, count = Counter[str](), 0
     for text in documents:
         seen.update({t.form.stem for t in tokens_of(text) if t.form.is_content})
@@ -91,13 +92,13 @@ def rarity(documents: Iterable[str]) -> Rarity:
 
 
 def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> Model:
-    """Fit the forests on some of the answers; the calibration is not fitted yet."""
+    """Fit the forests on the answers in the masks; the model stays uncalibrated."""
     data, made = corpus.sentences, corpus.corrupted_sentences
     used = data.of(train)
     invention = _boosted(250, data.rows[used], data.unsupported[used], draws=_DRAWS)
-    # A sentence of other passages is an invention; the other kinds teach what a change is.
-    told = np.array([item.kind != "foreign" for item in corpus.corrupted])
-    wrong = made.of(train_corrupted & told) & made.unsupported
+    # A sentence from other passages is an invention; only the other kinds are changes.
+    is_change = np.array([item.kind != "foreign" for item in corpus.corrupted])
+    wrong = made.of(train_corrupted & is_change) & made.unsupported
     right = used & ~data.unsupported
     rows = np.concatenate([data.rows[right], made.rows[wrong]])
     label = np.repeat([False, True], [right.sum(), wrong.sum()])
@@ -110,10 +111,10 @@ def fit(corpus: Corpus, words: Rarity, train: Bools, train_corrupted: Bools) -> 
 
 
 def _contradiction(data: Sentences, used: Bools) -> Forest:
-    """Fit the forest of marked contradictions; they are few, and it is small."""
-    told = used & (data.contradicted | ~data.unsupported)
+    """Fit the forest of marked contradictions; it is small, because they are few."""
+    rows = used & (data.contradicted | ~data.unsupported)
     few: dict[str, Any] = {"max_leaf_nodes": 6, "learning_rate": 0.04}  # Any: as above
-    return _boosted(120, data.rows[told], data.contradicted[told], **few)
+    return _boosted(120, data.rows[rows], data.contradicted[rows], **few)
 
 
 def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
@@ -126,7 +127,7 @@ def _contrast(data: Contrasts, groups: frozenset[str]) -> Forest:
 def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
     """Judge every answer by a model fitted without its group."""
     data, made = corpus.sentences, corpus.corrupted_sentences
-    said, said_of_made = np.zeros((len(data.rows), 2)), np.zeros((len(made.rows), 2))
+    odds, made_odds = np.zeros((len(data.rows), 2)), np.zeros((len(made.rows), 2))
     models = dict[str, Model]()
     folds = fold_of_groups(corpus.answers)
     for fold in range(FOLDS):
@@ -134,10 +135,10 @@ def cross_fit(corpus: Corpus, words: Rarity) -> OutOfFold:
         tested, of_tested = corpus.of_groups(names)
         model = fit(corpus, words, ~tested, ~of_tested)
         rows, rows_made = data.of(tested), made.of(of_tested)
-        said[rows] = model.parts(data.rows[rows])
-        said_of_made[rows_made] = model.parts(made.rows[rows_made])
+        odds[rows] = model.parts(data.rows[rows])
+        made_odds[rows_made] = model.parts(made.rows[rows_made])
         models |= dict.fromkeys(names, model)
-    return OutOfFold(said, said_of_made, models)
+    return OutOfFold(odds, made_odds, models)
 
 
 def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
@@ -148,7 +149,7 @@ def fold_of_groups(answers: Sequence[Labelled]) -> dict[str, int]:
 
 
 def checked(raw: Floats, data: Sentences, answers: int, calibration: Calibration) -> Floats:
-    """Return answers' log-odds of their sentences' raw ones and the checks."""
+    """Return answers' log-odds from their sentences' raw log-odds and the checks."""
     return calibration.of_answers(calibration.checked(raw, data.excess), data.answer, answers)
 
 
@@ -158,11 +159,12 @@ def calibrated(
     label: NDArray[np.int64],
     lengths: Sequence[float] = LENGTHS,
 ) -> Calibration:
-    """Return the calibration at the base rate of use, and the threshold to decide at.
+    """Return the calibration at the base rate of real use, with its threshold.
 
-    `raw` are the sentences' log-odds. What a check found is flagged at every threshold. The best F1
-    at the base rate is flat: of the corrections for length that come near it the greatest treats
-    long answers most like short ones, and of its thresholds the lowest finds most.
+    `raw` are the sentences' log-odds. A check's finding is flagged at every threshold. F1 at the
+    base rate has a flat maximum: of the length corrections within 1 % of it the greatest is taken,
+    which treats long answers most like short ones; of its thresholds within 1 % the lowest, which
+    finds most.
     """
     found = np.zeros(len(label), dtype=np.bool_)
     found[data.answer[np.isfinite(data.excess)]] = True
@@ -176,7 +178,7 @@ def calibrated(
 def _calibrated(
     raw: Floats, data: Sentences, label: NDArray[np.int64], found: Bools, length: float
 ) -> tuple[Calibration, Floats]:
-    """Return the calibration with one correction for length, and F1 at every threshold."""
+    """Return the calibration for one length correction, and F1 at every threshold."""
     weight = at_base_rate(label)
     plain = replace(UNCALIBRATED, length=length)
     odds = plain.of_answers(raw, data.answer, len(label))
@@ -193,14 +195,14 @@ def with_calibration(model: Model, calibration: Calibration) -> Model:
 
 
 def at_base_rate(label: NDArray[np.int64], base_rate: float = BASE_RATE) -> Floats:
-    """Return weights under which the unsupported answers have a share of `base_rate`."""
+    """Return weights that give the unsupported answers a share of `base_rate`."""
     share = label.mean()
     weight = np.where(label == 1, base_rate / share, (1 - base_rate) / (1 - share))
     return np.asarray(weight, dtype=np.float64)
 
 
 def f1(flagged: Bools, label: NDArray[np.int64], weight: Floats) -> float:
-    """Return F1 of the unsupported class; 0 where nothing is flagged rightly."""
+    """Return the weighted F1 of the unsupported class; 0 without true positives."""
     hit = weight[flagged & (label == 1)].sum()
     return float(2 * hit / (weight[flagged].sum() + weight[label == 1].sum()))
 
@@ -217,13 +219,13 @@ def _boosted(
     draws: int = 1,
     **settings: Any,  # as of `_BOOSTING`
 ) -> Forest:
-    """Fit the trees, so many times with other columns drawn, of which the mean counts."""
+    """Fit the trees, `draws` times with different random columns; return the mean forest."""
     several = [_BOOSTING | settings | {"random_state": draw} for draw in range(draws)]
     boosters = [
         HistGradientBoostingClassifier(max_iter=trees, **one).fit(rows, label, sample_weight=weight)
         for one in several
     ]
-    # The fitted trees have no public form; the test holds this copy to `decision_function`.
+    # The fitted trees have no public form; a test compares this copy with `decision_function`.
     parts = [stage[0].nodes for one in boosters for stage in one._predictors]  # noqa: SLF001
     roots = np.cumsum([0, *(len(nodes) for nodes in parts[:-1])])
     offset = np.repeat(roots, [len(nodes) for nodes in parts])
@@ -234,7 +236,7 @@ def _boosted(
         limit=np.where(leaf, 0.0, nodes["num_threshold"]),
         left=np.where(leaf, own, nodes["left"] + offset).astype(np.int32),
         right=np.where(leaf, own, nodes["right"] + offset).astype(np.int32),
-        # As the file holds them, so that a model just fitted says what the shipped one will.
+        # Rounded as in the file, so that a new model gives the same results as the shipped one.
         value=(np.where(leaf, nodes["value"], 0.0).astype(np.float32) / draws).astype(np.float64),
         roots=roots.astype(np.int32),
         base=float(np.ravel(boosters[0]._baseline_prediction)[0]),  # noqa: SLF001

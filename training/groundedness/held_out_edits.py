@@ -1,4 +1,4 @@
-"""Supported answers beside copies edited by rules that no training saw."""
+"""Pair supported answers with copies edited by rules that no training used."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ RULES: Mapping[tuple[str, str], Rule] = {
     **{(HARMLESS, kind): rule for kind, rule in harmless.HELD_OUT.items()},
     **{(HARMFUL, kind): rule for kind, rule in harmful.HELD_OUT.items()},
 }
-"""By effect and kind."""
+"""Rules by effect and kind."""
 
 
 def edited_pairs(answers: Sequence[Labelled], seed: int) -> list[Duel]:
-    """Return each supported answer beside one edited copy of every kind that applies to it."""
+    """Return each supported answer paired with one edited copy of every kind that applies."""
     found = list[Duel]()
     for number, ((effect, kind), rule) in enumerate(RULES.items()):
         rng = random.Random(seed + number)  # noqa: S311 - a seeded draw, no secret

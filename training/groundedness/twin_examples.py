@@ -1,4 +1,4 @@
-"""Pairs of answers to one question with labels: real ones, and ones made of a single answer."""
+"""Labelled pairs of answers to one question: real pairs, and pairs made from one answer."""
 
 import random
 import re
@@ -67,11 +67,11 @@ class Contrasts:
     unsupported: NDArray[np.bool_]
     group: NDArray[np.str_]
     kind: NDArray[np.str_]
-    """How the pair came about."""
+    """How the pair was made."""
 
 
 def made_duels(answers: Sequence[Labelled], seed: int) -> list[Duel]:
-    """Return supported answers beside copies that are wrong, or worded otherwise, in one place."""
+    """Pair supported answers with copies that are wrong or reworded in one place."""
     rng = random.Random(seed)  # noqa: S311 - a seeded draw, no secret
     found = list[Duel]()
     for item, other in beside_strangers(answers, rng):
@@ -99,13 +99,13 @@ def _edited(item: Labelled, other: Labelled, rng: random.Random) -> list[Duel]:
 
 
 def duels_of(answers: Sequence[Labelled], corrupted: Sequence[Labelled]) -> list[Duel]:
-    """Return each corrupted answer beside the one that it was made of."""
+    """Pair each corrupted answer with its original."""
     by_id = {item.id: item for item in answers}
     return [Duel(by_id[item.id], item, item.kind or "") for item in corrupted]
 
 
 def real(answers: Sequence[Labelled]) -> list[Duel]:
-    """Return the pairs of different models' answers to one question."""
+    """Return all pairs of different models' answers to one question."""
     by_group: dict[str, list[Labelled]] = defaultdict(list)
     for item in answers:
         by_group[item.group].append(item)
@@ -113,7 +113,7 @@ def real(answers: Sequence[Labelled]) -> list[Duel]:
 
 
 def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
-    """Return answers beside copies in which one sentence is another model's variant of it."""
+    """Pair answers with copies in which one sentence is replaced by another model's variant."""
     rng = random.Random(seed)  # noqa: S311 - as above
     found = []
     for duel in real(answers):
@@ -145,7 +145,7 @@ def exchanged(answers: Sequence[Labelled], seed: int) -> list[Duel]:
 
 
 def contrasts(duels: Sequence[Duel], rarity: Rarity) -> Contrasts:
-    """Return the features of both sides' sentences that differ."""
+    """Return the features of the differing sentences of both sides."""
     rows, labels, groups, kinds = [], [], [], []
     context, known = "", dict[str, list[Reading]]()
     for duel in duels:
@@ -189,7 +189,7 @@ def _duel(item: Labelled, answer: str, kind: str, span: tuple[int, int] | None) 
 
 
 def _more_wrong(item: Labelled, other: Labelled, rng: random.Random) -> list[Duel]:
-    """Return further kinds of errors."""
+    """Return pairs with further kinds of errors."""
     found, text = list[Duel](), item.answer
     sentences = [s for s in sentences_of(text) if not s.is_refusal]
     if not sentences:
@@ -254,7 +254,7 @@ def _more_wrong(item: Labelled, other: Labelled, rng: random.Random) -> list[Due
 
 
 def _reworded(item: Labelled, rng: random.Random) -> list[Duel]:
-    """Return copies that say the same, or less."""
+    """Return pairs with copies that say the same, or less."""
     found, text = list[Duel](), item.answer
     sentences = sentences_of(text)
     if len(sentences) > 1:

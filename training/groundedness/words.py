@@ -1,4 +1,4 @@
-"""Make the list of words that say the same: `python -m training.groundedness.words`.
+"""Make the list of equivalent words: `python -m training.groundedness.words`.
 
 Reads the database of WordNet 3.0 (a folder with `data.noun`, `noun.exc`, `cntlist.rev`, as
 Debian's `wordnet-base` installs it) and the spellings of the package `breame`.
@@ -17,13 +17,13 @@ from evals.evaluators.groundedness.words import FILE
 
 _PARTS = ("noun", "verb", "adj", "adv")
 _MOST_SENSES = 3
-"""Two words are synonyms if they share one of each one's so many most frequent senses."""
+"""Two words are synonyms if they share a sense that is among this many most frequent of both."""
 _BRITISH = (
     (r"our(?=$|[a-z])", "or"), (r"is(?=e$|ed$|ing$|er$|ation$)", "iz"), (r"ys(?=e$)", "yz"),
     (r"re$", "er"), (r"ae|oe", "e"), (r"ogue$", "og"), (r"ence$", "ense"), (r"ll(?=[a-z])", "l"),
     (r"ey$", "ay"), (r"mme$", "m"), (r"ph", "f"),
 )  # fmt: skip
-"""What a British spelling has, and an American one instead."""
+"""Patterns of British spellings, and their American replacements."""
 _CLOSED_LIST = """
 second minute hour day week month year moment time foot pound yard ounce ton degree point
 one two three ten hundred thousand million billion first last all some many most few more less
@@ -31,7 +31,7 @@ may might must can could should would will need have be do make get take let go 
 have give man woman person people thing north south east west
 """
 _CLOSED = frozenset(_CLOSED_LIST.split())
-"""Units, quantities, modal and light verbs: what WordNet calls a synonym of these is often none."""
+"""Units, quantities, modal and light verbs: WordNet's synonyms of these are often wrong."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -61,7 +61,7 @@ def _spellings() -> Iterator[tuple[str, str]]:
 
 
 def _of_synsets(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield British spellings of words that WordNet gives in both, with their usual endings."""
+    """Yield (British, American) spellings from WordNet's synsets, with regular endings."""
     for part in _PARTS:
         for _, words in _synsets(folder / f"data.{part}"):
             for british, american in _variants(words):
@@ -87,7 +87,7 @@ def _variants(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _counts(folder: Path) -> Mapping[str, int]:
-    """Return how often each word was found in WordNet's tagged texts."""
+    """Return the count of each word in WordNet's tagged texts."""
     found: dict[str, int] = defaultdict(int)
     for line in (folder / "cntlist.rev").read_text().splitlines():
         key, _, count = line.split(" ")
@@ -96,7 +96,7 @@ def _counts(folder: Path) -> Mapping[str, int]:
 
 
 def _irregular(folder: Path, counts: Mapping[str, int]) -> Iterator[tuple[str, str, str]]:
-    """Yield irregular forms that are no words of their own: verbs' past as `<`, others as `>`."""
+    """Yield irregular forms that are not also other words: past of verbs as `<`, others as `>`."""
     for part in _PARTS:
         for line in (folder / f"{part}.exc").read_text().splitlines():
             form, *lemmas = line.split()
@@ -107,7 +107,7 @@ def _irregular(folder: Path, counts: Mapping[str, int]) -> Iterator[tuple[str, s
 
 
 def _groups(folder: Path, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield groups of words of which every two say the same in frequent senses of both."""
+    """Yield groups of words that share a sense, which is frequent for each of them."""
     for part in _PARTS:
         senses = dict(_senses(folder / f"index.{part}"))
         for synset, words in _synsets(folder / f"data.{part}"):

@@ -1,1 +1,1 @@
-"""How the network was fine-tuned from MiniLM, and how it is measured without its own answers."""
+"""Fine-tune the network from MiniLM, and measure it by cross-fitting."""

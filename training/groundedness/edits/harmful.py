@@ -1,4 +1,4 @@
-"""Edits that change the meaning in one place, each kind with rules for training and for testing."""
+"""Edits that change the meaning in one place; each kind has rules for training and for testing."""
 
 import random
 import re
@@ -45,7 +45,7 @@ _NOUN = (
 
 
 def _detail_of_another(source: Source, rng: random.Random) -> Edit | None:
-    """Insert a phrase that an answer on other passages has."""
+    """Insert a phrase from an answer on other passages."""
     phrases = re.findall(
         r"\b(?:in|by|for|with|from|at|during|after|due to) (?:[a-z]+ ){1,3}[a-z]{4,}(?=[.,])",
         source.other,
@@ -56,7 +56,7 @@ def _detail_of_another(source: Source, rng: random.Random) -> Edit | None:
 
 
 def _detail_of_the_passages(source: Source, rng: random.Random) -> Edit | None:
-    """Insert a phrase that the passages say of something else."""
+    """Insert a phrase from the passages, where it is about something else."""
     phrases = re.findall(
         r"\b(?:in|by|for|with|from|at|during|after) (?:[A-Za-z]+ ){1,3}[a-z]{4,}(?=[.,])",
         source.context,
@@ -186,7 +186,7 @@ _PASSAGE = re.compile(r"\b(passage)s?\s+(\d{1,2})\b", re.IGNORECASE)
 
 
 def _wrong_passage(source: Source, rng: random.Random) -> Edit | None:
-    """Name another passage."""
+    """Change the number of a cited passage."""
     text = source.answer
     held = [n for n in (1, 2, 3) if f"passage {n}:" in source.context]
     found = [
@@ -211,7 +211,7 @@ def _names(sentence: Sentence) -> list[tuple[int, int]]:
 
 
 def _other_name(source: Source, rng: random.Random) -> Edit | None:
-    """Put another name of the same passages in a name's place."""
+    """Replace a name by another name from the same passages."""
     text = source.answer
     ours = [span for s in claims(text) for span in _names(s)]
     theirs = {source.context[a:b] for s in claims(source.context) for a, b in _names(s)}
@@ -251,7 +251,7 @@ _OPPOSITES_TEST = {
 
 
 def _appended(source: Source, rng: random.Random) -> Edit | None:
-    """Append a sentence of an answer on other passages."""
+    """Append a sentence from an answer on other passages."""
     others = [s.text for s in claims(source.other) if len(s.tokens) >= 6]
     text = source.answer
     return put(text, len(text), len(text), f" {rng.choice(others)}") if others else None
@@ -289,4 +289,4 @@ HELD_OUT: dict[str, Rule] = {
     "opposite": exchange(_OPPOSITES_TEST),
     "sentence appended": _appended,
 }  # fmt: skip
-"""Rules by kind that no training sees, but for those without a choice of words."""
+"""Rules by kind that training does not use, except those without a choice of words."""

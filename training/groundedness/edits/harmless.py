@@ -1,4 +1,4 @@
-"""Edits that say the same: kinds of them, each with rules for training and others for testing."""
+"""Edits that keep the meaning; each kind has rules for training and others for testing."""
 
 import random
 import re
@@ -147,7 +147,7 @@ _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])([.!?])(?=\s|$)")
 
 
 def _cited(style: str) -> Rule:
-    """Return the rule that puts a marker at the end of each sentence; `{}` is its number."""
+    """Return a rule that adds a citation marker to each sentence; `{}` stands for its number."""
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
         def marked(match: re.Match[str]) -> str:
@@ -161,7 +161,7 @@ def _cited(style: str) -> Rule:
 
 
 def _bullets(mark: str, *, strip_end: bool = False) -> Rule:
-    """Return the rule that writes each sentence as a list's item."""
+    """Return a rule that writes each sentence as a list item."""
 
     def rule(source: Source, _: random.Random) -> Edit | None:
         pieces = [p for p in re.split(r"(?<=[.!?])\s+|\n+", source.answer.strip()) if p.strip()]
@@ -199,7 +199,7 @@ def _curly(source: Source, _: random.Random) -> Edit | None:
 
 
 def _in_turn(*rules: Rule) -> Rule:
-    """Return the rule that makes one edit after the other."""
+    """Return a rule that applies several rules in sequence."""
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
         text, applied = source.answer, 0
@@ -243,4 +243,4 @@ HELD_OUT: dict[str, Rule] = {
         _cited(" [{0}]"),
     ),
 }  # fmt: skip
-"""Rules by kind that no training sees."""
+"""Rules by kind that training does not use."""

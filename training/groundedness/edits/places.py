@@ -1,4 +1,4 @@
-"""What every edit is made of: a text, a rule, and the place that it changes."""
+"""Building blocks of edits: the source, the edit, and functions that make rules."""
 
 import random
 import re
@@ -9,7 +9,7 @@ from evals.evaluators.groundedness.sentences import Sentence, sentences_of
 
 
 class Source(NamedTuple):
-    """A supported answer with its passages, and a supported answer on other passages."""
+    """A supported answer with its passages, and (`other`) one on other passages."""
 
     context: str
     answer: str
@@ -17,7 +17,7 @@ class Source(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """An edited answer; the characters from `start` to before `end` of it are new."""
+    """An edited answer; its characters from `start` to `end` (exclusive) are new."""
 
     answer: str
     start: int
@@ -25,27 +25,27 @@ class Edit(NamedTuple):
 
 
 Rule = Callable[[Source, random.Random], Edit | None]
-"""Edits an answer, `None` where the rule does not apply."""
+"""Edits an answer; `None` if the rule does not apply."""
 
 
 def put(text: str, start: int, end: int, words: str) -> Edit:
-    """Return the text with some of its characters replaced."""
+    """Replace the characters from `start` to `end` by `words`."""
     edited = text[:start] + words + text[end:]
     return Edit(edited, start, max(start + len(words), start + 1))
 
 
 def claims(text: str) -> list[Sentence]:
-    """Return the sentences that claim something."""
+    """Return the sentences of at least four words that are no refusal."""
     return [s for s in sentences_of(text) if not s.is_refusal and len(s.tokens) >= 4]
 
 
 def like(words: str, place: str) -> str:
-    """Return words with the capital that the replaced ones have."""
+    """Capitalize words like the text that they replace."""
     return words[0].upper() + words[1:] if place[:1].isupper() and words else words
 
 
 def exchange(table: Mapping[str, str | Sequence[str]], only: str = "") -> Rule:
-    """Return the rule that puts other words in one place; `only` is what must follow it."""
+    """Return a rule that exchanges words in one place; the pattern `only` must follow it."""
     names = sorted(table, key=len, reverse=True)
     every = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b" + only, re.IGNORECASE)
 
@@ -63,7 +63,7 @@ def exchange(table: Mapping[str, str | Sequence[str]], only: str = "") -> Rule:
 
 
 def exchange_all(table: Mapping[str, str]) -> Rule:
-    """Return the rule that puts other words in every place."""
+    """Return a rule that exchanges words in every place."""
     every = re.compile(
         r"\b(?:" + "|".join(map(re.escape, sorted(table, key=len, reverse=True))) + r")\b",
         re.IGNORECASE,
@@ -77,7 +77,7 @@ def exchange_all(table: Mapping[str, str]) -> Rule:
 
 
 def after_a_match(pattern: str, words: Sequence[str]) -> Rule:
-    """Return the rule that inserts words behind what matches a pattern."""
+    """Return a rule that inserts words after a match of a pattern."""
     every = re.compile(pattern)
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
@@ -92,7 +92,7 @@ def after_a_match(pattern: str, words: Sequence[str]) -> Rule:
 
 
 def left_out(pattern: str) -> Rule:
-    """Return the rule that deletes what matches a pattern from a sentence that goes on."""
+    """Return a rule that deletes a match of a pattern from a sentence, but not all of it."""
     every = re.compile(pattern, re.IGNORECASE)
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
@@ -118,7 +118,7 @@ def left_out(pattern: str) -> Rule:
 
 
 def one_of(*rules: Rule) -> Rule:
-    """Return the rule that takes the first of several in a drawn order that applies."""
+    """Return a rule that tries several rules in random order, and applies the first that fits."""
 
     def rule(source: Source, rng: random.Random) -> Edit | None:
         for one in rng.sample(rules, len(rules)):
