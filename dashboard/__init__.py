@@ -1,1 +1,1 @@
-"""The dashboard: shows what the collector holds and the gate decided, and makes no number."""
+"""The dashboard: shows the collector's data and the gate's decisions; it computes no numbers."""

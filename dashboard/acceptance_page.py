@@ -1,4 +1,4 @@
-"""Acceptance: how many drafted tokens are kept, what that depends on, and what it is worth."""
+"""Acceptance: rates by cohort and position, by request shape, over time, and the advice."""
 
 from zoneinfo import ZoneInfo
 
@@ -14,7 +14,7 @@ from dashboard.source import Source
 from evals import acceptance_profile
 
 _STEPS = {"minute": 6 * 3600, "hour": 14 * 86_400, "day": None}
-"""The longest time that is still drawn minute by minute, hour by hour, or day by day."""
+"""For each time step, the longest span in seconds that is drawn with it."""
 _NUMBERS = {
     "output_tokens": ("By length of the answer", "output tokens"),
     "input_tokens": ("By length of the context", "input tokens"),
@@ -23,7 +23,7 @@ _NUMBERS = {
 
 
 def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
-    """Draw the acceptance of the rollout that the address names."""
+    """Draw the acceptance of the chosen rollout."""
     overview = rollout_choice.choose(client, source, "acceptance")
     if overview is None:
         return

@@ -1,4 +1,4 @@
-"""Choices that are kept in the address bar, so that a pasted link shows what its sender saw."""
+"""Choices kept in the address bar, so that a shared link shows the same view."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from dashboard import markup
 
 ALL = "All"
 IN_A_ROW = 7
-"""Choices shown beside each other; more of them fold into a list."""
+"""Limit on options shown as buttons; more become a drop-down list."""
 
 
 def asked(name: str) -> str | None:
-    """Return what the address says of a choice."""
+    """Return a choice's value in the address bar."""
     return st.query_params.get(name)
 
 
 def keep(name: str, value: str | None, default: str | None = None) -> None:
-    """Write a choice into the address; the default leaves no trace."""
+    """Write a choice into the address bar; remove it if it is the default."""
     if value is None or value == default:
         st.query_params.pop(name, None)
     elif asked(name) != value:
@@ -32,9 +32,9 @@ def choose(
     of: str = "",
     titles: Sequence[str] | None = None,
 ) -> str:
-    """Return one of the options, the first where the address names none of them.
+    """Return the chosen option; the first if the address bar names none.
 
-    `of` tells apart the same choice of two things, such as two rollouts.
+    `of` keeps the same choice for two things apart, such as two rollouts.
     """
     given = asked(name)
     index = options.index(given) if given in options else 0
@@ -46,7 +46,7 @@ def choose(
 def narrow(
     label: str, name: str, options: Sequence[str], *, of: str = "", every: str = ALL
 ) -> str | None:
-    """Return one of the options, or `None` for all of them."""
+    """Return the chosen option, or `None` for all of them."""
     given = asked(name)
     before = options.index(given) + 1 if given in options else 0
     chosen = _place(label, f"{name} {of}", [every, *options], before)
@@ -55,14 +55,14 @@ def narrow(
 
 
 def ticked(label: str, name: str, *, of: str = "", help_text: str | None = None) -> bool:
-    """Return whether something is wanted; off leaves no trace."""
+    """Return whether a toggle is on; off is not kept in the address bar."""
     on = st.toggle(label, value=asked(name) == "1", key=f"{name} {of}", help=help_text)
     keep(name, "1" if on else None)
     return on
 
 
 def typed(label: str, name: str, *, of: str = "", placeholder: str = "") -> str:
-    """Return a text; an empty one leaves no trace."""
+    """Return the typed text; an empty one is not kept in the address bar."""
     value = st.text_input(
         label, value=asked(name) or "", key=f"{name} {of}", placeholder=placeholder
     ).strip()
@@ -72,7 +72,7 @@ def typed(label: str, name: str, *, of: str = "", placeholder: str = "") -> str:
 
 def _place(label: str, key: str, options: Sequence[str], index: int) -> int:
     if len(options) > IN_A_ROW:
-        # Unlike buttons, a list shows its options as they are.
+        # Unlike buttons, a list does not interpret Markdown in its options.
         listed: int = st.selectbox(
             label, range(len(options)), index, format_func=lambda i: options[i], key=key
         )

@@ -1,6 +1,6 @@
-"""Answers with marks: where two of them part, which tokens differ, what the context supports.
+"""HTML of answers with marks: where two diverge, which tokens differ, what the context supports.
 
-With `markup` the only module that writes tags; every piece of text passes `markup.text`.
+Only this module and `markup` write tags; every piece of text passes through `markup.text`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ LEGEND = "✓ underlined: supported by the context · ✕ struck through at its 
 
 
 def answers(split: Divergence) -> tuple[Html, Html]:
-    """Return both answers: common prefix, the fork, and what follows with its own tokens marked."""
+    """Return both answers: common prefix, the fork, then the rest with differing tokens marked."""
     if split.identical:
         return passage(split.common), passage(split.common)
     left, right = compare(split.baseline_rest, split.candidate_rest)
@@ -23,7 +23,7 @@ def answers(split: Divergence) -> tuple[Html, Html]:
 
 
 def supported(answer: str, spans: Sequence[ScoredSpan]) -> Html:
-    """Return an answer with the parts marked that a score judged by themselves."""
+    """Return an answer with the spans marked that were scored separately."""
     return Html(f'<pre class="dg-text">{"".join(_judged(answer, spans))}</pre>')
 
 

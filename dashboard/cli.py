@@ -41,7 +41,7 @@ def dashboard(
     console = Console(stderr=True, highlight=False)
     where = source.Source(collector, database or source.DEFAULT_DATABASE)
     _warn_if_silent(where, console)
-    with _stoppable():  # from the start on, which takes seconds
+    with _stoppable():  # including the start, which takes seconds
         try:
             running = server.start(
                 collector_url=collector,
@@ -62,7 +62,7 @@ def dashboard(
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Leave the block on Ctrl-C and on SIGTERM, so that no server is left behind."""
+    """Leave the block on Ctrl-C or SIGTERM, so that no server keeps running."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -77,7 +77,7 @@ def _stoppable() -> Iterator[None]:
 
 
 def _warn_if_silent(where: source.Source, console: Console) -> None:
-    """Warn, and go on, where the collector does not answer: it may be started later."""
+    """Warn if the collector does not answer; it may be started later."""
     if where.collector_url is None:
         return
     try:

@@ -1,10 +1,10 @@
-"""Where two answers part."""
+"""Find where two answers diverge."""
 
 from typing import NamedTuple
 
 
 class Divergence(NamedTuple):
-    """Two texts, split at the first character in which they differ."""
+    """Two texts split at the first character that differs."""
 
     common: str
     """The prefix that both share."""
@@ -13,7 +13,7 @@ class Divergence(NamedTuple):
 
     @property
     def identical(self) -> bool:
-        """Say whether the texts do not differ at all."""
+        """Whether the texts are equal."""
         return not self.baseline_rest and not self.candidate_rest
 
 

@@ -9,13 +9,13 @@ from dashboard.charts.look import Row, Spec
 
 
 def draw(chart: Spec, *, alt: str) -> None:
-    """Show a chart; `alt` tells what it shows to those who cannot see it."""
+    """Show a chart; `alt` describes it for screen readers."""
     datasets = {name: _to_arrow(rows) for name, rows in chart["datasets"].items()}
     st.vega_lite_chart(spec=chart | {"datasets": datasets}, alt=alt)
 
 
 def _to_arrow(rows: Sequence[Row]) -> bytes:
-    """Write rows as the page reads them; Streamlit would go through a data frame."""
+    """Encode rows as an Arrow stream; Streamlit itself would convert to a data frame first."""
     table = pa.Table.from_pylist(list(rows))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

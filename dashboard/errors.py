@@ -1,13 +1,13 @@
-"""What can go wrong while a dashboard is started.
+"""Errors at the start of a dashboard.
 
 DashboardError
 ├── PortInUseError        another program listens on the port
-└── DashboardStartError   the dashboard's process ended, or never answered
+└── DashboardStartError   the dashboard's process ended or did not answer in time
 """
 
 
 class DashboardError(Exception):
-    """The dashboard cannot do what was asked; the message says what to do instead."""
+    """The dashboard cannot start; the message says what to do."""
 
 
 class PortInUseError(DashboardError):

@@ -1,4 +1,4 @@
-"""What stands around every page: title, navigation, address, Refresh, sign-in, the error state."""
+"""The frame of every page: title, navigation, address, Refresh, sign-in, error state."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +24,8 @@ from dashboard import (
 from dashboard.source import Source
 
 SIDEBAR_WIDTH = 220
-"""Pixels; on a small screen the sidebar begins folded away."""
-# A material icon as page icon would be fetched from a font server on the internet.
+"""Pixels; on a small screen the sidebar starts collapsed."""
+# A Material icon as the page icon would be fetched from a font server on the internet.
 _ICON = Path(__file__).with_name("icon.svg")
 _STYLE = Path(__file__).with_name("style.css")
 
@@ -33,7 +33,7 @@ Show = Callable[[Client, Source, ZoneInfo | None], None]
 
 
 def main() -> None:
-    """Draw the page that the address asks for."""
+    """Draw the page named in the address bar."""
     st.set_page_config(
         page_title="Draftgate",
         page_icon=_ICON,
@@ -83,7 +83,7 @@ def _sidebar() -> None:
 
 
 def _zone() -> ZoneInfo | None:
-    """Return the viewer's time zone; `None` where the browser does not say or it is unknown."""
+    """Return the viewer's time zone; `None` if the browser sends none or it is unknown."""
     name = st.context.timezone
     try:
         return ZoneInfo(name) if name else None

@@ -15,7 +15,7 @@ REFRESHES = {"10s": "10 s", "30s": "30 s", "off": "Off"}
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
-    """Draw what is known of the rollout now, again and again."""
+    """Draw the rollout's current state, redrawn periodically."""
     overview = rollout_choice.choose(client, source, "live")
     if overview is None:
         return

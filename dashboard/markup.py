@@ -1,7 +1,7 @@
-"""HTML whose every piece of text is escaped: with `answer_markup` all that writes a tag.
+"""HTML in which every text is escaped; only this module and `answer_markup` write tags.
 
-Names, answers and reasons come from models and from strangers' spans. `st.table`, labels and
-`st.markdown` would read Markdown in them (links, images), so text reaches the page through here.
+Names, answers and reasons come from models and untrusted spans. `st.table`, labels and
+`st.markdown` would interpret Markdown in them (links, images), so all text goes through here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ _MARKDOWN = set("\\`*_{}[]()#+-.!|<>~$:&=^")
 
 
 class Html(str):
-    """Markup that this module wrote; anything else is text, and is escaped."""
+    """HTML written by this module; any other string is text and gets escaped."""
 
     __slots__ = ()
 
@@ -26,11 +26,11 @@ class Cell(NamedTuple):
     """A table cell."""
 
     shown: str
-    """Text, or `Html` of this module."""
+    """Text or `Html`."""
     exact: float | int | None = None
-    """The number behind the text, in full, shown on hovering."""
+    """The unrounded number, shown as a tooltip."""
     number: bool = False
-    """Align to the right, in digits of one width."""
+    """Align right, with tabular digits."""
 
 
 class Column(NamedTuple):
@@ -38,17 +38,17 @@ class Column(NamedTuple):
 
     title: str
     note: str = ""
-    """What the column is, in a few words under the title."""
+    """A few words under the title."""
     number: bool = False
 
 
 def text(value: str) -> Html:
-    """Return plain text as markup that shows exactly it; half a surrogate pair becomes `?`."""
+    """Return text escaped as HTML; a lone surrogate becomes `?`."""
     return Html(escape(value.encode("utf-8", "replace").decode("utf-8")))
 
 
 def label(value: str) -> str:
-    """Return plain text for a widget's label, which Streamlit would read as Markdown."""
+    """Return text escaped for a widget's label, which Streamlit reads as Markdown."""
     plain = " ".join(value.encode("utf-8", "replace").decode("utf-8").split())
     return "".join("\\" + sign if sign in _MARKDOWN else sign for sign in plain)
 
@@ -59,23 +59,23 @@ def numeric(shown: str, exact: float | None = None) -> Cell:
 
 
 def outcome(value: Outcome) -> Html:
-    """Return an outcome as coloured icon and word."""
+    """Return an outcome as a coloured icon and word."""
     return Html(f'<span class="dg-outcome dg-{value.value}">{text(words.outcome(value))}</span>')
 
 
 def rollout_link(rollout: str, page: str = "rollout") -> Html:
-    """Return a link to a page of a rollout, by its name."""
+    """Return a link with the rollout's name to one of its pages."""
     return link(page, rollout, {"rollout": rollout}, css="dg-name")
 
 
 def link(page: str, shown: str, query: Mapping[str, str], *, css: str = "dg-link") -> Html:
-    """Return a link to one of our own pages; the query may hold strangers' text."""
+    """Return a link to one of our own pages; the query may hold untrusted text."""
     given = {name: value.encode("utf-8", "replace") for name, value in query.items()}
     return Html(f'<a class="{css}" href="{page}?{escape(urlencode(given))}">{_inner(shown)}</a>')
 
 
 def chips(items: Iterable[tuple[Outcome | None, str]]) -> Html:
-    """Return small cards in a row that wraps, each with the colour of its outcome."""
+    """Return small cards in a wrapping row, each in the colour of its outcome."""
     made = "".join(
         f'<li class="dg-chip dg-{"none" if value is None else value.value}">{_inner(shown)}</li>'
         for value, shown in items
@@ -84,17 +84,17 @@ def chips(items: Iterable[tuple[Outcome | None, str]]) -> Html:
 
 
 def badge(words_shown: str) -> Html:
-    """Return a short mark in a frame."""
+    """Return a short framed label."""
     return Html(f'<span class="dg-badge">{text(words_shown)}</span>')
 
 
 def joined(parts: Iterable[str]) -> Html:
-    """Return pieces after each other."""
+    """Return the parts joined by spaces."""
     return Html(" ".join(_inner(part) for part in parts))
 
 
 def stacked(first: str, second: str) -> Html:
-    """Return two lines of one cell, the second one quieter."""
+    """Return two lines of one cell, the second one muted."""
     return Html(f'{_inner(first)}<span class="dg-note">{_inner(second)}</span>')
 
 
@@ -105,10 +105,10 @@ def table(
     *,
     fit: Fit = "scroll",
 ) -> Html:
-    """Return a table in which the first cell of each row is the row's header.
+    """Return a table whose first cell of each row is the row's header.
 
-    Where the page is too narrow it scrolls, or turns its rows into cards; with `content` it is no
-    wider than its content from the start.
+    On a narrow page it scrolls (`scroll`) or turns its rows into cards (`cards`); with `content` it
+    is never wider than its content.
     """
     head = "".join(_header(column) for column in columns)
     body = "".join(f"<tr>{''.join(_cells(row, columns))}</tr>" for row in rows)
@@ -120,7 +120,7 @@ def table(
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Html:
-    """Return terms and their values in a row that wraps."""
+    """Return terms and their values in a wrapping row."""
     items = "".join(f"<div><dt>{text(k)}</dt><dd>{_inner(v)}</dd></div>" for k, v in pairs)
     return Html(f'<dl class="dg-facts">{items}</dl>')
 
@@ -131,34 +131,34 @@ def bullets(items: Iterable[str]) -> Html:
 
 
 def heading(title: str) -> Html:
-    """Return the heading of a chart or a part."""
+    """Return the heading of a chart or a section."""
     return Html(f'<h4 class="dg-heading">{text(title)}</h4>')
 
 
 def title(name: str, beside: str = "") -> Html:
-    """Return a page's title, which may be a stranger's text."""
+    """Return a page's title, which may be untrusted text."""
     return Html(f'<h1 class="dg-title">{text(name)} <small>{text(beside)}</small></h1>')
 
 
 def shortened(value: str, shown: int) -> Html:
-    """Return the beginning of a hash, with the whole as tooltip."""
+    """Return the first `shown` characters of a hash, with all of it as a tooltip."""
     return Html(f'<code title="{text(value)}">{text(value[:shown])}</code>')
 
 
 def note(sentence: str) -> Html:
-    """Return a quiet sentence."""
+    """Return a sentence in muted style."""
     return Html(f'<p class="dg-quiet">{_inner(sentence)}</p>')
 
 
 def panel(heading: str, sentences: Sequence[str], commands: Sequence[str] = ()) -> Html:
-    """Return a designed state: what is the case, and the commands to run next."""
+    """Return a panel: a heading, sentences that explain the state, and commands to run next."""
     body = "".join(f"<p>{text(sentence)}</p>" for sentence in sentences)
     code = "".join(f"<pre>{text(command)}</pre>" for command in commands)
     return Html(f'<section class="dg-panel"><h3>{text(heading)}</h3>{body}{code}</section>')
 
 
 def banner(value: Outcome, headline: str, summary: str) -> Html:
-    """Return the verdict, large: icon, word, what decided it, and the gate's sentence."""
+    """Return the verdict, large: icon, word, the deciding cell, and the gate's summary."""
     return Html(
         f'<section class="dg-banner dg-{value.value}" role="status">'
         f'<span class="dg-icon" aria-hidden="true">{words.OUTCOME_ICONS[value]}</span>'
@@ -168,7 +168,7 @@ def banner(value: Outcome, headline: str, summary: str) -> Html:
 
 
 def switch_state(*, off: bool, said: str) -> Html:
-    """Return the state of a switch, large: sign, word, and who set it why."""
+    """Return the state of a switch, large: sign, word, who set it and why."""
     css, sign, word = ("off", "■", "Switched off") if off else ("on", "●", "On")
     return Html(
         f'<section class="dg-switch dg-{css}" role="status">'
@@ -177,7 +177,7 @@ def switch_state(*, off: bool, said: str) -> Html:
 
 
 def document(name: str, style: str, parts: Iterable[str]) -> str:
-    """Return a whole page that needs no server, and may run and fetch nothing."""
+    """Return a self-contained page whose Content-Security-Policy forbids scripts and fetches."""
     body = "".join(_inner(part) for part in parts)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -190,12 +190,12 @@ def document(name: str, style: str, parts: Iterable[str]) -> str:
 
 
 def passage(value: str) -> Html:
-    """Return untrusted text as it is, its line breaks kept."""
+    """Return untrusted text unchanged, with its line breaks."""
     return Html(f'<pre class="dg-text">{text(value)}</pre>')
 
 
 def said(role: str, value: str) -> Html:
-    """Return a message: who said it, and untrusted text as it is."""
+    """Return a message: its role and its untrusted text unchanged."""
     return Html(f"{note(role)}{passage(value)}")
 
 
@@ -214,7 +214,7 @@ def _cells(row: Sequence[Cell], columns: Sequence[Column]) -> Iterable[str]:
         tag, scope = ("th", ' scope="row"') if position == 0 else ("td", "")
         css = "dg-number" if cell.number else "dg-wide"
         exact = "" if cell.exact is None else f' title="{cell.exact!r}"'
-        # A narrow page has no header row, and shows this before the cell.
+        # A narrow page has no header row and shows this before the cell.
         name = text(f"{column.title}, {column.note}" if column.note else column.title)
         attributes = f'{scope} class="{css}" data-column="{name}"{exact}'
         yield f"<{tag}{attributes}>{_inner(cell.shown)}</{tag}>"

@@ -1,6 +1,6 @@
-"""Chat messages, as JSON in a span, to plain text.
+"""Convert a span's chat messages from JSON to plain text.
 
-The JSON comes from strangers: what cannot be read is shown as it was sent.
+The JSON is untrusted: if it cannot be parsed, it is shown as it was sent.
 """
 
 import json
@@ -9,19 +9,19 @@ from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """One message: who said it, and what, as plain text."""
+    """One message as plain text."""
 
     role: str
     text: str
     reasoning: str = ""
-    """What a model thought before it said it."""
+    """The model's reasoning before the text."""
 
 
 def messages(document: str | None) -> tuple[Message, ...]:
-    """Read `gen_ai.input.messages` or `gen_ai.output.messages`.
+    """Parse `gen_ai.input.messages` or `gen_ai.output.messages`; empty if none were recorded.
 
-    Nothing recorded gives no message. A document that is not a list of messages gives one, with
-    the role `unreadable` and the document as its text.
+    A document that is not a list of messages gives a single message with the role `unreadable` and
+    the document as its text.
     """
     if document is None:
         return ()
@@ -38,9 +38,9 @@ def messages(document: str | None) -> tuple[Message, ...]:
 
 
 def answer(document: str | None) -> str | None:
-    """Return the text of all output messages; `None` where no content was recorded.
+    """Return the text of all output messages; `None` if no content was recorded.
 
-    Tool calls are among it, in words; what the model thought before is not.
+    It includes tool calls, and not the reasoning.
     """
     if document is None:
         return None
@@ -48,13 +48,13 @@ def answer(document: str | None) -> str | None:
 
 
 def reasoning(document: str | None) -> str | None:
-    """Return what the model thought before it answered; `None` if nothing of it was recorded."""
+    """Return the model's reasoning; `None` if none was recorded."""
     thought = [message.reasoning for message in messages(document) if message.reasoning]
     return "\n".join(thought) or None
 
 
 def tools(document: str | None) -> tuple[str, ...]:
-    """Return the tools that `gen_ai.tool.definitions` lists, each as JSON."""
+    """Return the tools in `gen_ai.tool.definitions`, each as JSON."""
     if document is None:
         return ()
     try:

@@ -1,6 +1,6 @@
-"""The list of a rollout's pairs: filtered, the worst first, a page at a time.
+"""The list of a rollout's pairs: filtered, regressions first, paginated.
 
-Filtering and ordering work on the collector's columns; only the page that is shown becomes rows.
+Filtering and sorting work on Arrow columns; only the shown page is converted to rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _SCORE = "baseline_score_"
 
 
 class ScoreChange(NamedTuple):
-    """A metric whose two scores of a pair differ."""
+    """A metric in which a pair's two scores differ."""
 
     metric: str
     baseline: float
@@ -26,7 +26,7 @@ class ScoreChange(NamedTuple):
 
     @property
     def regressed(self) -> bool:
-        """Say whether the candidate scored lower."""
+        """Whether the candidate scored lower."""
         return self.candidate < self.baseline
 
 
@@ -38,11 +38,11 @@ class PairLine(NamedTuple):
     cohort: str | None
     changes: tuple[ScoreChange, ...]
     trouble: tuple[str, ...]
-    """Sides that never arrived or answered with an error."""
+    """Arms that are missing or failed, in words."""
 
     @property
     def label(self) -> str:
-        """What the list shows."""
+        """The line's text in the list."""
         name = f"{self.prompt_id} · repeat {self.repeat}"
         about = [name, words.scope(self.cohort) if self.cohort else "no cohort", *self.trouble]
         for change in self.changes:
@@ -55,25 +55,25 @@ class PairLine(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which pairs, and in which order."""
+    """Selects and orders pairs."""
 
     cohort: str | None = None
     kind: str = "all"
     """A key of `KINDS`."""
     metric: str | None = None
-    """Whose changes count; `None` is any."""
+    """The metric whose changes count; `None` for any."""
     text: str = ""
     """Part of the prompt's id."""
 
 
-class Found(NamedTuple):
-    """A page of what a filter found."""
+class PairPage(NamedTuple):
+    """One page of the filtered pairs."""
 
     lines: tuple[PairLine, ...]
     first: int
-    """Place of the page's first line, from 0."""
+    """Index of the page's first line, from 0."""
     pairs: int
-    """All that were found."""
+    """Number of all filtered pairs."""
 
 
 KINDS: Mapping[str, str] = {
@@ -88,7 +88,7 @@ _NO = pa.scalar(value=False)
 Row = Mapping[str, Any]
 
 
-def find(table: pa.Table, wanted: Filter, page: int) -> Found:
+def find(table: pa.Table, wanted: Filter, page: int) -> PairPage:
     """Return a page (from 0) of the pairs: regressions first, then trouble, then the rest."""
     rows = table.filter(_kept(table, wanted))
     regressed, trouble = _changed(rows, wanted.metric, pc.less), _trouble(rows)
@@ -100,25 +100,25 @@ def find(table: pa.Table, wanted: Filter, page: int) -> Found:
     weight = pc.if_else(regressed, 0, pc.if_else(trouble, 1, 2))
     if kind is not None:
         rows, weight = rows.filter(kind), pc.filter(weight, kind)
-    order = pc.sort_indices(weight)  # stable: within a weight by prompt and repeat, as it came
+    order = pc.sort_indices(weight)  # stable: keeps the order by prompt and repeat
     first = min(page * PAGE, max((rows.num_rows - 1) // PAGE * PAGE, 0))
     shown: Sequence[Row] = rows.take(order.slice(first, PAGE)).to_pylist()
-    return Found(tuple(map(_line, shown)), first, rows.num_rows)
+    return PairPage(tuple(map(_line, shown)), first, rows.num_rows)
 
 
 def regressions(table: pa.Table, wanted: Filter) -> int:
-    """Return how many pairs of the filter's cohort and text the candidate scored lower in."""
+    """Count the pairs of the filter's cohort, text and metric in which the candidate is lower."""
     rows = table.filter(_kept(table, wanted))
     return pc.sum(_changed(rows, wanted.metric, pc.less)).as_py() or 0
 
 
 def metrics(table: pa.Table) -> tuple[str, ...]:
-    """Return the metrics that the table has scores of."""
+    """Return the metrics for which the table has scores."""
     return tuple(n.removeprefix(_SCORE) for n in table.column_names if n.startswith(_SCORE))
 
 
 def line_of(pair: Pair) -> PairLine:
-    """Return the line of a pair that came as a record, its scores' changes left out."""
+    """Return the line of a pair record, without score changes."""
     sides = ((Arm.BASELINE, pair.baseline), (Arm.CANDIDATE, pair.candidate))
     trouble = [f"{arm.value} missing" for arm, side in sides if side is None]
     trouble += [f"{arm.value} failed" for arm, side in sides if side and side.error_type]
@@ -126,13 +126,13 @@ def line_of(pair: Pair) -> PairLine:
 
 
 def line_of_regression(regression: Regression) -> PairLine:
-    """Return the line of a pair with what it lost most in."""
+    """Return the line of a pair with its largest loss."""
     change = ScoreChange(regression.metric, regression.baseline, regression.candidate)
     return PairLine(regression.prompt_id, regression.repeat, regression.cohort, (change,), ())
 
 
 def losses(found: RegressionPage, pairs: int) -> str:
-    """Return how many pairs the candidate scored lower in, and what is not looked at yet."""
+    """Describe how many pairs regressed, and how many scores are not ranked yet."""
     of = f"of {words.counted(pairs, 'complete pair')} in all cohorts"
     if not found.counted:
         said = f"In no pair here, {of}, was the candidate seen to score lower on the same metric."
@@ -159,7 +159,7 @@ def _kept(table: pa.Table, wanted: Filter) -> Any:  # Any: Arrow's own
 
 
 def _changed(table: pa.Table, metric: str | None, compare: Any) -> Any:  # Any: Arrow's own
-    """Return whether any of the metrics compares so, candidate with baseline."""
+    """Return a mask of pairs in which `compare(candidate, baseline)` holds for any metric."""
     changed = _none(table)
     for name in metrics(table) if metric is None else (metric,):
         columns = [f"{arm.value}_score_{name}" for arm in Arm]

@@ -1,6 +1,6 @@
 """The pair explorer: a filtered list, and the two answers to one prompt side by side.
 
-Everything here was written by models or by strangers: it is shown as plain text, never as markup.
+All texts here are untrusted: they are shown as plain text, never as markup.
 """
 
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from dashboard.sections import pair_view
 from dashboard.source import Source
 
 READ_MOST = 150_000
-"""Pairs that are read as columns, to filter and order them all; of more the collector has pages."""
+"""Up to this many pairs are read at once, to filter and sort them; more are read page by page."""
 _OF_MANY = {"regressed": "Regressed, worst first", "all": "All, by prompt id"}
 
 
@@ -28,7 +28,7 @@ class _Key(NamedTuple):
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
-    """Draw the list beside the pair that the address names."""
+    """Draw the list, and the pair named in the address bar beside it."""
     overview = rollout_choice.choose(client, source, "pairs")
     if overview is None:
         return
@@ -146,7 +146,7 @@ def _turn_on(name: str, after: str | None, following: str | None) -> None:
 
 
 def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
-    """Draw the list; a pair that the address names and the list has not stays chosen."""
+    """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
     keys = [_Key(line.prompt_id, line.repeat) for line in lines]
     asked = _asked()
     chosen: int | None = st.radio(
@@ -176,7 +176,7 @@ def _page() -> int:
     return int(page) - 1 if page is not None and page.isdecimal() and int(page) > 0 else 0
 
 
-def _turn(found: pair_list.Found, page: int) -> None:
+def _turn(found: pair_list.PairPage, page: int) -> None:
     last = found.first + len(found.lines)
     st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
     columns = st.columns(2)
@@ -193,7 +193,7 @@ def _turn(found: pair_list.Found, page: int) -> None:
 
 
 def _go(name: str, value: str | None) -> None:
-    """Turn to another page, where another pair is the first."""
+    """Go to another page and choose its first pair."""
     for chosen in ("prompt", "repeat"):
         st.query_params.pop(chosen, None)
     address.keep(name, value, default="1" if name == "page" else None)
@@ -210,7 +210,7 @@ def _show_pair(client: Client, rollout: str, key: _Key, zone: ZoneInfo | None) -
 
 
 def _fetch(client: Client, rollout: str, key: _Key) -> tuple[Pair | None, bool]:
-    """Return the pair, and whether the key may not read its text."""
+    """Return the pair, and whether its text is withheld because the key may not read it."""
     try:
         return client.pair(rollout, key.prompt_id, key.repeat, content=True), False
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""The dashboard's program: it is loaded before the first viewer comes, then served."""
+"""The dashboard's server program: imports everything before the first viewer, then serves."""
 
 import gc
 import importlib
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent
-# As in `app`: not this folder, whose modules would answer to bare names, but the one above.
+# As in `app`: replace this folder, whose modules would be importable by bare names, by its parent.
 sys.path[:] = [entry for entry in sys.path if entry != str(_FOLDER)]
 if str(_FOLDER.parent) not in sys.path:
     sys.path.append(str(_FOLDER.parent))
@@ -17,13 +17,13 @@ from streamlit.web import cli  # noqa: E402
 
 
 def main() -> None:
-    """Serve the views; the arguments are those of `streamlit run`."""
-    # Else it warns of caches that are declared before it runs; it is told its own level below.
+    """Serve the pages; takes the arguments of `streamlit run`."""
+    # Avoids warnings about caches declared before the server runs; `logger.level` is set later.
     logger.set_log_level("ERROR")
     importlib.import_module("dashboard.frame")
-    # It would hold every part of every chart against the schema; the tests do.
+    # Altair would validate every chart against its schema; the tests do that.
     schemapi.DEBUG_MODE = False
-    # Streamlit collects garbage after each view, and would look at all of this each time.
+    # Streamlit runs the garbage collector after each view; exclude everything loaded by now.
     gc.collect()
     gc.freeze()
     cli.main(["run", str(_FOLDER / "app.py"), *sys.argv[1:]], prog_name="streamlit")

@@ -1,4 +1,4 @@
-"""What is too much to read anew for every click: kept for a while, for all viewers."""
+"""Cached reads of large data, shared by all viewers."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from evals.advice.records import Advice
 from evals.feedback_counts import FeedbackCount, by_arm
 
 SAMPLE = 50_000
-"""Generations that distributions are drawn from: the newest ones."""
+"""Number of newest generations that distributions are drawn from."""
 _FEW = 5_000
-"""Generations that may be new before what is kept of a large rollout is read anew."""
+"""Number of new generations after which a large rollout's cache is read again."""
 _COLUMNS = (
     "trace_id",
     "span_id",
@@ -45,7 +45,7 @@ _COLUMNS = (
 
 
 class Stamp(NamedTuple):
-    """What tells one state of a rollout's data from another, for caches."""
+    """A cache key that identifies the state of a rollout's data."""
 
     address: str
     rollout: str
@@ -54,15 +54,15 @@ class Stamp(NamedTuple):
 
 
 def stamp(address: str, overview: RolloutOverview) -> Stamp:
-    """Return the stamp of what the collector holds of a rollout now."""
+    """Return the stamp of a rollout's current data."""
     generations = overview.baseline_generations + overview.candidate_generations
     return Stamp(address, overview.rollout, generations, overview.last_end_unix_ns)
 
 
 def settled(at: Stamp) -> Stamp:
-    """Return the stamp for what is read of a large rollout: it stays while little is new.
+    """Return a stamp that, for a large rollout, changes only every `_FEW` generations.
 
-    Else a rollout with live traffic would be read anew for every click.
+    Otherwise a rollout with live traffic would be read again at every click.
     """
     if at.generations <= SAMPLE:
         return at
@@ -70,38 +70,38 @@ def settled(at: Stamp) -> Stamp:
 
 
 def newest(client: Client, at: Stamp) -> pa.Table:
-    """Return at most `SAMPLE` generations, the newest first, numbers only."""
+    """Return up to `SAMPLE` generations, newest first, without text."""
     return _newest(client, settled(at))
 
 
 def newest_of(client: Client, at: Stamp, cohort: str | None) -> pa.Table:
-    """Return those of the newest generations that are of the cohort; `None` is all of them."""
+    """Return the newest generations of the cohort; `None` for all cohorts."""
     return distributions.narrowed(newest(client, at), distributions.Slice(cohort))
 
 
 def pairs(client: Client, at: Stamp) -> pa.Table:
-    """Return every pair of a rollout, numbers only."""
+    """Return every pair of a rollout, without text."""
     return _pairs(client, settled(at))
 
 
 def advice(client: Client, at: Stamp, others: tuple[str, ...]) -> Advice:
-    """Return what `draftgate advise` says of a rollout."""
+    """Return the advice of `draftgate advise` on a rollout."""
     newest = client.newest_verdict(at.rollout)
     return _advice(client, settled(at), others, newest, None if newest is None else newest.id)
 
 
 def feedback(client: Client, at: Stamp) -> tuple[FeedbackCount, ...]:
-    """Return what people did about the newest generations."""
+    """Return counts of user feedback on the newest generations."""
     return _feedback(client, settled(at))
 
 
 def summary(client: Client, at: Stamp, start_unix_s: int | None) -> tuple[ArmSummary, ...]:
-    """Return what the collector counted since then; read anew where anything has arrived."""
+    """Return the collector's counts since `start_unix_s`; read again whenever data arrives."""
     return _summary(client, at, start_unix_s)
 
 
 def forget() -> None:
-    """Read everything anew the next time."""
+    """Clear the caches."""
     for kept in (_newest, _pairs, _advice, _feedback, _summary):
         kept.clear()
 
@@ -123,7 +123,7 @@ def _advice(
     at: Stamp,
     others: tuple[str, ...],
     _newest: StoredVerdict | None,
-    verdict_id: str | None,  # noqa: ARG001  # tells one verdict from another, for the cache
+    verdict_id: str | None,  # noqa: ARG001  # part of the cache key
 ) -> Advice:
     beside = {name: advices.load(_client, name) for name in others}
     verdict = None if _newest is None else _newest.verdict

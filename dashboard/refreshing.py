@@ -1,4 +1,4 @@
-"""Parts of a page that are drawn anew by themselves: scroll and choices around them stay."""
+"""Parts of a page that redraw alone, so that the page keeps its scroll position and choices."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from dashboard.source import Source
 
 
 def every(interval: str | None, source: Source, draw: Callable[[], None]) -> None:
-    """Draw a part now and after every interval, such as `10s`; not again where it is None."""
+    """Draw a part now and at every interval, such as `10s`; only once if it is `None`."""
 
     def guarded() -> None:
-        # A part that is redrawn alone has no page around it that would catch this.
+        # A part that redraws alone is not inside the page's error handler.
         try:
             draw()
         except ClientError as error:

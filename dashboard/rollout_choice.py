@@ -1,4 +1,4 @@
-"""Which rollout a page is of: the address says so, else the one that was looked at before."""
+"""Choose a page's rollout: the one in the address bar, else the last one viewed."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _LAST = "last rollout"
 
 
 def choose(client: Client, source: Source, page: str) -> RolloutOverview | None:
-    """Return the rollout to show, or draw why there is none."""
+    """Return the rollout to show, or show why there is none and return `None`."""
     overviews = {overview.rollout: overview for overview in client.rollouts()}
     name = address.asked("rollout") or _last(list(overviews))
     if not overviews:
@@ -39,7 +39,7 @@ def _last(known: Sequence[str]) -> str | None:
 
 
 def _switch(known: Sequence[str], name: str) -> str:
-    """Draw the list of rollouts beside the page; the one that is chosen there holds."""
+    """Draw the list of rollouts in the sidebar; return the chosen one."""
     with st.sidebar:
         place: int = st.selectbox(
             "Rollout",

@@ -1,4 +1,4 @@
-"""One rollout: the verdict, for whom it holds, and the evidence for it."""
+"""One rollout: the verdict, the cohorts that it covers, and the evidence."""
 
 import time
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ S = TypeVar("S", bound=_Scoped)
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
-    """Draw the rollout that the address bar names, or ask which."""
+    """Draw the chosen rollout, or a list to choose from."""
     overview = rollout_choice.choose(client, source, "rollout")
     if overview is not None:
         _show_rollout(client, source, overview, zone)
@@ -55,7 +55,7 @@ def _show_rollout(
     if stored is not None:
         verdict_banner.show(stored, overview, zone)
         cohorts.show(stored.verdict.findings, rollout)
-    # A choice in it redraws it alone: what stands above is neither read nor drawn again.
+    # A choice below redraws only this part; the part above is not read or drawn again.
     refreshing.every(None, source, lambda: _show_scope(client, source, overview, stored, zone))
 
 
@@ -109,5 +109,5 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
 
 
 def narrowed(items: Iterable[S], cohort: str | None) -> list[S]:
-    """Return what is of the cohort; `None` is all of it."""
+    """Return the items of the cohort; `None` returns all."""
     return [item for item in items if cohort is None or item.cohort == cohort]

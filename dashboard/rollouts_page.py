@@ -1,4 +1,4 @@
-"""The landing page: every rollout in a line, its verdict first."""
+"""The landing page: one line per rollout, with its verdict."""
 
 import time
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from dashboard.source import Source
 STALE_AFTER_NS = 24 * 3600 * 1_000_000_000
 REFRESH = "30s"
 PAGE = 25
-"""Rollouts on a page: each asks the collector two questions."""
+"""Rollouts on a page: each costs two requests to the collector."""
 _COLUMNS = (
     Column("Rollout", "and its cohorts"),
     Column("Verdict", "and what decided it"),
@@ -41,9 +41,9 @@ _COLUMNS = (
 
 
 def show(client: Client, source: Source, _zone: ZoneInfo | None = None) -> None:
-    """Draw the table of rollouts, or what to run where there is none."""
+    """Draw the table of rollouts, or commands to run if there are none."""
     st.html(markup.title("Rollouts", "May we ship it, and for whom?"))
-    # Redrawn alone, in place: the page around it keeps its scroll and its choices.
+    # Redrawn alone, so that the page keeps its scroll position and choices.
     refreshing.every(REFRESH, source, lambda: _table(client, source))
     if address.ticked("What does not pair", "unpaired"):
         unpaired.show(client, _zone)
@@ -168,7 +168,7 @@ def _speed(findings: Sequence[Finding]) -> Finding | None:
 
 
 def _quality(findings: Sequence[Finding]) -> Finding | None:
-    """Return the worst pooled finding about answers: of scores, not of failures."""
+    """Return the pooled finding with the lowest estimate among scores, without failures."""
     pooled = [
         f
         for f in findings

@@ -1,4 +1,4 @@
-"""The dashboard as a process of its own: start it, wait until it answers, stop it."""
+"""Run the dashboard as a child process: start it, wait until it answers, stop it."""
 
 import errno
 import ipaddress
@@ -26,20 +26,20 @@ _OPTIONS = {
     "server.fileWatcherType": "none",
     "browser.gatherUsageStats": "false",
     "client.toolbarMode": "minimal",
-    # A traceback belongs in the log, not before a reader.
+    # Tracebacks go to the log, not to the viewer.
     "client.showErrorDetails": "none",
     "client.showErrorLinks": "false",
-    # Dark enough on white, and light enough on black, to be read as small text.
+    # Enough contrast on white and on black for small text.
     "theme.light.primaryColor": "#0B62A8",
     "theme.dark.primaryColor": "#5AA9E6",
     "logger.level": "warning",
-    # Else it goes to standard output, which is thrown away.
+    # With Rich, logs would go to standard output, which is discarded.
     "logger.enableRich": "false",
 }
 
 
 class DashboardProcess:
-    """A running dashboard; as a context manager it is stopped at the end."""
+    """A running dashboard; as a context manager, it is stopped at exit."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
         self.url = url
@@ -66,7 +66,7 @@ class DashboardProcess:
         return self._process.wait()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """End the process, forcibly after the timeout; does nothing where it has ended."""
+        """Stop the process, killing it after the timeout; do nothing if it has ended."""
         if self._process.poll() is not None:
             return
         self._process.terminate()
@@ -77,7 +77,7 @@ class DashboardProcess:
             self._process.wait()
 
     def await_ready(self, timeout_s: float) -> None:
-        """Return once the dashboard answers; raises `DashboardStartError` where it never does."""
+        """Wait until the dashboard answers; raises `DashboardStartError` on exit or timeout."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             status = self._process.poll()
@@ -100,11 +100,11 @@ def start(
     port: int = DEFAULT_PORT,
     timeout_s: float = 180.0,
 ) -> DashboardProcess:
-    """Start a dashboard and return once it answers.
+    """Start a dashboard and return it once it answers; the caller must stop it.
 
-    Without an address it reads what the environment names. Raises `PortInUseError`, or
-    `DashboardStartError` where it ends or stays silent, and where other machines could reach it
-    although nobody has to sign in. The caller owns the process.
+    Without a URL, the address comes from the environment. Raises `PortInUseError`, or
+    `DashboardStartError` if the process ends, does not answer in time, or would be reachable from
+    other machines without sign-in.
     """
     require_free(host, port)
     _require_sign_in(host)
@@ -125,7 +125,7 @@ def start(
 
 
 def _environment(collector_url: str | None, database_url: str | None) -> dict[str, str]:
-    """Return our environment with the address set; one that is given hides the other kind."""
+    """Return our environment with the given address in place of any that it has."""
     environment = dict(os.environ)
     if collector_url is not None or database_url is not None:
         environment.pop(URL_VARIABLE, None)
@@ -138,7 +138,7 @@ def _environment(collector_url: str | None, database_url: str | None) -> dict[st
 
 
 def _require_sign_in(host: str) -> None:
-    """Raise `DashboardStartError` where others could look without signing in."""
+    """Raise `DashboardStartError` if other machines could reach it without signing in."""
     if host == "localhost" or _is_loopback(host) or _has_sign_in():
         return
     raise DashboardStartError(
@@ -155,7 +155,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _has_sign_in() -> bool:
-    """Say whether Streamlit's secrets, of this folder or of the user's, configure a provider."""
+    """Return whether Streamlit's secrets, in this folder or the home folder, configure sign-in."""
     for folder in (Path.cwd(), Path.home()):
         try:
             with (folder / _SECRETS).open("rb") as file:
@@ -169,10 +169,10 @@ def _has_sign_in() -> bool:
 
 
 def require_free(host: str, port: int) -> None:
-    """Raise `PortInUseError` or `DashboardStartError` where nobody could listen there now."""
+    """Raise `PortInUseError` or `DashboardStartError` if the port cannot be listened on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # As the server does: a port in TIME_WAIT is free, one that is listened on is not.
+        # As the server does: a port in TIME_WAIT counts as free, one with a listener does not.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -185,7 +185,7 @@ def require_free(host: str, port: int) -> None:
 
 
 def _reachable(host: str) -> str:
-    """Return the host to browse to: an address of all interfaces is none itself."""
+    """Return the host to browse to; a wildcard address such as 0.0.0.0 becomes 127.0.0.1."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Sign-in by OpenID Connect, where the deployment configures it in Streamlit's secrets."""
+"""Sign-in by OpenID Connect, if Streamlit's secrets configure it."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from dashboard import markup
 
 
 def configured() -> bool:
-    """Say whether `.streamlit/secrets.toml` has an `[auth]` section."""
+    """Return whether `.streamlit/secrets.toml` has an `[auth]` section."""
     try:
         return isinstance(st.secrets.get("auth"), Mapping)
     except StreamlitSecretNotFoundError:
@@ -17,7 +17,7 @@ def configured() -> bool:
 
 
 def passed() -> bool:
-    """Return whether the viewer may look; else draw what lets them sign in."""
+    """Return whether the viewer may see pages; if not, draw the sign-in button."""
     if not configured() or st.user.is_logged_in:
         return True
     st.html(
@@ -28,7 +28,7 @@ def passed() -> bool:
 
 
 def who() -> str | None:
-    """Return the signed-in viewer's address or name; `None` where nobody signs in."""
+    """Return the signed-in viewer's email address or name; `None` without sign-in."""
     if not configured() or not st.user.is_logged_in:
         return None
     name = st.user.get("email") or st.user.get("name")
@@ -36,7 +36,7 @@ def who() -> str | None:
 
 
 def sign_out() -> None:
-    """Draw who is signed in, and the way out; nothing where nobody signs in."""
+    """Draw the viewer's name and a sign-out button; nothing without sign-in."""
     name = who()
     if name is not None:
         st.html(markup.facts([("Signed in as", name)]))

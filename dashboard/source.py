@@ -1,4 +1,4 @@
-"""Where the dashboard reads from: an address out of the environment, and one client for it."""
+"""The dashboard's data source: an address from the environment, and a shared client for it."""
 
 import os
 import re
@@ -17,19 +17,19 @@ DEFAULT_DATABASE = "sqlite:///draftgate.db"
 
 
 class Source(NamedTuple):
-    """A collector's URL, or the database that is opened in this process instead."""
+    """A collector's URL, or else a database that is opened in this process."""
 
     collector_url: str | None
     database_url: str
 
     @property
     def address(self) -> str:
-        """What to show: where the numbers come from; a password in it is left out."""
+        """The address to show, with any password masked."""
         return _PASSWORD.sub(r"\1:…@", self.collector_url or self.database_url)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Source:
-    """Read the address; a collector's URL goes before a database."""
+    """Read the address; a collector's URL takes precedence over a database."""
     return Source(
         environment.get(URL_VARIABLE) or None,
         environment.get(DATABASE_VARIABLE) or DEFAULT_DATABASE,
@@ -38,7 +38,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Source:
 
 @st.cache_resource(show_spinner=False, max_entries=4, on_release=Client.close)
 def client(source: Source) -> Client:
-    """Return the one client of this process for the source; it is shared by all viewers."""
+    """Return this process's client for the source, shared by all viewers."""
     if source.collector_url is not None:
         return Client.from_environment(source.collector_url)
     return Client.local(source.database_url)

@@ -1,4 +1,4 @@
-"""States without data: nothing stored, nothing reachable, nothing of that name, not allowed."""
+"""Pages without data: no rollout, collector unreachable, unknown name, key refused."""
 
 from http import HTTPStatus
 
@@ -11,7 +11,7 @@ from dashboard.source import DATABASE_VARIABLE, KEY_VARIABLE, URL_VARIABLE, Sour
 
 
 def empty(source: Source) -> None:
-    """Say that the collector holds no rollout, and what to run."""
+    """Show that the collector holds no rollout, and which commands to run."""
     st.html(
         markup.panel(
             "No rollout yet",
@@ -25,7 +25,7 @@ def empty(source: Source) -> None:
 
 
 def problem(source: Source, error: ClientError) -> None:
-    """Say why the collector gave nothing: not allowed, or not reached."""
+    """Show why the collector gave no data: key refused, or not reachable."""
     if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         refused(source, error)
     else:
@@ -33,7 +33,7 @@ def problem(source: Source, error: ClientError) -> None:
 
 
 def refused(source: Source, error: ClientError) -> None:
-    """Say that the dashboard's key does not do, and how to make one that does."""
+    """Show that the dashboard's key is refused, and how to create one."""
     st.html(
         markup.panel(
             "The collector refuses this dashboard's key",
@@ -55,7 +55,7 @@ def refused(source: Source, error: ClientError) -> None:
 
 
 def without_content() -> None:
-    """Say that numbers may be shown and text may not."""
+    """Show that the key allows numbers but no text."""
     st.html(
         markup.panel(
             "Answers are not shown",
@@ -71,7 +71,7 @@ def without_content() -> None:
 
 
 def unreachable(source: Source, error: ClientError) -> None:
-    """Say that the collector does not answer, and what to do."""
+    """Show that the collector does not answer, and what to do."""
     elsewhere = f"{URL_VARIABLE} or {DATABASE_VARIABLE}"
     st.html(
         markup.panel(
@@ -87,7 +87,7 @@ def unreachable(source: Source, error: ClientError) -> None:
 
 
 def one_arm(overview: RolloutOverview) -> None:
-    """Say that one arm has not answered yet, so that nothing can be compared."""
+    """Show that one arm has no generations, so that nothing can be compared."""
     has, lacks = ("baseline", "candidate")
     if not overview.baseline_generations:
         has, lacks = lacks, has
@@ -108,7 +108,7 @@ def one_arm(overview: RolloutOverview) -> None:
 
 
 def undecided(overview: RolloutOverview) -> None:
-    """Say that a page needs a verdict, and how to get one."""
+    """Show that the page needs a verdict, and how to get one."""
     name = words.argument(overview.rollout)
     st.html(
         markup.panel(
@@ -120,7 +120,7 @@ def undecided(overview: RolloutOverview) -> None:
 
 
 def unknown_rollout(name: str, known: list[str]) -> None:
-    """Say that there is no rollout of the name, and which there are."""
+    """Show that no rollout has this name, and list those that exist."""
     st.html(
         markup.panel(
             "No such rollout", [f"The collector holds no rollout named “{name}”. It holds:"]

@@ -1,4 +1,4 @@
-"""The forest plot as SVG, for a file that has no script to draw it."""
+"""The forest plot as SVG, for the static report, which has no scripts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ _CLASS = {Outcome.PASS: "dg-pass", Outcome.FAIL: "dg-fail", Outcome.INCONCLUSIVE
 
 
 def drawing(findings: Sequence[Finding], unit: str) -> Html:
-    """Return the findings of one unit, a row each: both limits, the estimate, the margin.
+    """Return findings of one unit, one per row: both limits, the estimate, the margin.
 
-    A limit that does not exist runs to the edge.
+    A missing limit extends to the edge.
     """
     at, edges = _scale(findings, 1.0 if unit == "ratio" else 0.0, logarithmic=unit == "ratio")
     height = _TOP * 2 + _ROW * len(findings)
@@ -59,7 +59,7 @@ def _row(
 def _scale(
     findings: Sequence[Finding], reference: float, *, logarithmic: bool
 ) -> tuple[Callable[[float], float], tuple[float, float]]:
-    """Return what places a number on the page, and the numbers at both edges."""
+    """Return the function from a number to its x position, and the numbers at both edges."""
     drawn = [reference]
     for finding in findings:
         numbers = (

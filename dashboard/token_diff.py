@@ -1,4 +1,4 @@
-"""Which tokens of two texts differ."""
+"""Find the tokens in which two texts differ."""
 
 import re
 from collections.abc import Sequence
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 MOST = 1_500
-"""Tokens of a text that are compared: the time grows with their product."""
+"""Limit on the tokens compared per text: the time grows with the product of both."""
 
 
 class TextRun(NamedTuple):
-    """A run of a text's tokens."""
+    """A run of consecutive tokens of a text."""
 
     text: str
     shared: bool
-    """Whether the other text has it too, at that place."""
+    """Whether the diff aligns it with the same run in the other text."""
 
 
 def compare(baseline: str, candidate: str) -> tuple[list[TextRun], list[TextRun]]:
-    """Return both texts in pieces; words, signs and white space are tokens.
+    """Return both texts as runs of tokens: words, punctuation marks and white space.
 
-    What stands beyond the first `MOST` tokens is not compared, and counts as not shared.
+    Tokens after the first `MOST` are not compared and count as not shared.
     """
     ours, theirs = _TOKEN.findall(baseline), _TOKEN.findall(candidate)
     matcher = SequenceMatcher(None, ours[:MOST], theirs[:MOST], autojunk=False)

@@ -1,4 +1,4 @@
-"""A trace's spans in the order of their tree, each with what it generated."""
+"""A trace's spans in tree order, each with its generation."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from collector.contract import Arm, Generation, Span, SpanStatus, decode, is_generation
 
 DEEPEST = 30
-"""Levels of a tree that are followed: a trace is a stranger's, and may be one long chain."""
+"""Limit on tree levels: traces are untrusted, and may be one long chain."""
 
 
 class TraceStep(NamedTuple):
@@ -15,22 +15,22 @@ class TraceStep(NamedTuple):
     name: str
     depth: int
     start_s: float
-    """Since the trace began."""
+    """Relative to the trace's start."""
     end_s: float
     failed: bool
     generation: Generation | None
-    """What was asked of a model, where the span is that."""
+    """The generation, if the span is one."""
 
     @property
     def arm(self) -> Arm | None:
-        """The arm that answered; `None` where the step is no generation, or of no rollout."""
+        """The arm that answered; `None` if the step is not a generation of a rollout."""
         return None if self.generation is None else self.generation.arm
 
 
 def steps(spans: Sequence[Span]) -> tuple[TraceStep, ...]:
     """Return the spans, parents before children, siblings by start.
 
-    A span whose parent is not there stands at the top, as does one in a circle.
+    Spans whose parent is missing are at the top level, as are those in a cycle.
     """
     if not spans:
         return ()

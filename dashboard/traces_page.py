@@ -1,4 +1,4 @@
-"""Whole traces: what an agent did, step by step, and how each step's cohort fares."""
+"""Whole traces: an agent's steps, and the findings on each step's cohort."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -16,7 +16,7 @@ from dashboard.trace_steps import TraceStep, steps
 from evals.findings_by_margin import worst_first
 
 RECENT = 200
-"""Newest generations whose traces are listed."""
+"""Number of newest generations whose traces are listed."""
 _STEPS = (
     Column("Step"),
     Column("Arm"),
@@ -38,7 +38,7 @@ _DELTAS = (
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
-    """Draw the trace that the address names, or one of the newest."""
+    """Draw the trace named in the address bar, or one of the newest."""
     overview = rollout_choice.choose(client, source, "traces")
     if overview is None:
         return
@@ -52,7 +52,7 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
 
 
 def _choose(newest: Sequence[Generation], rollout: str, zone: ZoneInfo | None) -> str | None:
-    """Draw the newest traces, those of several generations first, and a field for any other."""
+    """Draw the newest traces, those with the most generations first, and a field for a trace id."""
     typed = address.typed("Trace id", "trace", of=rollout, placeholder="32 hexadecimal digits")
     by_trace: dict[str, list[Generation]] = {}
     for generation in newest:

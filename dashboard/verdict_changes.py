@@ -1,4 +1,4 @@
-"""What differs between two verdicts on one rollout."""
+"""Compare two verdicts on one rollout."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from dashboard import words
 _Key = tuple[str | None, str, str, str, str]
 
 
-class Changed(NamedTuple):
-    """A finding that one of the verdicts has not, or in which they differ."""
+class FindingChange(NamedTuple):
+    """A finding that is missing in one verdict or differs between both."""
 
     what: str
     before: Finding | None
@@ -18,23 +18,23 @@ class Changed(NamedTuple):
 
     @property
     def decided_otherwise(self) -> bool:
-        """Say whether the outcome itself changed."""
+        """Whether the outcome changed, or the finding is missing in one verdict."""
         if self.before is None or self.after is None:
             return True
         return self.before.outcome is not self.after.outcome
 
 
-def changes(before: Verdict, after: Verdict) -> list[Changed]:
-    """Return what differs, changed outcomes first; within both as the later verdict has it."""
+def changes(before: Verdict, after: Verdict) -> list[FindingChange]:
+    """Return the changed findings, changed outcomes first, each group in the later's order."""
     old = {_key(finding): finding for finding in before.findings}
     new = {_key(finding): finding for finding in after.findings}
     found = [
-        Changed(words.cell(finding), old.get(key), finding)
+        FindingChange(words.cell(finding), old.get(key), finding)
         for key, finding in new.items()
         if old.get(key) != finding
     ]
     found += [
-        Changed(words.cell(finding), finding, None)
+        FindingChange(words.cell(finding), finding, None)
         for key, finding in old.items()
         if key not in new
     ]
@@ -42,7 +42,7 @@ def changes(before: Verdict, after: Verdict) -> list[Changed]:
 
 
 def about(before: Verdict, after: Verdict) -> Iterator[str]:
-    """Yield, in words, in what the verdicts differ as a whole."""
+    """Yield sentences that compare the verdicts' outcomes, policies and data."""
     outcomes = [words.outcome(verdict.outcome) for verdict in (before, after)]
     if before.outcome is not after.outcome:
         yield f"The verdict went from {outcomes[0]} to {outcomes[1]}."

@@ -1,4 +1,4 @@
-"""Verdicts and policy: the history, what changed, each cell explained, and files to keep."""
+"""Verdicts and policy: the history, changes between verdicts, each cell explained, and files."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ from dashboard import address, markup, rollout_choice, states, verdict_changes, 
 from dashboard.markup import Cell, Column
 from dashboard.sections import verdict_files
 from dashboard.source import Source
-from dashboard.verdict_changes import Changed
+from dashboard.verdict_changes import FindingChange
 from evals.findings_by_margin import worst_first
 
 HISTORY = 50
@@ -41,7 +41,7 @@ _CELLS = (
 
 
 def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
-    """Draw the verdicts of the rollout that the address names."""
+    """Draw the verdicts of the chosen rollout."""
     overview = rollout_choice.choose(client, source, "verdicts")
     if overview is None:
         return
@@ -114,7 +114,7 @@ def _show_changes(
     st.html(markup.table(caption, _CHANGES, map(_change, changed), fit="cards"))
 
 
-def _change(change: Changed) -> list[Cell]:
+def _change(change: FindingChange) -> list[Cell]:
     before, after = change.before, change.after
     either = after or before
     unit = "ratio" if either is None else words.unit_of(either.unit, either.stat)

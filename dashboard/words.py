@@ -1,7 +1,7 @@
-"""Numbers, units, times and outcomes in words: the single source of truth for how they are shown.
+"""Format numbers, units, times and outcomes: the single source of truth for how they are shown.
 
-Everything here formats a value that somebody else made; nothing is rounded twice, and nothing that
-is absent turns into a number.
+These functions only format values computed elsewhere; nothing is rounded twice, and an absent
+value never becomes a number.
 """
 
 import shlex
@@ -13,10 +13,10 @@ from collector.contract import Finding, Outcome, Reason, Role
 from evals.advice.records import Limits
 
 ABSENT = "–"
-"""Stands where nobody measured."""
+"""Shown for a value that was not measured."""
 NO_LIMIT = "no limit at this n"
 THIN_SPACE = "\u202f"
-"""Narrow and unbreakable, so that a number never wraps."""
+"""Narrow and non-breaking, so that a number never wraps."""
 MINUS = "\u2212"
 
 OUTCOME_ICONS = {Outcome.PASS: "✓", Outcome.FAIL: "✕", Outcome.INCONCLUSIVE: "?"}
@@ -60,7 +60,7 @@ _STEPS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def count(n: int | None) -> str:
-    """Return a whole number with thin-space thousands."""
+    """Return an integer with thin spaces between thousands."""
     return ABSENT if n is None else f"{n:,}".replace(",", THIN_SPACE).replace("-", MINUS)
 
 
@@ -78,7 +78,7 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def bare_ms(seconds: float | None) -> str:
-    """Return a duration in milliseconds without the unit, which a heading carries."""
+    """Return a duration in milliseconds without the unit, for a column whose heading has it."""
     return milliseconds(seconds).removesuffix(f"{THIN_SPACE}ms")
 
 
@@ -88,7 +88,7 @@ def level(share_below: float) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return a candidate/baseline ratio, to four decimals, marked as a factor."""
+    """Return a candidate/baseline ratio to four decimals, with ×."""
     return ABSENT if value is None else f"{_grouped(value, 4)}×"
 
 
@@ -108,12 +108,12 @@ def points(value: float | None) -> str:
 
 
 def unit_of(unit: str, stat: str) -> str:
-    """Return the unit in which a cell is shown: the difference of two shares has one of its own."""
+    """Return the unit in which a cell is shown; differences of shares have their own unit."""
     return "share" if stat == "diff" else unit
 
 
 def in_unit(value: float | None, unit: str) -> str:
-    """Return a number in the unit of its cell, as `unit_of` gives it."""
+    """Return a number formatted in a unit of `unit_of`."""
     if unit == "ratio":
         return ratio(value)
     return points(value) if unit == "share" else difference(value)
@@ -125,12 +125,12 @@ def limit(value: float | None, unit: str) -> str:
 
 
 def margin(finding: Finding) -> str:
-    """Return the margin with the side on which it stands, such as `≤ 1.1000×`."""
+    """Return the margin with its direction, such as `≤ 1.1000×`."""
     return f"{'≤' if finding.bound == 'max' else '≥'} {_shown(finding.margin, finding)}"
 
 
 def share(n: int | None, of: int) -> str:
-    """Return a count with what part of another it is; the part alone is left out of nothing."""
+    """Return a count with its share of another, or with `of 0` if the other is zero."""
     if n is None:
         return ABSENT
     if not of:
@@ -140,7 +140,7 @@ def share(n: int | None, of: int) -> str:
 
 
 def headline(finding: Finding) -> str:
-    """Return what decided a verdict, in one line that needs no table."""
+    """Return the finding that decided a verdict, in one line."""
     what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
     if finding.outcome is Outcome.INCONCLUSIVE:
         if finding.n_needed is not None:
@@ -164,7 +164,7 @@ def between(lower: float | None, upper: float | None, unit: str) -> str:
 
 
 def pairs_needed(finding: Finding) -> str:
-    """Return how many pairs, or launches of each arm, a cell still lacks."""
+    """Return how many pairs, or launches per arm, a cell still needs."""
     if finding.launches_needed is not None:
         return counted(finding.launches_needed, "more launch", "more launches")
     return ABSENT if finding.n_needed is None else f"{count(finding.n_needed)} more"
@@ -191,14 +191,14 @@ def tokens_a_step(value: float | None) -> str:
 
 
 def evidence(log_e: float | None, needed: float | None) -> str:
-    """Return the natural logarithm of an e-value, and what it must reach to decide."""
+    """Return the natural logarithm of an e-value, and the threshold that decides."""
     if log_e is None:
         return ABSENT
     return f"log e {log_e:.2f}; {ABSENT if needed is None else f'{needed:.2f}'}"
 
 
 def span_of(low: int, high: int) -> str:
-    """Return a range of whole numbers; a range of one is the number."""
+    """Return a range of integers; a range of one is just the number."""
     return count(low) if low == high else f"{count(low)}–{count(high)}"
 
 
@@ -213,7 +213,7 @@ def speedup(limits: Limits | None) -> str:
 
 
 def draft_counts(accepted: int | None, drafted: int | None, steps: int | None) -> str:
-    """Return the counts behind an acceptance; a count that nobody gave is named as absent."""
+    """Return the counts behind an acceptance rate; a missing count is named as absent."""
     if accepted is None or drafted is None:
         return "counts not given"
     in_steps = "steps not given" if steps is None else f"in {counted(steps, 'verify step')}"
@@ -226,23 +226,23 @@ def confidence(finding: Finding) -> str:
 
 
 def metric(name: str) -> str:
-    """Return a metric's name as it is read."""
+    """Return a metric's display name."""
     return _METRICS.get(name, name.replace("_", " "))
 
 
 def measure(metric_name: str, stat: str) -> str:
-    """Return what a finding measures: `TTFT p95`, `groundedness mean`, `task completion`."""
+    """Return a finding's measure, such as `TTFT p95`, `groundedness mean`, `task completion`."""
     of = _STATS.get(stat, stat.removesuffix("_ratio").removesuffix("_diff").replace("_", " "))
     return f"{metric(metric_name)} {of}".rstrip()
 
 
 def cell(finding: Finding) -> str:
-    """Return what a finding is about: cohort and measure."""
+    """Return a finding's cohort and measure."""
     return f"{scope(finding.cohort)} · {measure(finding.metric, finding.stat)}"
 
 
 def hypothesis(finding: Finding) -> str:
-    """Return what a cell demands, as a sentence."""
+    """Return a cell's requirement as a sentence."""
     if finding.stat == "e_value":
         return "the candidate's sampled tokens are drawn from the baseline's distribution"
     what = f"{measure(finding.metric, finding.stat)} {_within(finding.cohort)}"
@@ -254,32 +254,32 @@ def hypothesis(finding: Finding) -> str:
 
 
 def compared(unit: str) -> str:
-    """Say how the two arms are compared."""
+    """Describe how the two arms are compared."""
     return _UNITS.get(unit, unit)
 
 
 def scope(cohort: str | None) -> str:
-    """Return the cohort, or the name of the pool of all cohorts."""
+    """Return the cohort's name, or that of all cohorts pooled."""
     return "all cohorts" if cohort is None else cohort
 
 
 def outcome(value: Outcome) -> str:
-    """Return an outcome as icon and word, so that colour never carries it alone."""
+    """Return an outcome as icon and word, so that it does not depend on colour."""
     return f"{OUTCOME_ICONS[value]} {OUTCOME_WORDS[value]}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names in a row, or the sign for nothing."""
+    """Return names separated by commas, or `ABSENT` if there are none."""
     return ", ".join(names) or ABSENT
 
 
 def argument(name: str) -> str:
-    """Return a name as an argument of a shell command that is safe to copy."""
+    """Return a name quoted for a shell command."""
     return shlex.quote(name)
 
 
 def age(then_unix_ns: int, now_unix_ns: int) -> str:
-    """Return how long ago an instant was, in its largest whole unit."""
+    """Return how long ago a time was, in the largest whole unit."""
     seconds = (now_unix_ns - then_unix_ns) // 1_000_000_000
     if seconds < 0:
         return "in the future"
@@ -290,7 +290,7 @@ def age(then_unix_ns: int, now_unix_ns: int) -> str:
 
 
 def moment(unix_ns: int, zone: ZoneInfo | None) -> str:
-    """Return an instant in the viewer's time zone, named; UTC where the zone is unknown."""
+    """Return a time in the viewer's time zone, with its name; in UTC if the zone is unknown."""
     # Integer division first: a float of nanoseconds since 1970 loses the last microseconds.
     there = datetime.fromtimestamp(unix_ns // 1_000_000_000, UTC).astimezone(zone or UTC)
     return f"{there.day} {there:%b %Y, %H:%M:%S %Z}"

@@ -1,1 +1,1 @@
-"""The demo: a tiny support desk, a pair of models trained on it, and three candidates to judge."""
+"""The demo: a tiny support desk, two models trained on it, and three candidates to judge."""

@@ -1,4 +1,4 @@
-"""`draftgate demo`: the main job on real models, from generation to verdict to dashboard."""
+"""`draftgate demo`: the whole workflow on real models, from generation to verdict to dashboard."""
 
 import signal
 import sys
@@ -57,7 +57,7 @@ def demo(
     Example: draftgate demo --no-dashboard
     """
     console = Console()
-    # Ended by SIGTERM, the collector and the dashboard end too.
+    # On SIGTERM, the collector and the dashboard are stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if show:
@@ -75,7 +75,7 @@ def demo(
 
 
 def _new_folder(parent: Path) -> Path:
-    """Make a folder for this run; earlier runs are kept."""
+    """Create a new folder for this run; earlier runs are kept."""
     folder = parent / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     folder.mkdir(parents=True, exist_ok=False)
     return folder.resolve()
@@ -130,7 +130,7 @@ def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path)
 
 
 def _why(verdict: Verdict) -> list[str]:
-    """Return the verdict's sentence, what it bought in time, and what stood in the way most."""
+    """Return the verdict's summary, the end-to-end speed-up, and the main obstacle."""
     speed = [
         finding.message
         for finding in verdict.findings

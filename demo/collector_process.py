@@ -1,4 +1,4 @@
-"""A collector in a process of its own, as a team would run one."""
+"""Run a collector in a separate process, as in production."""
 
 import os
 import re
@@ -14,15 +14,15 @@ _LISTENS = re.compile(r"(http://\S+)/v1/traces\n")
 
 
 class CollectorStartError(Exception):
-    """The collector did not come up; the message ends with what it printed."""
+    """The collector did not start; the message ends with its output."""
 
 
 @contextmanager
 def running(database: Path, log: Path) -> Iterator[str]:
-    """Serve the database file on a free port; yield the URL, and drain and stop at the end."""
+    """Serve the database file on a free port; yield the URL, then drain and stop."""
     command = [sys.executable, "-m", "draftgate", "serve", "--port", "0", "--no-grpc"]
     command += ["--database", f"sqlite:///{database}", "--capture-content"]
-    environment = os.environ | {"DRAFTGATE_REQUIRE_KEYS": "0"}  # nobody else reaches this one
+    environment = os.environ | {"DRAFTGATE_REQUIRE_KEYS": "0"}  # only this machine reaches it
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603
             command, stdout=output, stderr=subprocess.STDOUT, env=environment
@@ -35,7 +35,7 @@ def running(database: Path, log: Path) -> Iterator[str]:
 
 
 def _address(process: "subprocess.Popen[bytes]", log: Path) -> str:
-    """Wait until the collector prints where it listens, and return its URL."""
+    """Wait until the collector prints its URL; return it."""
     deadline = time.monotonic() + _READY_WITHIN_S
     while process.poll() is None and time.monotonic() < deadline:
         found = _LISTENS.search(log.read_text(errors="replace"))

@@ -12,7 +12,7 @@ TARGET = HERE / "models" / "target"
 DRAFT = HERE / "models" / "draft"
 
 IDENTITY_LAYERS = 8
-"""Layers that change no output, appended to the target so that it costs what a target costs."""
+"""Layers that do not change the output, appended so that the target costs more than the draft."""
 FULL_PAIRS = 160
 """40 a cohort."""
 THIN_PAIRS = 20
@@ -24,7 +24,7 @@ class Candidate:
 
     name: str
     claim: str
-    """What is special about it, in one sentence."""
+    """Its distinguishing property, in one sentence."""
     pairs: int
     relaxed_top_k: int | None = None
 

@@ -1,4 +1,4 @@
-"""Draftgate's Python interface: read what a collector holds, and judge it.
+"""Draftgate's Python interface: read a collector's data and judge rollouts.
 
     from draftgate import Client, judge, load_policy
 
@@ -6,7 +6,7 @@
         verdict = judge(client, "support-k4", load_policy("policy.yaml"))
     print(verdict.outcome, verdict.summary)
 
-A name's module is imported when the name is first used, so that `draftgate --help` imports none.
+Each name's module is imported on first use, so that `draftgate --help` imports none.
 """
 
 from importlib import import_module
@@ -48,7 +48,7 @@ _FROM = {
     "load_policy": ("evals.policy", "named"),
     "verify": ("evals.bundle", "verify"),
 }
-"""The module of each name, and what it is called there."""
+"""The module of each name, and its name in that module."""
 
 
 def __getattr__(name: str) -> Any:  # one of `__all__`

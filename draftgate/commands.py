@@ -1,4 +1,4 @@
-"""The `draftgate` command's sub-commands by name; the only module that knows every package."""
+"""The `draftgate` command's subcommands by name; the only module that knows every package."""
 
 from importlib import import_module, metadata
 from typing import Annotated, Any
@@ -97,20 +97,20 @@ COMMANDS = {
         "Judge three candidates on real models: a good one, a broken one, and too little evidence.",
     ),
 }
-"""Each sub-command's module, whose `app` has it, and its line in the list of commands.
+"""Each subcommand's module, which has its `app`, and its line in the list of commands.
 
-The lines stand here so that help needs no module: all of them together take seconds to import.
+The lines are here so that help imports no module: all of them together take seconds to import.
 """
 
 
-def load(name: str) -> Any:  # a click command, which typer carries a copy of
-    """Return the command of the name, or the group of commands, imported by now."""
+def load(name: str) -> Any:  # a click command, of which typer bundles a copy
+    """Import and return the command, or group of commands, of this name."""
     found = typer.main.get_command(import_module(COMMANDS[name][0]).app)
     return getattr(found, "commands", {}).get(name, found)
 
 
 class _OnDemand(TyperGroup):
-    """Lists the commands by their lines alone, and imports the one that is called."""
+    """Lists commands without importing them, and imports only the one that is called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

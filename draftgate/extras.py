@@ -1,4 +1,4 @@
-"""Extras of the distribution: which of them brings a package that is not installed."""
+"""The distribution's extras: find the one that installs a missing package."""
 
 from typing import Final
 
@@ -22,11 +22,11 @@ _PACKAGES: Final = {
     "transformers": "transformers",
     "uvicorn": "collector",
 }
-"""The extra that brings each package, by the name under which Python imports it."""
+"""The extra that installs each package, by the package's import name."""
 
 
 def missing_extra(error: BaseException) -> str | None:
-    """Return what to install if the error is that an extra's package is missing, else `None`."""
+    """Return how to install the package if the error is that an extra's is missing, else `None`."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     package = error.name.partition(".")[0]

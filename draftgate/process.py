@@ -1,8 +1,8 @@
-"""How a process of `draftgate` ends: its exit code, and its output when nobody reads on.
+"""Exit codes of `draftgate`, and its output to closed pipes.
 
-A command says 0 to 3 itself. A crash has a code of its own, so that no script takes it for a
-failed gate, and so has Ctrl-C. If the reader of a pipe leaves (`draftgate gate k4 | head -1`), the
-rest of the output is dropped, and the code is the command's.
+Commands exit with 0 to 3. A crash has a different code, so that no script takes it for a failed
+gate, and so has Ctrl-C. If the reader of a pipe exits (`draftgate gate k4 | head -1`), the rest of
+the output is dropped and the exit code is the command's.
 """
 
 import io
@@ -20,11 +20,11 @@ UNUSABLE = 2
 CRASHED = 70
 """`EX_SOFTWARE` of sysexits.h."""
 INTERRUPTED = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""128 plus the number of SIGINT, as in shells."""
 
 
 def main() -> None:
-    """Carry out the command that `sys.argv` names, and exit."""
+    """Run the command in `sys.argv`, and exit."""
     sys.stdout, sys.stderr = _until_closed(sys.stdout), _until_closed(sys.stderr)
     try:
         app()
@@ -32,7 +32,7 @@ def main() -> None:
         if isinstance(exc.__context__, typer.Abort):
             sys.exit(INTERRUPTED)
         raise
-    except Exception as exc:  # the last place that can give it a code
+    except Exception as exc:  # the last place that can set an exit code
         _end_of(exc)
 
 
@@ -51,7 +51,7 @@ def _end_of(error: Exception) -> None:
 
 
 class _UntilClosed(io.FileIO):
-    """A file that drops what is written to it once its reader is gone."""
+    """A file that drops writes once its reader has closed the pipe."""
 
     def write(self, data: memoryview, /) -> int:  # type: ignore[override]  # what its buffer gives
         try:
@@ -64,7 +64,7 @@ class _UntilClosed(io.FileIO):
 
 
 def _until_closed(stream: TextIO) -> TextIO:
-    if not isinstance(stream, io.TextIOWrapper):  # somebody's own, such as a notebook's
+    if not isinstance(stream, io.TextIOWrapper):  # replaced, for example by a notebook
         return stream
     raw = _UntilClosed(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(

@@ -1,6 +1,6 @@
-"""The charts, with one look: each takes records and returns an Altair chart that draws them.
+"""The charts, in one style: each function takes records and returns a Vega-Lite specification.
 
-Nothing is computed but where ink goes; a number that is shown is formatted by `dashboard.words`.
+Charts compute nothing but positions; `dashboard.words` formats the numbers shown.
 """
 
 from dashboard.charts.acceptance import acceptance_by_cohort, acceptance_by_position

@@ -35,7 +35,7 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
             alt.Tooltip("counts:N", title="Counts"),
         ],
     )
-    # Beyond the middle a label would leave the chart, so it moves into the bar.
+    # The label of a long bar is drawn inside it: outside, it would leave the chart.
     outside = base.transform_filter("datum.rate <= 0.6").mark_text(
         align="left", dx=6, fontSize=12, color=look.NEUTRAL, aria=False
     )
@@ -48,7 +48,7 @@ def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
 
 
 def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Spec:
-    """Draw, a line per cohort, the share of drafts accepted at each draft position (from 1)."""
+    """Draw the share of drafts accepted at each draft position (from 1), one line per cohort."""
     rows = [row for item in acceptance for row in _positions(item, series(item, acceptance))]
     names = list(dict.fromkeys(row["series"] for row in rows))
     base = alt.Chart(look.data(rows)).encode(
@@ -79,7 +79,7 @@ def acceptance_by_position(acceptance: Sequence[Acceptance]) -> look.Spec:
 
 
 def series(item: Acceptance, among: Sequence[Acceptance]) -> str:
-    """Name a scope; the arm too where both arms speculated."""
+    """Return a scope's name, with the arm if both arms speculated."""
     name = words.scope(item.cohort)
     both = len({other.arm for other in among if other.rate is not None}) > 1
     return f"{name} ({item.arm.value})" if both else name

@@ -17,9 +17,9 @@ _SPEEDUP = "baseline ÷ candidate, time per output token"
 
 
 def k_sweep(scope: ScopeAdvice) -> look.Spec:
-    """Draw the forecast speed-up for each k with its limits; the k served and the best stand out.
+    """Draw the forecast speed-up for each k with its limits; mark the k served and the best k.
 
-    A k beyond the longest that was recorded rests on the model alone, and is hollow.
+    A k larger than any recorded rests on the model alone and is drawn hollow.
     """
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
@@ -70,7 +70,7 @@ def k_sweep(scope: ScopeAdvice) -> look.Spec:
 
 
 def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
-    """Draw the observed speed-up by requests in flight, a mark a cohort, and where it is 1."""
+    """Draw the observed speed-up by requests in flight, one mark per cohort, and a line at 1."""
     rows = list(_loads(scopes))
     names = list(dict.fromkeys(row["cohort"] for row in rows))
     loads = sorted({(row["first"], row["load"]) for row in rows})
@@ -102,7 +102,7 @@ def by_load(scopes: Sequence[ScopeAdvice]) -> look.Spec:
 
 
 def predicted_observed(scopes: Sequence[ScopeAdvice]) -> look.Spec:
-    """Draw, a row a cohort, the speed-up that the model predicts beside the one observed."""
+    """Draw predicted and observed speed-up, one row per cohort."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "cohort": words.scope(scope.cohort),

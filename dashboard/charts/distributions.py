@@ -1,4 +1,4 @@
-"""Distributions: cumulative shares, quantiles against quantiles, score changes."""
+"""Distributions: cumulative shares, quantile–quantile plots, score changes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _DASHES = {Arm.BASELINE: [5, 3], Arm.CANDIDATE: [1, 0]}
 
 
 def cumulative(curves: Sequence[Curve]) -> look.Spec:
-    """Draw the share of generations that took at most so long, a line an arm."""
+    """Draw the cumulative distribution of a duration, one line per arm."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "arm": curve.arm.value,
@@ -57,7 +57,7 @@ def cumulative(curves: Sequence[Curve]) -> look.Spec:
 
 
 def quantiles(curves: Sequence[Curve]) -> look.Spec:
-    """Draw each quantile of the candidate against the baseline's, and the line of equal ones."""
+    """Draw the candidate's quantiles against the baseline's, and the line of equality."""
     by_arm = {curve.arm: curve for curve in curves}
     baseline, candidate = (by_arm[arm] for arm in Arm)
     theirs = dict(zip(candidate.levels, candidate.values, strict=True))
@@ -74,7 +74,7 @@ def quantiles(curves: Sequence[Curve]) -> look.Spec:
     ]
     drawn = [row[arm.value] for row in rows for arm in Arm]
     ends = [min(drawn), max(drawn)]
-    # Both layers have the same title: two would stand beside each other.
+    # Both layers have the same title: different ones would be drawn side by side.
     x, y = (look.log_ms(ends, f"{arm.value}, ms, log scale") for arm in Arm)
     equal = (
         alt.Chart(look.data([{"at": end} for end in ends]))
@@ -98,7 +98,7 @@ def quantiles(curves: Sequence[Curve]) -> look.Spec:
 
 
 def score_changes(changes: Sequence[Change]) -> look.Spec:
-    """Draw pairs by how much their score changed; equal ones are a bar of their own at 0."""
+    """Draw a histogram of score changes; pairs without a change are a separate bar at 0."""
     rows = [
         {
             "low": change.low if change.low != change.high else -0.012,

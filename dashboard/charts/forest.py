@@ -1,4 +1,4 @@
-"""The forest plot: every finding's estimate and limits against its margin."""
+"""The forest plot: each finding's estimate and limits against its margin."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ from dashboard.charts import look
 
 _REFERENCE = {"ratio": 1.0, "difference": 0.0}
 
-# A log axis' own ticks leave out what lies between 1 and 2, where most margins are.
+# A log axis' default ticks leave out values between 1 and 2, where most margins are.
 _LOG_TICKS = (
     0.01,
     0.02,
@@ -43,7 +43,7 @@ _POINTS = f"datum.value == 0 ? '0' : format(datum.value * 100, '+~g') + '{words.
 
 
 class _OpenEnd(NamedTuple):
-    """How a limit that does not exist is drawn."""
+    """How a missing limit is drawn."""
 
     limit: str
     end: str
@@ -59,11 +59,11 @@ _OPEN_ENDS = (
 
 
 def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
-    """Draw the findings of one unit, a row each, in the order given.
+    """Draw the findings of one unit, one per row, in the given order.
 
-    A limit that does not exist runs to the edge, ends in an arrow, and is labelled so. A finding
-    without an estimate shows its margin alone, a ring what one launch showed. Differences have an
-    axis in percentage points where all of them are differences of shares.
+    A missing limit extends to the edge, ends in an arrow, and is labelled. A finding without an
+    estimate shows only its margin; a ring is the estimate of one launch. Differences have an axis
+    in percentage points if all of them are differences of shares.
     """
     shown = [finding for finding in findings if finding.unit == unit]
     rows = [_row(finding) for finding in shown]
@@ -80,7 +80,7 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
 
 
 def row_label(finding: Finding) -> str:
-    """Return what a finding is about, in one line."""
+    """Return a finding's label in one line."""
     what = words.measure(finding.metric, finding.stat)
     return f"{words.scope(finding.cohort)} · {what} · {words.ROLE_WORDS[finding.role]}"
 
@@ -107,7 +107,7 @@ def _row(finding: Finding) -> dict[str, Any]:  # Any: a JSON value
 
 
 def _edges(findings: Sequence[Finding], reference: float) -> tuple[float, float]:
-    """Return the axis' ends: all that is drawn, and some room."""
+    """Return the ends of the axis: the range drawn, with some room."""
     drawn = [reference]
     for finding in findings:
         numbers = (
@@ -127,7 +127,7 @@ def _layers(
     x: dict[str, Any],  # Any: Altair's own
     unit: str,
 ) -> Iterator[alt.Chart]:
-    # A layer that a filter leaves empty has no description: whoever listens is told of the others.
+    # A layer that a filter leaves empty has no description for screen readers.
     base = alt.Chart(look.data(rows))
     y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None)
     tooltip = [
@@ -181,7 +181,7 @@ def _layers(
 
 
 def _launches(findings: Sequence[Finding], x: dict[str, Any]) -> Iterator[alt.Chart]:
-    """Draw a ring for each launch of the servers, where the limits hold over launches."""
+    """Draw a ring for each launch of the servers, if the limits are over launches."""
     rings = [
         {
             "label": row_label(finding),

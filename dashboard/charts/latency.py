@@ -11,7 +11,7 @@ from dashboard.charts import look
 
 
 class _Shape(NamedTuple):
-    """How a percentile is drawn, and the sign that says so in a sentence."""
+    """The shape of a percentile, and its sign in the legend's sentence."""
 
     name: str
     sign: str
@@ -25,7 +25,7 @@ SHAPES = {
 
 
 def latency_range(latency: Sequence[ArmLatency], field: str) -> look.Spec:
-    """Draw `ttft_s`, `tpot_s` or `e2e_s`, in milliseconds, a row per scope and arm."""
+    """Draw `ttft_s`, `tpot_s` or `e2e_s`, in milliseconds, one row per scope and arm."""
     spans, points = [], []
     for item in latency:
         percentiles: Percentiles = getattr(item, field)

@@ -1,4 +1,4 @@
-"""What moves: evidence over pairs, latencies and requests by minute, engine samples."""
+"""Live charts: evidence over pairs, latencies and requests by minute, engine samples."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _TIME = alt.Axis(title="your time", labelOverlap=True, format="%H:%M")
 
 
 def evidence(cells: Sequence[WatchCell]) -> look.Spec:
-    """Draw, for each cell, the log e-values as parts of what decides; 1 is the decision."""
+    """Draw each cell's log e-values as a share of the deciding threshold; 1 decides."""
     rows = [row for cell in cells for row in _path(cell)]
     names = list(dict.fromkeys(row["cell"] for row in rows))
     base = alt.Chart(look.data(rows)).encode(
@@ -48,7 +48,7 @@ def evidence(cells: Sequence[WatchCell]) -> look.Spec:
 
 
 def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool) -> look.Spec:
-    """Draw p95 by minute, a line an arm and cohort; with `both` p50 too."""
+    """Draw p95 by minute, one line per arm and cohort; with `both`, also p50."""
     rows = [row for bucket in buckets for row in _percentiles(bucket, metric, both=both)]
     base = alt.Chart(look.data(rows)).encode(
         x=alt.X("at:T", axis=_TIME),
@@ -77,7 +77,7 @@ def latency_over_time(buckets: Sequence[TimeBucket], metric: str, *, both: bool)
 
 
 def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
-    """Draw how many requests each arm got, minute by minute."""
+    """Draw each arm's requests per minute."""
     sums: dict[tuple[int, Arm], int] = {}
     for bucket in buckets:
         key = (bucket.start_unix_s, bucket.summary.arm)
@@ -104,7 +104,7 @@ def requests_over_time(buckets: Sequence[TimeBucket]) -> look.Spec:
 
 
 def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
-    """Draw a metric's samples, a line a service and instance."""
+    """Draw a metric's samples, one line per service and instance."""
     rows = [
         {
             "at": sample.time_unix_ns // 1_000_000,
@@ -133,7 +133,7 @@ def engine_samples(samples: Sequence[EngineSample]) -> look.Spec:
 
 
 def _cell_shape(names: Sequence[str]) -> alt.Shape:
-    """Return a shape a cell, its legend in a colour that is seen on white and on black."""
+    """Return one shape per cell, with a legend colour that is visible on white and on black."""
     legend = alt.Legend(
         orient="top",
         title=None,

@@ -1,7 +1,7 @@
-"""What all charts share: colours, shapes, sizes, and how rows become data.
+"""The common style of all charts: colours, shapes, sizes, and inline data.
 
-Colours are Okabe and Ito's palette for colour-blind readers, a little darker where it would fade on
-white; shape always repeats what colour says.
+Colours are Okabe and Ito's palette for colour-blind readers, slightly darkened for contrast on
+white; a shape always duplicates the information of a colour.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from collector.contract import Arm, Outcome
 from dashboard import words
 
 Spec = dict[str, Any]
-"""A chart in Vega-Lite; Any: JSON, but for its `datasets`, which are lists of rows by name."""
+"""A Vega-Lite chart; Any: JSON, except its `datasets`, which are lists of rows by name."""
 Row = Mapping[str, Any]  # Any: a JSON value
 
 OUTCOME_COLOURS = {
@@ -52,7 +52,7 @@ NEUTRAL = "#8A8A8A"
 STEP = 27
 """Height of a row, pixels."""
 AROUND = 96
-"""Height of legend, axis and axis title, pixels: the page fits all of a chart into its height."""
+"""Height of legend, axis and axis title in pixels: the page's chart height includes them."""
 
 
 _CONFIG = {
@@ -75,12 +75,12 @@ _CONFIG = {
 
 
 def data(rows: Iterable[Row]) -> dict[str, Any]:  # Any: JSON
-    """Return rows as inline data, without a data frame and without a look at each by Altair."""
+    """Return rows as inline data, without a data frame and without Altair's checks of each row."""
     return {"values": [dict(row) for row in rows]}
 
 
 def outcome_scale() -> tuple[list[str], list[str], list[str]]:
-    """Return the outcomes as words, with their colours and shapes, in one order."""
+    """Return the outcomes' words, colours and shapes, in the same order."""
     return (
         [words.OUTCOME_WORDS[o] for o in Outcome],
         [OUTCOME_COLOURS[o] for o in Outcome],
@@ -89,7 +89,7 @@ def outcome_scale() -> tuple[list[str], list[str], list[str]]:
 
 
 def legend() -> alt.Legend:
-    """Return a legend above the chart, of several rows where there are many series."""
+    """Return a legend above the chart, in several rows if there are many series."""
     return alt.Legend(orient="top", title=None, offset=4, symbolSize=90, labelLimit=300, columns=4)
 
 
@@ -97,7 +97,7 @@ _TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2
 
 
 def log_ms(drawn: Iterable[float], title: str = "ms, log scale") -> dict[str, Any]:
-    """Return scale and axis, in milliseconds, that end a little outside of what is drawn."""
+    """Return a log scale and axis in milliseconds, slightly wider than the values drawn."""
     positive = [at for at in drawn if at > 0] or [1.0]
     low, high = min(positive) / 1.15, max(positive) * 1.15
     values = [tick for tick in _TICKS_MS if low <= tick <= high]
@@ -115,7 +115,7 @@ def arm_colour() -> alt.Color:
 
 
 def around_one(drawn: Iterable[float | None]) -> dict[str, Any]:
-    """Return the scale and axis of a factor: what is drawn, 1 included, and some room."""
+    """Return the scale and axis of a ratio: the values drawn, including 1, with some room."""
     given = [1.0, *(value for value in drawn if value is not None)]
     room = max((max(given) - min(given)) * 0.12, 0.02)
     return {
@@ -131,21 +131,21 @@ def series_colour(field: str, names: Sequence[str]) -> alt.Color:
 
 
 def series_shape(field: str, names: Sequence[str]) -> alt.Shape:
-    """Return the shapes that repeat what the colours of series say."""
+    """Return the shapes that duplicate the series' colours."""
     scale = alt.Scale(domain=list(names), range=cycled(SERIES_SHAPES, len(names)))
     return alt.Shape(f"{field}:N", scale=scale, legend=legend())
 
 
 def cycled(values: Sequence[str], n: int) -> list[str]:
-    """Return the first n values; from the beginning again where there are fewer."""
+    """Return n values, repeating the list if it is shorter."""
     return [values[i % len(values)] for i in range(n)]
 
 
 def layered(*layers: alt.Chart, rows: int | None = None) -> Spec:
-    """Return the specification of the layers on each other, with the height of its rows.
+    """Return the specification of layered charts, with the height of its rows.
 
-    Altair would copy every layer six times over on the way, and the page takes most of its time
-    for charts: so each layer is written out once, and what is around them is written here.
+    Altair would copy every layer six times, and charts take most of a page's time. So each layer is
+    converted once, and the surrounding specification is written here.
     """
     datasets: dict[str, list[Row]] = {}
     height = 300 if rows is None else max(rows, 1) * STEP + AROUND
@@ -160,11 +160,11 @@ def layered(*layers: alt.Chart, rows: int | None = None) -> Spec:
 
 def _layer(layer: alt.Chart, datasets: dict[str, list[Row]]) -> Spec:
     rows = layer.data["values"]
-    # By what it holds: a viewer's chart is drawn anew where that has changed.
+    # Named by its content's hash, so that a viewer's chart is redrawn when the data changes.
     name = hashlib.blake2b(repr(rows).encode(), digest_size=8).hexdigest()
     datasets[name] = rows
     bare = layer.copy(deep=False)
     bare.data = alt.Undefined
-    # Not held against the schema, as the tests have held every chart.
+    # Not validated against the schema: the tests validate every chart.
     written: Spec = bare.to_dict(validate=False, context={"top_level": False})
     return written | {"data": {"name": name}}

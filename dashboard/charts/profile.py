@@ -1,4 +1,4 @@
-"""What acceptance depends on: buckets of a number, tokens accepted a step, and time."""
+"""Acceptance by request size or load, by tokens accepted per step, and over time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _COLOUR = look.SERIES_COLOURS[0]
 
 
 def by_bucket(buckets: Sequence[Bucket], title: str) -> look.Spec:
-    """Draw the acceptance rate of each bucket, as a point over how much was drafted in it."""
+    """Draw the acceptance rate of each bucket, as a point above a bar of its draft tokens."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "bucket": words.span_of(bucket.low, bucket.high),
@@ -67,7 +67,7 @@ def per_step(steps: Sequence[StepCount]) -> look.Spec:
 
 
 def over_time(moments: Sequence[Moment], deployments: Sequence[Deployment]) -> look.Spec:
-    """Draw the acceptance rate over time, and a line where another fingerprint begins."""
+    """Draw the acceptance rate over time, with a line at each change of the fingerprint."""
     rows = [
         {
             "at": moment.start_unix_s * 1_000,

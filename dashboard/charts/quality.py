@@ -1,4 +1,4 @@
-"""Quality, pair by pair: where the candidate's score is lower, and where it is higher."""
+"""Quality in pairs: how many have a lower and how many a higher candidate score."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def wins_and_losses(quality: Sequence[QualityCounts]) -> look.Spec:
     labels = [f"{words.metric(item.metric)} · {words.scope(item.cohort)}" for item in quality]
     rows = []
     for item, label in zip(quality, labels, strict=True):
-        # The sign only says to which side the bar goes; the text shows the count.
+        # The sign only determines the bar's side; the text shows the count.
         for side, n, at in (
             (_SIDES[0], item.losses, -item.losses),
             (_SIDES[1], item.wins, item.wins),

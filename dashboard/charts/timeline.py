@@ -1,4 +1,4 @@
-"""Times of one request's phases, and of a whole trace's steps, as bars along one axis."""
+"""Phases of a request, and steps of a trace, as bars along a time axis."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _INDENT = "\u2003"
 
 
 def timelines(sides: Sequence[Generation]) -> look.Spec:
-    """Draw a row an arm: queue, prefill, first token, decoding, as far as anybody timed them."""
+    """Draw one row per arm: queue, prefill, first token and decode times that were reported."""
     rows = [row for side in sides for row in _phases(side)]
     names = [_arm(side) for side in sides]
     bars = (
@@ -55,12 +55,12 @@ def timelines(sides: Sequence[Generation]) -> look.Spec:
             tooltip=[alt.Tooltip("text:N", title="First token")],
         )
     )
-    # The phases' legend takes a second line, which is as high as a row.
+    # The phases' legend needs a second line, as high as a row.
     return look.layered(bars, ticks, rows=len(names) + 1)
 
 
 def waterfall(steps: Sequence[TraceStep]) -> look.Spec:
-    """Draw a trace's steps in the order of their tree, each at its time."""
+    """Draw a trace's steps in tree order, each at its time."""
     names = [_numbered(place, step) for place, step in enumerate(steps, start=1)]
     rows = [
         {
@@ -100,7 +100,7 @@ def waterfall(steps: Sequence[TraceStep]) -> look.Spec:
 
 
 def _numbered(place: int, step: TraceStep) -> str:
-    # Names may repeat, and rows are told apart by them.
+    # Rows are identified by their names, and names may repeat.
     name = step.name if len(step.name) <= 40 else f"{step.name[:39]}…"
     return _INDENT * step.depth + f"{place}. {name}"
 

@@ -1,1 +1,1 @@
-"""The sections of a rollout's page, one file a subject; each draws what it is handed."""
+"""The sections of a rollout's page, one module per subject."""

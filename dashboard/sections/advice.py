@@ -1,4 +1,4 @@
-"""What `draftgate advise` says: speed-ups predicted and observed, by k and by load."""
+"""The advice of `draftgate advise`: predicted and observed speed-ups, by k and by load."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from evals.advice.records import Action, Advice, ScopeAdvice
 from evals.advice.report import basis
 
 READ_UNASKED = 5_000
-"""Pairs of a rollout that are advised on without being asked."""
+"""Up to this many pairs, the advice is shown without a click."""
 _ACTIONS = {
     Action.KEEP: "✓ keep",
     Action.CHANGE_K: "↔ change k",
@@ -35,7 +35,7 @@ _COLUMNS = (
 
 
 def show(client: Client, source: Source, overview: RolloutOverview, cohort: str | None) -> None:
-    """Draw the advice, once it is asked for where the rollout is large."""
+    """Draw the advice; for a large rollout, only on request."""
     if overview.pairs > READ_UNASKED and not address.ticked(
         f"Work out the advice: read all {words.counted(overview.pairs, 'pair')}",
         "advice",
@@ -61,7 +61,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
 
 
 def _others(client: Client, overview: RolloutOverview) -> tuple[str, ...]:
-    """Return the rollouts of the same routes at another k that the viewer adds."""
+    """Return the rollouts of the same routes with another k that the viewer has added."""
     names = [o.rollout for o in client.rollouts() if o.rollout != overview.rollout]
     if not names:
         return ()

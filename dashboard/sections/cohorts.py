@@ -1,4 +1,4 @@
-"""For whom: what became of each cohort's cells."""
+"""The outcome of each cohort."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,7 +16,7 @@ _MARKS = {
 
 
 def show(findings: Sequence[Finding], rollout: str) -> None:
-    """Draw a card for each cohort, the worst first, that leads to the page narrowed to it."""
+    """Draw a card per cohort, worst first, linked to the page filtered by it."""
     by_cohort = worst_of_cohorts(findings)
     if not by_cohort:
         return

@@ -1,4 +1,4 @@
-"""Cost per 1,000 output tokens, as far as the policy has prices."""
+"""Cost per 1,000 output tokens, if the policy has prices."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def show(findings: Sequence[Finding]) -> None:
-    """Draw the ratio of costs of each scope, or say what it needs."""
+    """Draw the cost ratio of each scope, or explain what it needs."""
     found = [finding for finding in worst_first(findings) if finding.metric == METRIC]
     if not found:
         st.html(

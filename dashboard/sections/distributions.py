@@ -1,4 +1,4 @@
-"""Whole distributions: cumulative shares, quantiles against quantiles, and score changes."""
+"""Distributions: cumulative shares, quantile–quantile plots, and score changes."""
 
 import streamlit as st
 
@@ -17,11 +17,11 @@ _METRICS = {
     "e2e_s": "End to end",
 }
 READ_UNASKED = 20_000
-"""Pairs of a rollout that are read without being asked for."""
+"""Up to this many pairs, score changes are shown without a click."""
 
 
 def show(client: Client, source: Source, overview: RolloutOverview, cohort: str | None) -> None:
-    """Draw the latency metric and the slice that the address names."""
+    """Draw the distributions of the chosen latency metric and slice."""
     at = reading.stamp(source.address, overview)
     table = reading.newest(client, at)
     with st.container(horizontal=True):

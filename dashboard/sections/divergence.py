@@ -1,4 +1,4 @@
-"""Where greedy answers part: how many by cohort and load, and how far into the answer."""
+"""Divergence of greedy answers: how many diverge, by cohort and load, and at which position."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ TITLE = "Greedy answers that differ from the baseline's"
 
 
 def show(found: Sequence[DivergedAnswers]) -> None:
-    """Draw the counts as a table; nothing where no answers were compared."""
+    """Draw the counts as a table; nothing if no answers were compared."""
     if found:
         st.html(markup.table(TITLE, COLUMNS, map(row, found)))
 

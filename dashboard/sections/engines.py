@@ -1,4 +1,4 @@
-"""What the engines say of themselves: cache, queue, GPU utilisation, memory."""
+"""Metrics that the engines report: cache, queue, GPU utilisation, memory."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,11 +32,11 @@ METRICS: Mapping[str, tuple[str, ...]] = {
     "GPU utilisation": ("DCGM_FI_DEV_GPU_UTIL",),
     "GPU memory in use": ("DCGM_FI_DEV_FB_USED",),
 }
-"""What is drawn, and under which names engines report it."""
+"""The charts, and the metric names under which engines report their values."""
 
 
 def show(client: Client, now_unix_ns: int) -> None:
-    """Draw the last quarter of an hour of each that anybody reports."""
+    """Draw the last quarter of an hour of each reported metric."""
     found = {title: _samples(client, names, now_unix_ns) for title, names in METRICS.items()}
     drawn = {title: samples for title, samples in found.items() if samples}
     if not drawn:

@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def _ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort as the address asks; within each group the worst comes first."""
+    """Sort as chosen in the address bar; within each group the worst comes first."""
     order = address.choose("Order", "order", list(_ORDERS), titles=list(_ORDERS.values()))
     worst = worst_first(findings)
     if order == "cohort":

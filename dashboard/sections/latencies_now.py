@@ -24,7 +24,7 @@ def show(client: Client, rollout: str, now_unix_ns: int) -> None:
     cohorts = sorted({b.summary.cohort for b in buckets if b.summary.cohort is not None})
     cohort = address.narrow("Cohort", "cohort", cohorts, of=rollout) if cohorts else None
     if cohort is None and cohorts:
-        # Percentiles of several cohorts cannot be put together: each is drawn by itself.
+        # Percentiles of several cohorts cannot be combined, so each cohort is drawn separately.
         st.html(markup.note("A cohort a line; choose one to see p50 beside p95."))
     shown = [b for b in buckets if cohort is None or b.summary.cohort == cohort]
     left, right = st.columns(2)

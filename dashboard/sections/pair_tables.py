@@ -1,4 +1,4 @@
-"""What was measured and scored of one pair, both sides in a row."""
+"""Measurements and scores of one pair, both arms per row."""
 
 from zoneinfo import ZoneInfo
 
@@ -12,14 +12,14 @@ _SIDES = (Column("Baseline"), Column("Candidate"))
 
 
 def measurements(pair: Pair, zone: ZoneInfo | None) -> Html:
-    """Return tokens, times, acceptance and identity of both sides."""
+    """Return tokens, times, acceptance and identity of both arms."""
     sides = [_measured(pair.baseline, zone), _measured(pair.candidate, zone)]
     rows = [[Cell(name), sides[0][name], sides[1][name]] for name in sides[0]]
     return markup.table("Measurements", (Column("Measured"), *_SIDES), rows, fit="content")
 
 
 def scores(pair: Pair) -> Html:
-    """Return each evaluator's score of both sides, with its explanation."""
+    """Return each evaluator's scores of both arms, with explanations."""
     sides = [_by_evaluator(pair.baseline_scores), _by_evaluator(pair.candidate_scores)]
     keys = sorted({*sides[0], *sides[1]})
     if not keys:
@@ -42,7 +42,7 @@ def scores(pair: Pair) -> Html:
 
 
 def _posted(key: _Key, sides: list[dict[_Key, Score]]) -> str:
-    """Return the evaluator, its version, and the API keys that posted what it said."""
+    """Return the evaluator, its version, and the API keys that posted its scores."""
     _, evaluator, version = key
     posts = [side[key] for side in sides if key in side]
     ids = sorted({post.key_id for post in posts if post.key_id is not None})
@@ -90,7 +90,7 @@ def _measured(side: Generation | None, zone: ZoneInfo | None) -> dict[str, Cell]
 
 
 def _contract(side: Generation) -> str:
-    """Return the laws of the contract that the span broke."""
+    """Return the contract rules that the span violates."""
     return f"broken: {words.listed(side.quality)}" if side.quality else "kept"
 
 

@@ -22,7 +22,7 @@ _MARKS = {"differences": "Differences", "support": "Support by the context"}
 
 
 def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -> None:
-    """Draw the pair; where text is withheld, its numbers."""
+    """Draw the pair; only its numbers if its text is withheld."""
     st.html(
         markup.heading(f"{pair.prompt_id} · repeat {pair.repeat} · {pair.cohort or 'no cohort'}")
     )
@@ -48,7 +48,7 @@ def _show_text(pair: Pair) -> None:
 
 
 def _show_material(given: Content) -> None:
-    """Draw what the answer is judged against, folded away."""
+    """Draw the material that the answer is scored against, collapsed."""
     context = given.context or ()
     if context:
         with st.expander(f"Context: {words.counted(len(context), 'passage')}"):
@@ -94,7 +94,7 @@ def _show_answers(pair: Pair) -> None:
 
 
 def _with_spans(scores: Sequence[Score]) -> Score | None:
-    """Return the first score that says which parts of the answer it judged."""
+    """Return the first score that lists the spans of the answer it scored."""
     return next((score for score in scores if score.spans), None)
 
 

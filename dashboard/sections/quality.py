@@ -1,4 +1,4 @@
-"""Quality, pair by pair: wins, losses and ties of each metric."""
+"""Quality in pairs: wins, losses and ties of each metric."""
 
 from collections.abc import Sequence
 

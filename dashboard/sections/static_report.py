@@ -1,4 +1,4 @@
-"""A verdict as one HTML file that opens without a server and asks for nothing from elsewhere."""
+"""A verdict as a self-contained HTML file that needs no server and fetches nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path

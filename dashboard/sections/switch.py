@@ -1,4 +1,4 @@
-"""The off-switch: its state, how to turn it, and who turned it when."""
+"""The off-switch: its state, a button to change it, and its audit log."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -35,7 +35,7 @@ _LONGEST = 1_800
 
 
 def show(client: Client, source: Source, rollout: str, zone: ZoneInfo | None) -> None:
-    """Draw the state, the button that turns it, and the audit log."""
+    """Draw the state, the button that changes it, and the audit log."""
     log = client.switch(rollout)
     is_off = not log or log[0].state is Switch.OFF
     st.html(markup.switch_state(off=is_off, said=_said(log, zone)))
@@ -80,7 +80,7 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
 
 
 def _verdict_lines(client: Client, rollout: str) -> list[str]:
-    """Return what the newest verdict says of letting the candidate answer."""
+    """Return the newest verdict's sentences on whether the candidate may answer."""
     newest = client.newest_verdict(rollout)
     if newest is None:
         return ["No verdict: nobody judged whether its answers are as good, or come as fast."]

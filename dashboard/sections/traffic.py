@@ -48,7 +48,7 @@ def show(
     cohort: str | None,
     zone: ZoneInfo | None,
 ) -> None:
-    """Draw what the collector counted in the window that the address names."""
+    """Draw the collector's counts in the chosen window."""
     name = address.choose(
         "Window, up to the last data", "window", list(WINDOWS), of=overview.rollout, titles=_TITLES
     )
@@ -65,7 +65,7 @@ def show(
 
 
 def window_start_s(name: str, overview: RolloutOverview) -> int | None:
-    """Return where a window begins, in Unix seconds; `None` is at the first generation."""
+    """Return a window's start in Unix seconds; `None` means the first generation."""
     length_s = WINDOWS[name]
     last_s = overview.last_end_unix_ns // 1_000_000_000
     return None if length_s is None else last_s - length_s

@@ -1,4 +1,4 @@
-"""Generations that are no side of a pair: who sent them, and what they lack."""
+"""Generations that belong to no pair: their senders, and the attributes that they lack."""
 
 from zoneinfo import ZoneInfo
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def show(client: Client, zone: ZoneInfo | None) -> None:
-    """Draw what does not pair among the newest generations, the most frequent first."""
+    """Draw the unpaired ones among the newest generations, the most frequent kind first."""
     groups = client.unpaired()
     if not groups:
         st.html(markup.note("All of the newest generations are sides of pairs."))

@@ -1,4 +1,4 @@
-"""The verdict in words, and what it rests on."""
+"""The verdict in words, with its reasons, counts and hashes."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ from evals.findings_by_margin import worst_first
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
 
 HASH_SHOWN = 12
-"""Characters of a hash that are shown; the whole stands in the tooltip."""
+"""Number of characters of a hash that are shown; the tooltip has all of it."""
 
 REASONS_SHOWN = 6
 
@@ -35,14 +35,14 @@ def show(stored: StoredVerdict, overview: RolloutOverview, zone: ZoneInfo | None
 
 
 def answered(verdict: Verdict) -> list[str]:
-    """Return what the verdict answers beside its outcome: for which cohorts, and what is needed."""
+    """Return the verdict's answers besides the outcome: the cohorts, and the evidence needed."""
     said = [may_it_ship(verdict), *cohort_lines(verdict), *need_lines(verdict)]
     return [line.replace("`", "") for line in (*said, *scope_lines(verdict))]
 
 
 def _show_reasons(reasons: Sequence[str]) -> None:
-    """Draw the first reasons, worst first, and fold the rest away."""
-    # The gate marks names as Markdown would, and nothing here is Markdown.
+    """Draw the first reasons, worst first, and collapse the rest."""
+    # The gate puts names in Markdown quotes, and nothing here is Markdown.
     reasons = [reason.replace("`", "") for reason in reasons]
     if reasons:
         st.html(markup.bullets(reasons[:REASONS_SHOWN]))
@@ -52,7 +52,7 @@ def _show_reasons(reasons: Sequence[str]) -> None:
 
 
 def _show_history(verdict: Verdict) -> None:
-    """Draw what the verdict says of its policy's registration, and of earlier looks and retries."""
+    """Draw the verdict's notes on its policy's registration, earlier looks and retries."""
     if verdict.history is None:
         return
     first, *rest = [note.replace("`", "") for note in verdict.history.notes]
@@ -61,7 +61,7 @@ def _show_history(verdict: Verdict) -> None:
 
 
 def headline(verdict: Verdict) -> str:
-    """Name the finding that decided: the weightiest one of the verdict's own outcome."""
+    """Name the deciding finding: the most important one with the verdict's outcome."""
     deciding = [
         finding
         for finding in worst_first(verdict.findings)
@@ -71,7 +71,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def missing(overview: RolloutOverview) -> None:
-    """Say that nobody has decided yet, and how to."""
+    """Show that there is no verdict yet, and how to get one."""
     held, name = words.counted(overview.pairs, "pair"), words.argument(overview.rollout)
     st.html(
         markup.panel(

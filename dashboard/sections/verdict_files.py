@@ -1,4 +1,4 @@
-"""Files of a verdict: the document, a report in one page, and the bundle that re-derives it."""
+"""Files of a verdict: its JSON, a one-page report, and the bundle that re-derives it."""
 
 import tempfile
 from pathlib import Path
@@ -38,13 +38,13 @@ def show(client: Client, stored: StoredVerdict, zone: ZoneInfo | None) -> None:
 
 
 def file_name(rollout: str, verdict_id: str) -> str:
-    """Return a name without what a file system, or a header, could misread."""
+    """Return a name without characters that are unsafe in file names or headers."""
     safe = "".join(sign if sign in _SAFE else "_" for sign in rollout)[:80]
     return f"{safe}-{verdict_id[:8]}"
 
 
 def _show_bundle(client: Client, verdict: Verdict, name: str) -> None:
-    """Draw what makes the bundle: it holds the policy, which a verdict only has the hash of."""
+    """Draw the bundle's download; it needs the policy file, as a verdict only has its hash."""
     given = st.file_uploader(
         "The policy file, where it is none of the shipped ones", type=["yaml", "yml"]
     )
@@ -62,7 +62,7 @@ def _show_bundle(client: Client, verdict: Verdict, name: str) -> None:
 
 
 def _bundle(client: Client, verdict: Verdict, given: bytes | None) -> bytes | str:
-    """Return the zip, or why there is none: it must re-derive this very verdict."""
+    """Return the zip, or why there is none: it must re-derive exactly this verdict."""
     text = given.decode() if given is not None else policies.shipped_text(verdict.policy_name)
     if policies.parse(text, "policy").policy_hash != verdict.policy_hash:
         return f"The policy is not the one of this verdict, {verdict.policy_hash[:12]}."

@@ -1,4 +1,4 @@
-"""What `draftgate watch` sees while traffic flows: e-values, looks, and what it did."""
+"""The state of `draftgate watch`: e-values, looks, and actions."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
@@ -38,7 +38,7 @@ _LOOKS = (
 
 
 def show(client: Client, rollout: str, zone: ZoneInfo | None) -> None:
-    """Draw each watch of the rollout, or say how to start one."""
+    """Draw each watch of the rollout, or explain how to start one."""
     watches = client.watches(rollout)
     if not watches:
         st.html(
@@ -95,7 +95,7 @@ def _name(cell: WatchCell) -> str:
 
 
 def unit(cell: WatchCell) -> str:
-    """Return the unit of a cell's numbers, as of a finding's."""
+    """Return the unit of a watch cell's numbers, as for a finding."""
     return words.unit_of("ratio" if cell.stat.endswith("_ratio") else "difference", cell.stat)
 
 

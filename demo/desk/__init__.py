@@ -1,4 +1,4 @@
-"""A made-up support desk: its exchanges, in four cohorts and two splits that share no answer."""
+"""Synthetic support-desk exchanges, in four cohorts and two splits without common answers."""
 
 from demo.desk.example import COHORTS, SPLITS, Cohort, Example, Split
 from demo.desk.workload import MAX_TOKENS, examples, workload_lines

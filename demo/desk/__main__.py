@@ -8,7 +8,7 @@ from demo.desk import SPLITS, workload_lines
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write the file; `argv` stands in for the process's arguments."""
+    """Write the file; `argv` replaces the process's arguments."""
     parser = argparse.ArgumentParser(prog="python -m demo.desk", description=__doc__)
     parser.add_argument("--split", choices=SPLITS, default="heldout")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Cohort `chat`: everyday questions, answered in the desk's set phrases."""
+"""Cohort `chat`: everyday questions, answered with fixed phrases."""
 
 import random
 from dataclasses import dataclass
@@ -86,7 +86,7 @@ _GREETINGS = (
 
 
 def draw(rng: random.Random) -> Example:
-    """Draw one everyday question; its topic, two names and a product settle the answer."""
+    """Draw one everyday question; its topic, two names and a product determine the answer."""
     topic = rng.choice(_TOPICS)
     name, agent = rng.sample(words.FIRST_NAMES, 2)
     (product,) = words.products(rng, 1)

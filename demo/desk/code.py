@@ -19,9 +19,9 @@ class _Numbers(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """A shape of function: ways to describe it and its body over `{a}`, `{b}` and the numbers.
+    """A function template: descriptions, and a body over `{a}`, `{b}` and the numbers.
 
-    `oracle` computes the wanted result from the two arguments, and shares no text with `body`.
+    `oracle` computes the expected result from the two arguments, independently of `body`.
     """
 
     topic: str
@@ -123,7 +123,7 @@ def draw(rng: random.Random) -> Example:
 
 
 def _tests(family: _Family, entry_point: str, numbers: _Numbers) -> str:
-    """Assert on both sides of every branch, and where a wrong number would show."""
+    """Return asserts for both sides of every branch, and for inputs that reveal a wrong number."""
     gap = max(0, numbers.y - numbers.x)
     firsts = sorted({0, 1, gap, gap + 1, numbers.z, numbers.z + 1, 5000})
     return "".join(

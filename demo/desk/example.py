@@ -1,4 +1,4 @@
-"""One exchange of the support desk, and the rule that keeps held-out ones out of training."""
+"""One exchange of the support desk, and the rule that separates held-out from training ones."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _HELDOUT_ONE_IN = 8
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A user message, the one right answer, and how to judge another answer.
+    """A user message, its correct answer, and the data to score another answer.
 
-    `slots` are the facts the answer states; together with the topic they settle it.
-    `reference` is what a scorer needs, as it stands in the workload file; `context` holds the
-    passages of a `rag` prompt and `schema` the JSON Schema of a `tool_call` answer.
+    `slots` are the facts in the answer; with the topic they determine it. `reference` is the
+    scorer's reference in the workload file; `context` holds the passages of a `rag` prompt, and
+    `schema` the JSON Schema of a `tool_call` answer.
     """
 
     cohort: Cohort
@@ -34,10 +34,10 @@ class Example:
 
     @property
     def split(self) -> Split:
-        """Say which split owns these slots: one hash class in eight is held out.
+        """Return the split of these slots: one hash class in eight is held out.
 
-        The class is a function of the slots alone, so no seed, order or amount of training text
-        can bring a held-out combination into training.
+        The class depends on the slots alone, so no seed, order or amount of training text can put
+        a held-out combination into training.
         """
         key = "\x1f".join((self.cohort, self.topic, *self.slots)).encode()
         held_out = hashlib.sha256(key).digest()[0] % _HELDOUT_ONE_IN == 0

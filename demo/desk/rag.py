@@ -1,4 +1,4 @@
-"""Cohort `rag`: a few passages, a question about one of them, an answer made of its facts."""
+"""Cohort `rag`: a few passages, a question about one of them, and an answer with its facts."""
 
 import random
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _PROOFS = ("box", "card", "label", "receipt", "sticker")
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """One passage, the questions it answers, the answer, and the facts that answer states."""
+    """One passage, questions about it, the answer, and the facts in the answer."""
 
     topic: str
     passage: str

@@ -1,4 +1,4 @@
-"""Cohort `tool_call`: a request in prose, answered by one call of a desk tool as JSON."""
+"""Cohort `tool_call`: a request in prose, answered by one tool call as JSON."""
 
 import json
 import random
@@ -27,7 +27,7 @@ _REASONS = {"damaged": "arrived broken", "late": "came too late", "wrong": "was 
 
 
 def schema_of(tool: str) -> Mapping[str, object]:
-    """Give the JSON Schema of a whole call of `tool`."""
+    """Return the JSON Schema of a complete call of `tool`."""
     parameters = _PARAMETERS[tool]
     return {
         "type": "object",
@@ -120,7 +120,7 @@ _REQUESTS: tuple[Callable[[random.Random], tuple[str, str, _Arguments]], ...] = 
 
 
 def draw(rng: random.Random) -> Example:
-    """Draw one request; most name a second order, parcel, day or place that is not meant."""
+    """Draw one request; most also mention another order, parcel, day or place as a distractor."""
     tool, request, arguments = rng.choice(_REQUESTS)(rng)
     call = {"name": tool, "arguments": dict(arguments)}
     return Example(

@@ -1,4 +1,4 @@
-"""The stream of examples, and its form as a workload file."""
+"""The stream of examples, and its lines as a workload file."""
 
 import json
 import random
@@ -18,7 +18,7 @@ _DRAW: Mapping[Cohort, Callable[[random.Random], Example]] = {
 
 
 def examples(split: Split, seed: int, per_cohort: int) -> Iterator[Example]:
-    """Yield `per_cohort` examples of each cohort, cohorts taking turns.
+    """Yield `per_cohort` examples of each cohort, the cohorts interleaved.
 
     Each cohort has its own stream of random numbers, so a larger `per_cohort` continues a smaller
     one. Held-out examples differ in their slots; training examples may repeat.

@@ -29,7 +29,7 @@ _HELDOUT_PER_COHORT = 200
 def main() -> None:
     """Train into a temporary folder, then move the results into place."""
     args = _arguments()
-    # One thread: sums are then added in one order, and the same seed gives the same bytes.
+    # One thread: sums are then added in a fixed order, so the same seed gives the same bytes.
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.out.parent, prefix=".training-") as scratch:
@@ -99,14 +99,14 @@ def _fit(
 
 
 def _heldout(folder: Path, tokenizer: Any, seed: int) -> dict[str, object]:
-    """Measure what was written, not what was trained: float16 rounds the weights."""
+    """Measure the saved models, whose weights are rounded to float16."""
     chosen = islice(examples("heldout", seed, _ENDLESS), _HELDOUT_PER_COHORT * len(COHORTS))
     figures = measure(load(folder / "target"), load(folder / "draft"), tokenizer, chosen)
     return {cohort: asdict(cohort_figures) for cohort, cohort_figures in figures.items()}
 
 
 def _exchange(new: Path, out: Path, old: Path) -> None:
-    """Move each result into place whole, so that nobody reads half of one."""
+    """Move each result into place atomically, so that nobody reads a partial one."""
     for result in sorted(new.iterdir()):
         place = out / result.name
         if place.exists():

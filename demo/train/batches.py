@@ -29,7 +29,7 @@ class Encoded:
 class Batch:
     """Token ids, (batch, length), and whether each belongs to an answer; padded on the right.
 
-    Attention is causal, so that nothing real sees the padding and no attention mask is needed.
+    Attention is causal, so no real token attends to padding and no attention mask is needed.
     """
 
     ids: torch.Tensor
@@ -61,10 +61,10 @@ def batches(
     size: int,
     seed: int,
 ) -> Iterator[Batch]:
-    """Yield batches of `size` examples of like length, so that little of a batch is padding.
+    """Yield batches of `size` examples of similar length, with little padding.
 
-    Lengths are sorted within a pool of some batches, whose order is then shuffled by `seed`; a
-    last pool that is not full is dropped.
+    Examples are sorted by length within a pool of several batches, whose order is then shuffled by
+    `seed`; an incomplete last pool is dropped.
     """
     shuffler = random.Random(seed)  # noqa: S311  # an order, not a secret
     source = iter(examples)

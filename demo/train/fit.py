@@ -21,17 +21,17 @@ _REPORT_EVERY = 50
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how boldly to train."""
+    """The number of steps and the learning rates."""
 
     steps: int
     matrix_lr: float
-    """Muon's, for the layers' weight matrices."""
+    """Learning rate of Muon, for the layers' weight matrices."""
     other_lr: float
-    """AdamW's, for embeddings, head and norms."""
+    """Learning rate of AdamW, for embeddings, head and norms."""
 
 
 class Fitted(NamedTuple):
-    """What a training run came to; loss and accuracy are running means over answer tokens."""
+    """The result of a training run; loss and accuracy are running means over answer tokens."""
 
     steps: int
     seconds: float
@@ -45,7 +45,7 @@ def fit(
     plan: Plan,
     tell: Callable[[str], None],
 ) -> Fitted:
-    """Train on answer tokens alone; raise `ValueError` if the batches run out."""
+    """Train on answer tokens only; raises `ValueError` if the batches run out."""
     model.train()
     muon, adam = _optimizers(model, plan)
     started_s = time.monotonic()
@@ -76,11 +76,11 @@ def answer_loss(
     model: Any,  # Any: transformers ships no types
     batch: Batch,
 ) -> tuple[torch.Tensor, float]:
-    """Return the mean cross-entropy over answer tokens, and the share of them guessed right."""
+    """Return the mean cross-entropy over answer tokens, and the share predicted correctly."""
     hidden = model.model(input_ids=batch.ids[:, :-1], use_cache=False).last_hidden_state
     wanted = batch.is_answer[:, 1:]
     targets = batch.ids[:, 1:][wanted]
-    # The head is a tenth of the work: spend it on the positions that count.
+    # The head is a tenth of the work, so it is applied only to answer positions.
     logits = model.lm_head(hidden[wanted])
     accuracy = (logits.argmax(-1) == targets).float().mean().item()
     return functional.cross_entropy(logits, targets), accuracy
@@ -99,7 +99,7 @@ def _optimizers(
 
 
 def _rate(step: int, steps: int) -> float:
-    """Scale the learning rates: warm up, hold, then fall in a straight line."""
+    """Return the learning-rate factor: warm-up, constant, then linear decay."""
     done = step / steps
     fall = (1 - done) / (1 - _DECAY_FROM)
     decay = 1.0 if done < _DECAY_FROM else _FINAL_RATE + (1 - _FINAL_RATE) * fall

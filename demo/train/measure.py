@@ -1,4 +1,4 @@
-"""What the trained pair is good for, on held-out examples."""
+"""Measure the trained pair on held-out examples."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ class CohortFigures:
     target_exact: float
     draft_exact: float
     argmax_agreement: float
-    """Share of answer positions where draft and target would say the same, given the reference."""
+    """Share of answer positions at which draft and target have the same most likely token, given
+    the reference before it."""
 
 
 def measure(
@@ -29,8 +30,8 @@ def measure(
 ) -> dict[Cohort, CohortFigures]:
     """Compare both models' greedy choices along the reference answers, by cohort.
 
-    An answer whose every token is the greedy choice after the tokens before it is exactly what
-    greedy generation says, so one pass an example measures exact match without generating.
+    If every token of an answer is the greedy choice after the tokens before it, greedy generation
+    produces exactly this answer. So one pass per example measures exact match without generating.
     """
     encoded: dict[Cohort, list[Encoded]] = {cohort: [] for cohort in COHORTS}
     for example in examples:
@@ -58,7 +59,7 @@ def _figures(target: Any, draft: Any, encoded: list[Encoded]) -> CohortFigures:
 
 @torch.no_grad()
 def greedy_choices(model: Any, encoded: Encoded) -> list[int]:
-    """Return the likeliest token at each position of the answer, given the reference before it."""
+    """Return the most likely token at each answer position, given the reference before it."""
     ids = torch.tensor([encoded.prompt + encoded.answer[:-1]])
     kept = len(encoded.answer)
     choices: list[int] = model(ids, logits_to_keep=kept).logits[0].argmax(-1).tolist()

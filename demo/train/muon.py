@@ -1,4 +1,4 @@
-"""The Muon optimiser: momentum whose direction is made orthogonal before each step.
+"""The Muon optimiser: momentum that is orthogonalised before each step.
 
 Published by Keller Jordan in 2024 (https://kellerjordan.github.io/posts/muon/), whose constants are
 used. PyTorch's own `torch.optim.Muon` works in bfloat16, which is very slow on a CPU without
@@ -16,7 +16,7 @@ _WEIGHT_DECAY = 0.01
 
 
 def orthogonalize(matrices: torch.Tensor) -> torch.Tensor:
-    """Bring the singular values of each matrix near 1; shape (count, rows, columns)."""
+    """Return matrices with singular values near 1; shape (count, rows, columns)."""
     tall = matrices.shape[1] > matrices.shape[2]
     wide = matrices.mT if tall else matrices
     x: torch.Tensor = wide / (torch.linalg.matrix_norm(wide, keepdim=True) + 1e-7)
@@ -27,7 +27,7 @@ def orthogonalize(matrices: torch.Tensor) -> torch.Tensor:
 
 
 class Muon:
-    """Steps weight matrices; equal shapes are stacked, so that each shape is one batched product.
+    """Updates weight matrices; equal shapes are stacked, so each shape is one batched product.
 
     Set `lr` before each step. A step is about `lr` in spectral norm, larger for tall matrices.
     """

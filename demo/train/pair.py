@@ -1,4 +1,4 @@
-"""The pair's shape: how a draft is made, a target grown from it, and both saved."""
+"""Create a draft model, grow a target from it, and save both."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 HIDDEN_SIZE = 256
-HEAD_DIM = 64  # the smallest that vLLM's attention kernels take
+HEAD_DIM = 64  # the smallest that vLLM's attention kernels support
 INTERMEDIATE_SIZE = 512
 MAX_POSITIONS = 1024
 
@@ -23,8 +23,8 @@ def new_draft(tokenizer: Any, seed: int) -> Any:
 def grow(model: Any, tokenizer: Any, layers: int, seed: int) -> Any:
     """Copy a model into one of `layers` layers that computes the same function.
 
-    The added layers write nothing at first: what attention and MLP project back is zero. Training
-    on from there keeps the larger model close to the smaller, so that the draft is worth asking.
+    The added layers' output projections (attention and MLP) are zero at first. Training continues
+    from there, which keeps the target close to the draft and so its acceptance high.
     """
     torch.manual_seed(seed)
     grown = LlamaForCausalLM(_config(tokenizer, layers))
@@ -48,7 +48,7 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def load(folder: Path) -> Any:
-    """Read a saved model in float32, ready to answer."""
+    """Load a saved model in float32, in evaluation mode."""
     model: Any = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model.eval()
 

@@ -1,4 +1,4 @@
-"""The tokenizer that draft and target share."""
+"""The tokenizer of draft and target."""
 
 from collections.abc import Iterable
 
@@ -18,10 +18,10 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
-    """Learn a byte-level BPE from `texts`, with the chat template of the desk.
+    """Train a byte-level BPE tokenizer on `texts`, with the desk's chat template.
 
-    The end token stands in for a beginning-of-sequence token that nothing ever emits: engines
-    want its id, but a prompt starts with the user token.
+    Engines require a beginning-of-sequence id, although prompts start with the user token; the end
+    token's id is used for it.
     """
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -47,5 +47,5 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenize
 
 
 def prompt_text(request: str) -> str:
-    """Write a user message as the chat template does, up to where the answer starts."""
+    """Return a user message in the chat template, up to the start of the answer."""
     return f"{USER}{request}{ASSISTANT}"
