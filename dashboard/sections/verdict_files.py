@@ -46,7 +46,7 @@ def file_name(rollout: str, verdict_id: str) -> str:
 def _show_bundle(client: Client, verdict: Verdict, name: str) -> None:
     """Draw the bundle's download; it needs the policy file, as a verdict only has its hash."""
     given = st.file_uploader(
-        "The policy file, where it is none of the shipped ones", type=["yaml", "yml"]
+        "Your policy file (not needed for a shipped policy)", type=["yaml", "yml"]
     )
     if st.button("Make the bundle (policy, pairs, verdict)"):
         try:
