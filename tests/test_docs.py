@@ -1,21 +1,26 @@
 """The docs are complete: every command, option, setting, attribute and route is written down."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer import Context as TyperContext
 
 from collector.client import Client
 from collector.contract import attributes
 from collector.contract.fields import WIRE
 from demo.collector_process import running
 from draftgate.commands import COMMANDS, load
+from engine_adapter.run import rollout_file
+from evals import policy as policies
 
 ROOT = Path(__file__).parent.parent
 DOCS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+TUTORIAL = "Tutorial: your own vLLM server, start to verdict"
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -93,6 +98,35 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         ):
             lost.append(f"{file}#{anchor}")
     assert lost == []
+
+
+def shell_commands(page: Path) -> Iterator[list[str]]:
+    """Yield the words of each `draftgate` command in the page's shell blocks."""
+    for block in re.findall(r"```(?:sh|bash)\n(.*?)```", page.read_text(), re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.strip().startswith("draftgate "):
+                yield shlex.split(line, comments=True)[1:]
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_commands_in_the_docs_are_understood(page: Path) -> None:
+    """Each sub-command and option that a shell block shows exists."""
+    for words in shell_commands(page):
+        command: Any = load(words.pop(0))
+        while hasattr(command, "commands"):
+            command = command.commands[words.pop(0)]
+        command.make_parser(TyperContext(command)).parse_args(words)
+
+
+def test_the_tutorials_files_are_valid(tmp_path: Path) -> None:
+    """The rollout file and the policy that the tutorial writes are read without complaint."""
+    tutorial = section((ROOT / "docs" / "guide.md").read_text(), TUTORIAL)
+    files = dict(re.findall(r"cat > (\S+) <<'YAML'\n(.*?)YAML\n", tutorial, re.S))
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    experiment = rollout_file.read(tmp_path / "rollout.yaml")
+    assert experiment.policy in files
+    assert policies.named(str(tmp_path / "policy.yaml")).name == "first"
 
 
 @pytest.mark.parametrize(
