@@ -1,4 +1,4 @@
-"""What the verdict answers beside "may it ship": for which cohorts, and how many prompts more."""
+"""The verdict's further answers: may it ship for each cohort, and how many more prompts."""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ def cohort_answers(
 ) -> tuple[CohortAnswer, ...]:
     """Return an answer for each cohort of the pairs, the workload or the policy.
 
-    No if a cell of it fails that must pass or must not fail; yes if those that must pass do and
-    nothing fails in the pool; else unknown. `findings` are all, those without a cell included.
+    No if a prove or guard cell of the cohort fails; yes if its prove cells pass and nothing fails
+    in the pool of all pairs; otherwise unknown. `findings` includes those without a cell.
     """
     named = {cell.cohort for cell, _ in judged if cell.cohort is not None}
     cohorts = sorted({*named, *evidence.cohorts, *evidence.workload}.difference(aside))
@@ -29,7 +29,7 @@ def cohort_answers(
 
 
 def prompts_needed(findings: Sequence[Finding], evidence: Evidence, role: Role) -> int | None:
-    """Return the largest need of a role's cells in prompts of the whole workload; None for none."""
+    """Return the largest need of a role's cells, in prompts of the whole workload, if any."""
     needs = [prompts for f in findings if f.role is role if (prompts := _prompts(f, evidence))]
     return max(needs, default=None)
 
@@ -68,7 +68,7 @@ def _decided(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
 
 
 def _once(missing: Judged) -> Judged:
-    """Keep one of the cells that differ in their margin alone."""
+    """Keep one of the cells that differ only in their margin."""
     return list({cell.chain: (cell, finding) for cell, finding in reversed(missing)}.values())[::-1]
 
 
@@ -89,7 +89,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _prompts(finding: Finding, evidence: Evidence) -> int | None:
-    """Return a cell's need in prompts of the whole workload, None where prompts do not settle it.
+    """Return a cell's need in prompts of the whole workload, `None` if prompts do not settle it.
 
     The cell's pairs ÷ its share of the pairs, ÷ the pairs a prompt has in this run.
     """
@@ -103,7 +103,7 @@ def _prompts(finding: Finding, evidence: Evidence) -> int | None:
 
 
 def _share(finding: Finding, evidence: Evidence) -> float | None:
-    """Return the share of the pairs that count for a cell; None where nobody knows it.
+    """Return the share of the pairs that count for a cell; `None` if it is unknown.
 
     A cell that lacks scores or answers and not pairs needs no prompts.
     """

@@ -1,4 +1,4 @@
-"""How far a cell's values depend on each other: in time, by prompt, and in declared stretches."""
+"""The dependence between a cell's values: in time, by prompt, and in declared stretches."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,18 +18,18 @@ STAYS_DEAD = 0.9
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where each of a cell's values stands."""
+    """The times, prompts and strata of a cell's values."""
 
     started: Counts
-    """Start of each value's request; of a pair the earlier one."""
+    """Start of each value's request; for a pair, the earlier start."""
     prompts: Counts
-    """Number of the prompt, ascending: repeats of one are a cluster."""
+    """Number of the prompt, ascending; repeats of one prompt are a cluster."""
     cohorts: Counts
     """Strata whose means may differ without dependence: cohorts, and launches of timed cells."""
     declared: float
-    """Requests that one disturbance may take together, by the policy."""
+    """Successive requests that one disturbance may affect together, by the policy."""
     launches: Counts | None = None
-    """Each value's group of launches, if limits are to be taken over them."""
+    """Each value's group of launches, if limits are to hold over launches."""
 
     @cached_property
     def order(self) -> Counts:
@@ -41,10 +41,10 @@ class Arrangement:
         return values[self.order]
 
     def stretch(self, values: FloatColumn) -> float:
-        """Return how many values may be harmed together that show no harm here.
+        """Return how many values an unseen disturbance may harm together.
 
-        The declared stretch; of repeats as many as a prompt has, on average, unless so many prompts
-        have a value that is not 0 that the values themselves tell how far repeats agree.
+        This is the declared stretch, or the average number of repeats per prompt if that is larger
+        and too few prompts have a value other than 0 to show how far repeats agree.
         """
         if len(np.unique(self.prompts[values != 0])) >= MANY_PROMPTS:
             return self.declared
@@ -52,10 +52,10 @@ class Arrangement:
         return max(self.declared, float(repeats @ repeats) / max(len(values), 1))
 
     def draws(self, values: FloatColumn, harmed: BoolColumn) -> float:
-        """Return the independent draws that values are worth at least, stretches included.
+        """Return the minimum number of independent draws that the values count as.
 
-        A candidate that dies and stays dead is harmed in one stretch, too, but in no outage that
-        ends: its requests count each, repeats of a prompt once.
+        Stretches reduce it, except for a candidate that dies and stays dead: that is no outage that
+        ends, so each of its requests counts, repeats of a prompt once.
         """
         if _lasts(self.in_order(harmed.astype(np.float64))):
             return float(len(np.unique(self.prompts)))
@@ -79,7 +79,7 @@ class Arrangement:
 
 
 def _lasts(harmed: FloatColumn) -> bool:
-    """Say whether nearly everything is harmed from the first harm to the end."""
+    """Return whether nearly everything from the first harm to the end is harmed."""
     after = harmed[int(np.argmax(harmed > 0)) :]
     return bool(harmed.any()) and bool(after[-1] > 0) and float(after.mean()) >= STAYS_DEAD
 
@@ -87,19 +87,19 @@ def _lasts(harmed: FloatColumn) -> bool:
 def of_pairs(
     evidence: Evidence, rows: BoolColumn, policy: Policy, *, timed: bool = False
 ) -> Arrangement:
-    """Return the arrangement of some pairs; `timed` values differ from launch to launch."""
+    """Return the arrangement of these pairs; `timed` values differ between launches."""
     return _of(evidence, evidence.started_unix_ns, rows, policy, timed=timed)
 
 
 def of_arm(
     evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy, *, timed: bool = False
 ) -> Arrangement:
-    """Return the arrangement of some of one arm's answers."""
+    """Return the arrangement of these answers of one arm."""
     return _of(evidence, side.start_unix_ns, rows, policy, timed=timed)
 
 
 def strata(evidence: Evidence, *, timed: bool) -> Counts:
-    """Return each pair's cohort, and for what is timed its launch beside it."""
+    """Return each pair's stratum: its cohort, and for timed metrics its launch too."""
     if not timed or evidence.launches is None:
         return evidence.cohort_of
     return evidence.cohort_of + (len(evidence.cohorts) + 1) * evidence.launches.of
@@ -120,7 +120,7 @@ def _of(
 
 
 def stretch_of(started: Counts, policy: Policy) -> float:
-    """Return the policy's stretch in requests: of a time, the most that started within it."""
+    """Return the policy's stretch in requests; for a time, the most that started within it."""
     rules = policy.dependence
     if rules.stretch_s is None or len(started) == 0:
         return rules.stretch

@@ -1,4 +1,4 @@
-"""How long harm may last that a verdict protects against."""
+"""The longest disturbance that a verdict protects against."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from evals.policy import Policy
 from evals.stats.stretches import needed
 
 _LONGER = 25
-"""Requests: the outage named as an example where the policy declares a shorter one."""
+"""Requests in the example of a longer outage, if the policy declares a shorter one."""
 
 
 def assumption(cells: Sequence[Cell], policy: Policy) -> str:
-    """Return against which stretch of harm a verdict protects, and what a longer one would need."""
+    """Return the stretch of harm that a verdict protects against, and the need of a longer one."""
     rules = policy.dependence
     longer = max(_LONGER, 2 * rules.stretch)
     if rules.stretch_s is not None:

@@ -1,4 +1,4 @@
-"""Which cells a policy makes of a rollout, and how many pairs each needs at least."""
+"""The cells that a policy makes for a rollout, and the minimum pairs of each."""
 
 import math
 from collections.abc import Collection
@@ -32,31 +32,31 @@ class Cell:
 
     rule: Rule
     cohort: str | None
-    """`None` is the pool of all pairs."""
+    """`None`: all pairs."""
     min_n: int
-    """Pairs, or answers an arm, below which it does not decide."""
+    """Minimum pairs, or answers per arm, for the cell to decide."""
     paired: bool = True
 
     @property
     def metric(self) -> Metric:
-        """What can be asked of the metric."""
+        """The metric's definition."""
         return METRICS[self.rule.metric]
 
     @property
     def method(self) -> str:
-        """Name and version of the method that judges it."""
+        """Name and version of the method that judges the cell."""
         paired, unpaired = _METHODS.get(self.rule.stat, (quantile_ratio.METHOD,) * 2)
         return paired if self.paired else unpaired
 
     @property
     def chain(self) -> tuple[str, str, str | None, str, float]:
-        """What cells share that differ in their margin alone: of them, at most one is at stake."""
+        """Key of the cells that differ only in their margin; Holm counts a chain once."""
         rule = self.rule
         return (rule.metric, rule.stat, self.cohort, rule.bound, rule.pass_at)
 
     @property
     def unit(self) -> str:
-        """What is counted: pairs, or answers of the arm that has fewer."""
+        """The unit of n: pairs, or answers of the arm that has fewer."""
         return "pairs" if self.paired else "answers an arm"
 
 
@@ -71,10 +71,9 @@ _METHODS = {
 def plan(evidence: Evidence, policy: Policy) -> tuple[Cell, ...]:
     """Return the policy's cells for this evidence, in the policy's order.
 
-    A rule of scope `cohort` without a list makes a cell for each cohort of the pairs, or of the
-    workload that the run registered, in which its metric applies, or in which nobody knows whether
-    it does; stray cohorts get none. If none does it still makes one, over the pool, so that missing
-    evidence is seen.
+    A rule of scope `cohort` without a list makes a cell for each cohort, of the pairs or of the
+    registered workload, in which its metric applies or may apply; stray cohorts get none. If there
+    is no such cohort, it makes one cell over all pairs, so that missing evidence is visible.
     """
     if not any(rule.role == "prove" for rule in policy.rules):
         raise PolicyError(f"{policy.name}: wanted at least one prove rule; nothing could pass")
@@ -106,12 +105,12 @@ def _scopes(rule: Rule, evidence: Evidence, aside: Collection[str]) -> tuple[str
         return (None,)
     concerned = evidence.cohort_of[found.owed | found.unsure]
     there = {evidence.cohorts[i] for i in np.unique(concerned[concerned >= 0])}
-    missing = set(planned) - set(evidence.cohorts)  # of them nobody knows what they carry
+    missing = set(planned) - set(evidence.cohorts)  # the metric may apply in these
     return tuple(cohort for cohort in planned if cohort in there | missing) or (None,)
 
 
 def least_pairs(rule: Rule, cohort: str | None, policy: Policy) -> int:
-    """Return the pairs, or answers an arm, below which a rule does not decide in a scope."""
+    """Return the minimum pairs, or answers per arm, for a rule to decide in a scope."""
     floor = policy.min_n if cohort is not None else 1
     if rule.stat == "mean_diff" and not policy.paired:
         floor = max(floor, MIN_UNPAIRED_MEAN_SCORE_N)

@@ -1,4 +1,4 @@
-"""Repeats of one prompt are one cluster: how many prompts there are."""
+"""Count prompts: repeats of one prompt are one cluster."""
 
 import numpy as np
 

@@ -17,11 +17,11 @@ _LEVEL = 0.05
 def control_obstacles(
     cells: Sequence[Cell], control: Evidence | None, policy: Policy
 ) -> list[Obstacle | None]:
-    """Return for each cell why its control does not let it be judged.
+    """Return, for each cell, why its control prevents judging it; `None` if it does not.
 
-    A control is quiet in a cell whose two-sided p value against no difference, Holm-corrected over
-    all cells, is above .05. Where the policy requires one, a control that is absent, or empty in
-    the cell, is as bad as a loud one.
+    A control is quiet in a cell if its two-sided p value against no difference, Holm-corrected over
+    all cells, is above .05. If the policy requires a control, one that is absent, or empty in the
+    cell, is as bad as one that is not quiet.
     """
     required = policy.validity.aa_control == "required"
     if control is None:

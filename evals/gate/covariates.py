@@ -1,4 +1,4 @@
-"""What is known of a split request before an arm answers it: its length, and the hour."""
+"""Covariates of split traffic, known before an arm answers: the prompt's length and the hour."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ _DAY_NS = 86_400 * 10**9
 
 
 def covariates(evidence: Evidence, side: Side, rows: BoolColumn) -> FloatColumn:
-    """Return one row a request: log of its input tokens, and sine and cosine of the hour.
+    """Return one row per request: log of its input tokens, and sine and cosine of the hour.
 
-    An unknown length stands for an average one, with a column that says so.
+    An unknown length is set to the average, and marked in another column.
     """
     tokens = np.asarray(
         side.recorded.get("input_tokens", np.full(len(evidence), np.nan)), np.float64
@@ -25,5 +25,5 @@ def covariates(evidence: Evidence, side: Side, rows: BoolColumn) -> FloatColumn:
 
 
 def varying(both: tuple[FloatColumn, FloatColumn]) -> BoolColumn:
-    """Say which columns differ between requests, in each of both arms."""
+    """Return which columns vary between requests, in both arms."""
     return np.asarray(np.all([np.ptp(one, axis=0) > 1e-9 for one in both], axis=0))

@@ -1,4 +1,4 @@
-"""Limits that hold over the launches of the servers, too."""
+"""Limits that hold over launches of the servers as well as over requests."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ class _Margin(TypedDict):
 
 
 LogOf = Callable[[BoolColumn], float]
-"""The logarithm of a statistic over some of a cell's values."""
+"""Returns the logarithm of a statistic over the cell's values in a mask."""
 
 
 def held_over_launches(
@@ -34,7 +34,7 @@ def held_over_launches(
 ) -> Interval | Insufficient:
     """Return limits that hold for these launches' requests and for other launches.
 
-    `launches` is each value's group of launches, None where limits over them are not taken.
+    `launches` is each value's group of launches, `None` if limits need not hold over launches.
     """
     if launches is None or isinstance(found, Insufficient):
         return found
@@ -54,7 +54,7 @@ def held_over_arms_launches(
     cell: Cell,
     policy: Policy,
 ) -> Interval | Insufficient:
-    """Return the same for arms that were not paired: candidate and baseline, each by launch."""
+    """Like `held_over_launches`, for unpaired arms: candidate and baseline, each by launch."""
     if launches is None or isinstance(found, Insufficient):
         return found
     candidate, baseline = map(_by_launch, log_of, launches)
@@ -86,7 +86,7 @@ def _too_few(seen: int) -> Insufficient:
 
 
 def _wider(found: Interval, between: Interval, logs: FloatColumn, bound: Bound) -> Interval:
-    """Return limits that are true of both: a decision needs the requests' and the launches'."""
+    """Return the wider limits: a decision needs those over requests and those over launches."""
     spread = LaunchSpread(
         ratios=tuple(float(x) for x in np.exp(logs)),
         limits=between,
@@ -110,7 +110,7 @@ def _outer(
 
 
 def _beyond(found: Interval, between: Interval, bound: Bound) -> bool:
-    """Say whether the launches' limit on the margin's side reaches further than the requests'."""
+    """Return whether, on the margin's side, the limit over launches is the wider one."""
     mine, theirs = (found.upper, between.upper) if bound == "max" else (found.lower, between.lower)
     if mine is None or theirs is None:
         return mine is not None

@@ -1,4 +1,4 @@
-"""Whether greedy answers are the baseline's: the cell of a policy with a section `lossless`."""
+"""The cell of a lossless policy that checks whether greedy answers equal the baseline's."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from evals.stats.hazard_ratio import METHOD, hazard_ratio
 
 METRIC, STAT = "greedy_divergence", "hazard_ratio"
 MIN_PAIRS = 30
-"""Compared answers below which nothing is said of them all."""
+"""Minimum number of compared answers for a decision."""
 
 
 class _Judged(NamedTuple):
@@ -33,10 +33,10 @@ def lossless_findings(
 ) -> tuple[Finding, ...]:
     """Return the finding on greedy answers; none if the policy asks for none, or all were sampled.
 
-    A divergence that the baseline's own logits do not call a tie is a fail by itself. If there is
-    none, or all are ties, it passes. If nobody rescored them, their rate a token is held against
-    that of the A/A control, at the policy's level for losslessness. Answers that could not be
-    compared count as divergences: as no ties, or, of a rate, from the first token on.
+    Fails if the baseline's own logits show a divergence that is no tie. Passes if there are no
+    divergences, or all are ties. If the divergences were not rescored, their rate per token is
+    compared with that of the A/A control, at the policy's level for losslessness. Answers that
+    could not be compared count as divergences that are no ties, or, for a rate, at the first token.
     """
     rules = policy.lossless
     if rules is None or (len(evidence) and is_sampled(evidence).all()):
@@ -98,7 +98,7 @@ def _judge(
 
 
 def _ties(found: Divergences) -> str:
-    """Name the divergences, none of which the baseline's logits forbid, and the first of them."""
+    """Describe the divergences, all of which are ties, with the first of them."""
     rows = np.flatnonzero(found.position >= 0)
     if len(rows) == 0:
         return ""
@@ -111,7 +111,7 @@ def _ties(found: Divergences) -> str:
 
 
 def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _Judged:
-    """Hold the rate of divergences against that of two equal arms."""
+    """Compare the rate of divergences with that of two equal arms."""
     first = found.words[int(np.flatnonzero(found.position >= 0)[0])]
     if control is None or not (control.compared >= 0).any():
         words = (
@@ -154,7 +154,7 @@ def _allowed(found: Divergences, rules: Lossless) -> FloatColumn:
 
 
 def _rate(found: Divergences, *, worst: bool | None = None) -> tuple[int, float]:
-    """Return divergences and tokens compared; at worst, or best, of answers not compared too."""
+    """Return divergences and tokens; `worst` adds answers not compared, at worst or at best."""
     tokens, unknown = found.compared[found.compared >= 0], _unknown(found)
     diverged, compared = int((found.position >= 0).sum()), float(tokens.sum())
     if worst is None:
@@ -169,7 +169,7 @@ def _unknown(found: Divergences) -> int:
 
 
 def _unknown_words(*arms: Divergences) -> str:
-    """Say how many answers were not compared, and why."""
+    """Return how many answers were not compared, and why."""
     why = Counter(reason for one in arms for reason in one.unknown if reason is not None)
     counts = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common())
     return f"of the pairs that may be greedy {counts}"

@@ -1,4 +1,4 @@
-"""What the evidence says of one cell, and what can stand in the way of saying it."""
+"""The measurement of one cell, and the obstacles to deciding it."""
 
 from dataclasses import dataclass, replace
 
@@ -9,8 +9,8 @@ from evals.policy import Policy
 from evals.stats import Bound, Insufficient, Interval
 
 MAX_UNBOUNDED_SHARE = 0.01
-"""Share of unknown values above which a mean of unbounded ones decides nothing: up to there each
-is taken for the worst that its arm showed, of which more would be a guess."""
+"""Maximum share of unknown values for a mean of unbounded values to decide. Each unknown value is
+set to the worst of its arm, which would be a guess for more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +22,23 @@ class Obstacle:
     n_needed: int | None = None
     launches_needed: int | None = None
     bars_fail: bool = True
-    """Whether it leaves no p value but that of certain harm; else it keeps a cell from passing
-    alone."""
+    """Whether only certain harm can still fail the cell; if false, it only prevents a pass."""
     bars_harm: bool = False
-    """Whether what looks like harm may be its doing, so that no harm is proved either."""
+    """Whether it may look like harm itself, so that not even certain harm is proved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """The limits of one cell, and what stands in the way of using them.
+    """The limits of one cell, and the obstacle to using them.
 
-    With answers that only one side has a score for, `lower` and `upper` hold whatever those
-    scores would have been; `p_fail` and `p_pass` are then the larger ones.
+    If some values are unknown, `lower` and `upper` hold whatever they are; `p_fail` and `p_pass`
+    are then the larger ones.
     """
 
     n: int
-    """Pairs that the estimate rests on."""
+    """Pairs in the estimate."""
     prompts: int
-    """Independent clusters among them: repeats of a prompt count once."""
+    """Prompts among them; repeats of a prompt count once."""
     interval: Interval | None = None
     p_pass: float = 1.0
     """One-sided p value against "worse than the margin"."""
@@ -52,7 +51,7 @@ class Measurement:
 
 
 def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
-    """Say how many pairs are lacking; only prompts count, repeats of one do not."""
+    """Return the obstacle that prompts are too few, `None` if they suffice; repeats count once."""
     if prompts >= cell.min_n:
         return None
     lacking = cell.min_n - prompts
@@ -63,7 +62,7 @@ def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:
 
 
 def within(cell: Cell, interval: Interval) -> bool:
-    """Say whether the limit on the side of the margin exists and is within it."""
+    """Return whether the limit on the margin's side exists and is within the margin."""
     if cell.rule.bound == "max":
         return interval.upper is not None and interval.upper <= cell.rule.margin
     return interval.lower is not None and interval.lower >= cell.rule.margin
@@ -94,7 +93,7 @@ def at_worst(
 def unknown_decide(
     cell: Cell, known: Interval | Insufficient, held: Interval | Insufficient, words: str
 ) -> Obstacle | None:
-    """Say that a pass hangs on values that nobody knows."""
+    """Return the obstacle that a pass depends on unknown values, if it does."""
     if isinstance(known, Insufficient) or not within(cell, known):
         return None
     if not isinstance(held, Insufficient) and within(cell, held):
@@ -103,7 +102,7 @@ def unknown_decide(
 
 
 def unbounded(words: str, rows: BoolColumn, known: BoolColumn) -> Obstacle | None:
-    """Refuse to bound more than a few unbounded values by what others showed."""
+    """Return the obstacle that too many unbounded values are unknown, if they are."""
     share = 1 - float(known.sum()) / float(rows.sum())
     if share <= MAX_UNBOUNDED_SHARE:
         return None
@@ -111,7 +110,7 @@ def unbounded(words: str, rows: BoolColumn, known: BoolColumn) -> Obstacle | Non
 
 
 def unaccounted(left_out: int, policy: Policy, what: str) -> Obstacle | None:
-    """Refuse to leave lost requests out where the policy does not prove `failures`."""
+    """Return the obstacle that lost requests are left out and no rule proves `failures`."""
     if left_out == 0 or policy.proves_failures:
         return None
     words = f"leaves {left_out} {what} out; prove `failures` in the policy to account for them"
@@ -121,7 +120,7 @@ def unaccounted(left_out: int, policy: Policy, what: str) -> Obstacle | None:
 def measured(
     found: Interval | Insufficient, n: int, prompts: int, obstacle: Obstacle | None
 ) -> Measurement:
-    """Return a measurement of what a method found."""
+    """Return the measurement for a method's result."""
     if isinstance(found, Insufficient):
         return insufficient(found, n, prompts, obstacle)
     return Measurement(
@@ -134,19 +133,19 @@ def measured(
 
 
 def doubted(found: Interval) -> Obstacle | None:
-    """Refuse to pass on limits that may reach too short."""
+    """Return the obstacle that the limits may be too narrow to pass, if they may."""
     return None if found.doubt is None else Obstacle(Reason.DEPENDENCE, found.doubt)
 
 
 def with_p_pass(found: Measurement, worst: Interval | Insufficient) -> Measurement:
-    """Return the measurement with the p value of a pass under the worst that is not known."""
+    """Return the measurement with the p value of a pass for the worst unknown values."""
     return found if isinstance(worst, Insufficient) else replace(found, p_pass=worst.against_worse)
 
 
 def insufficient(
     found: Insufficient, n: int, prompts: int, obstacle: Obstacle | None
 ) -> Measurement:
-    """Return a measurement without limits; an obstacle already known goes first."""
+    """Return a measurement without limits; an obstacle given takes precedence."""
     needed = None if found.n_needed is None else max(found.n_needed - found.n, 1)
     fallback = Obstacle(Reason.TOO_FEW, found.reason, needed)
     return Measurement(n=n, prompts=prompts, obstacle=obstacle or fallback)

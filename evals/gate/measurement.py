@@ -1,4 +1,4 @@
-"""Measuring a cell, and how many pairs would settle it."""
+"""Measure a cell, and compute how many more pairs would decide it."""
 
 import math
 from dataclasses import replace
@@ -32,7 +32,7 @@ _HALFWAY, _NO_CHANGE = 0.5, 1.0
 
 
 def measure(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
-    """Measure one cell; an obstacle leaves what was computed in place, for the report."""
+    """Measure one cell; despite an obstacle the numbers are kept, for the report."""
     return _with_need(cell, _measured(cell, evidence, policy), policy)
 
 
@@ -55,15 +55,15 @@ def _measured(cell: Cell, evidence: Evidence, policy: Policy) -> Measurement:
 def pairs_to_decide(
     cell: Cell, measured: Measurement, alpha_pass: float, alpha_fail: float
 ) -> int | None:
-    """Return the further pairs after which the cell decides with a chance of .8.
+    """Return the further pairs that decide the cell with a probability of .8.
 
-    In standard errors of the pairs seen, where statistics grow with √n, z is what was seen of the
-    distance to the margin, and d the distance of no change. The effect planned for is z drawn
-    towards half of d, (z + 2/d)/(1 + 4/d²), and z/2 if the margin leaves no room for a change: of
-    many cells those stay undecided that were unlucky, or lucky beyond the truth. The pairs have to
-    do alone, and with those seen. If z says at 5 % that the candidate is worse, they are those that
-    prove it. `None` without room and with z up to ½, where next to nothing was seen, or beyond ten
-    million pairs.
+    In standard errors of the pairs seen, which grow with √n, z is the observed distance from the
+    margin, and d the distance of no change. The planned effect is z shrunk towards half of d,
+    (z + 2/d)/(1 + 4/d²), or z/2 if the margin leaves no room for a change: undecided cells are
+    those that were unlucky, or lucky beyond the truth. The new pairs must suffice both alone and
+    together with those seen. If z shows at 5 % that the candidate is worse, the pairs are those
+    that prove it. `None` without room if z is at most ½, when next to nothing was seen, and beyond
+    ten million pairs.
     """
     if measured.interval is None or measured.n == 0:
         return None
@@ -80,11 +80,11 @@ def pairs_to_decide(
 def launches_to_decide(
     cell: Cell, spread: LaunchSpread, alpha_pass: float, alpha_fail: float
 ) -> int | None:
-    """Return the further launches of each arm after which the cell decides with a chance of .8.
+    """Return the further launches of each arm that decide the cell with a probability of .8.
 
-    As `pairs_to_decide`, with one value a launch; the effect planned for is z drawn towards d, no
-    change: a few launches tell their spread, and next to nothing of the effect. `None` also if a
-    launch has no end, and beyond a thousand.
+    Like `pairs_to_decide`, with one value per launch; the planned effect is z shrunk towards d (no
+    change), because a few launches show their spread but little of the effect. `None` also if a
+    launch's value is infinite, and beyond a thousand launches.
     """
     n, found, limit = len(spread.ratios), spread.limits, _limit(cell, spread.limits)
     if limit is None or found.estimate is None or min(limit, found.estimate) <= 0:
@@ -100,7 +100,7 @@ def launches_to_decide(
 
 
 class _Seen(NamedTuple):
-    """What was seen, in standard errors: how far towards a pass, and towards a fail."""
+    """The observed distances towards a pass and towards a fail, in standard errors."""
 
     z_pass: float
     room: float
@@ -110,7 +110,7 @@ class _Seen(NamedTuple):
 def _growth_to_decide(
     seen: _Seen, towards: float, alpha_pass: float, alpha_fail: float
 ) -> float | None:
-    """Return by how much the evidence must grow to decide; None if nobody knows."""
+    """Return the factor by which the evidence must grow to decide; `None` if unknown."""
     needed_z = float(norm.isf(alpha_pass))
     z = min(seen.z_pass, needed_z)
     effect = _planned(z, seen.room, towards)
@@ -172,7 +172,7 @@ def _growth(z: float, effect: float, needed_z: float) -> float:
 
 
 def _with_need(cell: Cell, measured: Measurement, policy: Policy) -> Measurement:
-    """Name the pairs that decide if they are more than those at which the method works at all."""
+    """Set the pairs needed, if they are more than the method's minimum."""
     obstacle = measured.obstacle
     if obstacle is None or obstacle.reason is not Reason.TOO_FEW or obstacle.n_needed is None:
         return measured
@@ -188,7 +188,7 @@ def _with_need(cell: Cell, measured: Measurement, policy: Policy) -> Measurement
 
 
 def _absent(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Obstacle | None:
-    """Say what is missing before any number can be made: cohorts, pairs, or a whole arm."""
+    """Return the obstacle that a cohort, all pairs or a whole arm is missing, if one is."""
     if cell.rule.scope == "cohort" and cell.cohort is None and not evidence.cohorts:
         words = "no request names a cohort; send `draftgate.cohort` with each"
         return Obstacle(Reason.MISSING, words)

@@ -1,4 +1,4 @@
-"""Statistics of paired samples, one subject a file; each returns limits or `Insufficient`."""
+"""Statistics, one subject per file; each returns limits or `Insufficient`."""
 
 from evals.stats.interval import Bound, Insufficient, Interval
 

@@ -1,4 +1,4 @@
-"""Outcomes less what is known of each request beforehand: narrower limits from as many requests."""
+"""Adjust outcomes for covariates of the requests, which narrows the limits."""
 
 from typing import NamedTuple
 
@@ -7,25 +7,25 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 LEAST_A_COLUMN = 40
-"""Values for each covariate below which nothing is adjusted."""
+"""Values are adjusted only with at least this many values per covariate."""
 
 
 class Adjusted(NamedTuple):
-    """One arm's values as they would be if its requests were the average ones."""
+    """One arm's values, adjusted to average requests."""
 
     values: Floats
     gain: float
-    """Variance before over variance after, less the coefficients that were fitted; at least 1."""
+    """Variance before / variance after, corrected for the fitted coefficients; at least 1."""
 
 
 def adjusted(values: Floats, covariates: Floats, centre: Floats) -> Adjusted:
-    """Return values less what covariates explain, at the covariates' mean over both arms.
+    """Return values minus the part that covariates explain, at the covariates' mean over both arms.
 
-    `covariates` has one row a value and was known before an arm was chosen; `centre` is its mean
+    `covariates` has one row per value and was known before an arm was chosen; `centre` is its mean
     over the requests of both arms. y − (x − centre)·β with β the arm's own least squares: the
     difference of two arms' means is then unbiased to first order whatever the true relation, and
-    asymptotically no wider than without. Too few values, or covariates that explain nothing, leave
-    them as they are.
+    asymptotically no wider than without. With too few values, or covariates that explain nothing,
+    the values are returned unchanged.
 
     Source: W. Lin, Annals of Applied Statistics 7 (2013) 295–318.
     """

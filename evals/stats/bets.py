@@ -1,4 +1,4 @@
-"""Evidence on a mean that may be looked at after every pair: a mixture of bets."""
+"""Anytime-valid evidence on a mean: a mixture of bets."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Bets:
     limit: float
     """m₀, the largest mean under the hypothesis."""
     log_wealth: tuple[float, ...] = (0.0,) * BETS
-    """The state: all that a restart needs, beside `limit` and `n`."""
+    """The state; with `limit` and `n` it is all that a restart needs."""
     n: int = 0
 
     @classmethod
@@ -64,16 +64,16 @@ class Bets:
     def log_e_in_stretches(self, stretch: float) -> float:
         """Return log E for differences that depend on each other up to `stretch` apart.
 
-        Every s-th difference makes a series of its own, s series in all, each as good as
-        independent. The mean of their wealths is evidence as each of them is; their geometric mean,
-        which is no larger, is the wealth of all to the power of 1/s.
+        Every s-th difference forms a series, s series in all, each practically independent. The
+        mean of their wealths is valid evidence, like each of them; their geometric mean, which is
+        no larger, is the total wealth to the power of 1/s.
         """
         # With scipy's logsumexp this took two fifths of a watch's time.
         wealth = np.asarray(self.log_wealth) / stretch
         return float(np.logaddexp.reduce(wealth)) - math.log(BETS)
 
     def decides(self, alpha: float) -> bool:
-        """Say whether E has reached 1/α."""
+        """Return whether E is at least 1/α."""
         return self.log_e >= -math.log(alpha)
 
     def _of(self, log_wealth: NDArray[np.float64], n: int) -> Self:
@@ -82,7 +82,7 @@ class Bets:
 
 @lru_cache(maxsize=256)
 def _stakes(limit: float) -> NDArray[np.float64]:
-    """Return the bettors' λ; nobody changes them."""
+    """Return the bettors' λ, which must not be modified."""
     if not -1 < limit < 1:
         raise ValueError(f"wanted a limit between -1 and 1, got {limit}")
     return np.geomspace(0.01, 0.95, BETS) / (1 + limit)

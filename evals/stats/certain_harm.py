@@ -16,7 +16,7 @@ _LEAST = 1e-12
 
 
 class Arm(NamedTuple):
-    """One arm's mean, or share, and the independent draws that it is worth."""
+    """One arm's mean or share, and its number of independent draws."""
 
     mean: float
     draws: float
@@ -32,8 +32,8 @@ def paired_share_p(
 ) -> float:
     """Return the exact p value of "candidate − baseline is no worse than the margin".
 
-    Paired shares; `draws` are the independent ones among the pairs, and counts are scaled down to
-    them. See `paired_exact.loss_p`.
+    Paired shares; `draws` is the number of independent draws among the pairs, to which the counts
+    are scaled down. See `paired_exact.loss_p`.
     """
     scale = draws / len(candidate)
     more, less = (candidate & ~baseline).sum() * scale, (baseline & ~candidate).sum() * scale

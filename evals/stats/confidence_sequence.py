@@ -1,4 +1,4 @@
-"""The effect in split traffic, looked at after every request: an asymptotic confidence sequence."""
+"""The effect in split traffic, valid at every request: an asymptotic confidence sequence."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from evals.stats.interval import Insufficient, Interval
 METHOD = "asymptotic-confidence-sequence-aipw/1"
 BURN_IN = 150
 _TUNED_FOR = 1_000
-"""Requests at which the sequence is tightest; it holds at every other number too."""
+"""Number of requests at which the sequence is tightest; it is valid at every number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Traffic:
     outcome: NDArray[np.float64]
     to_candidate: NDArray[np.bool_]
     stratum: NDArray[np.int64]
-    """Number of the cohort: outcomes are compared with what its past leads one to expect."""
+    """Number of the cohort; outcomes are compared with the mean of its earlier outcomes."""
     split: float
     """Probability of the candidate, known by design."""
 
 
 def mean_effect(traffic: Traffic, *, margin: float, confidence: float) -> Interval | Insufficient:
-    """Return the average effect on the outcome, with limits that hold at every request at once.
+    """Return the average effect on the outcome, with limits that hold simultaneously in time.
 
     Unpaired. φ_i = μ̂₁ − μ̂₀ + (A/π − (1 − A)/(1 − π))(Y − μ̂_A), with μ̂ the arm's mean in the
     stratum before request i (predictable, so that a wrong μ̂ costs width, never level). Limits are
@@ -44,14 +44,14 @@ def mean_effect(traffic: Traffic, *, margin: float, confidence: float) -> Interv
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The state of a sequence: what a restart needs to go on."""
+    """The state of a sequence, from which a restart can continue."""
 
     n: int
     mean: float
     squares: float
     """Σ(φ − mean)²."""
     counts: NDArray[np.float64]
-    """Of past outcomes, one row a stratum: baseline, candidate."""
+    """Numbers of past outcomes, one row per stratum: baseline, candidate."""
     sums: NDArray[np.float64]
 
     @classmethod
@@ -101,7 +101,7 @@ def running_mean(
 ) -> Interval | Insufficient:
     """Return a mean with the sequence's limits, from its sums.
 
-    Draws depend on each other up to `stretch` apart at most: n count as n/stretch.
+    Draws depend on each other at most up to `stretch` apart, so n draws count as n/stretch.
     """
     draws = math.floor(n / stretch)
     if draws < BURN_IN:

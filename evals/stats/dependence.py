@@ -1,7 +1,7 @@
-"""How far a series depends on itself: what its mean's variance is, over that of independent draws.
+"""Design effects: the variance of a dependent series' mean, relative to independent draws.
 
-Requests that run side by side share a machine, a batch and a cache, so that neighbours in time are
-slow, or wrong, together. Repeats of one prompt share the prompt.
+Requests that run side by side share a machine, a batch and a cache, so neighbours in time are slow
+or wrong together. Repeats of one prompt share the prompt.
 """
 
 import math
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 BATCHES = 50
 MIN_BATCHES = 8
 _SUSPICION = 0.05
-"""p value below which a series is taken as dependent."""
+"""p value below which a series counts as dependent."""
 _PROOF = 0.001
 _CORRELATED_Z = 1.28
 """Normal score of the correlation of successive means above which batches are joined in pairs."""
@@ -32,13 +32,13 @@ class Effect(NamedTuple):
     """A design effect, and the means that it was estimated from."""
 
     ratio: float = 1.0
-    """Variance of the mean over that of as many independent draws, at least 1."""
+    """Variance of the mean / variance with as many independent draws, at least 1."""
     batches: int | None = None
     """`None`: the variance is known well enough for the normal law."""
     proved: bool = False
-    """Whether the dependence is beyond chance at a level of .001."""
+    """Whether the dependence is significant at a level of .001."""
     settled: bool = True
-    """Whether batches can be cut so long that successive ones are no longer correlated."""
+    """Whether the series is long enough for batches that are no longer correlated."""
 
     def confidence(self, wanted: float) -> float:
         """Return the level at which a normal limit reaches as far as Student's at `wanted`."""
@@ -57,7 +57,7 @@ class Effect(NamedTuple):
 
     @property
     def doubt(self) -> str | None:
-        """Say so if the series is too short to show how far its dependence reaches."""
+        """Return a warning if the series is too short to show the range of its dependence."""
         if self.settled:
             return None
         return (
@@ -78,14 +78,14 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
 
     Batch means: the series is cut into 50 batches of m, and these are joined in pairs, down to 8 at
     the least, while successive means are correlated (their lag-1 correlation r, with a normal score
-    above 1.28). The ratio is m·s²(means)/s²(values), the largest of the lengths tried and at least
-    1; of a dependence beyond doubt (p < .001) times 1 + 2r, what successive batches still share.
-    Limits then use Student's t with one degree of freedom fewer than batches. If the dispersion of
-    neither long nor short batches has p < .05 (χ²), the ratio is 1: an estimate of what is not
-    there would cost a tenth of the evidence.
+    above 1.28). The ratio is m·s²(means)/s²(values), the largest over the lengths tried and at
+    least 1; if the dependence is proved (p < .001), times 1 + 2r for the correlation that remains
+    between batches. Limits then use Student's t with one degree of freedom fewer than batches. If
+    the dispersion of neither long nor short batches has p < .05 (χ²), the ratio is 1: estimating a
+    dependence that does not exist would cost a tenth of the evidence.
 
-    Values are taken from their stratum's mean: cohorts that ran one after the other are no
-    dependence. n < 4, and values that do not vary, give 1.
+    Values are centred at their stratum's mean, so cohorts that ran one after the other do not count
+    as dependence. n < 4, and values that do not vary, give 1.
 
     Source: batch means, G. Fishman, Management Science 24 (1978) 510–521; the dispersion's test, W.
     Cochran, Biometrics 10 (1954) 417–451.
@@ -111,7 +111,7 @@ def in_time(values: Floats, strata: Integers | None = None) -> Effect:
 def _dispersion_p(centred: Floats, variance: float, events: float, most: int) -> float:
     """Return the χ² p value of "batches vary as independent values would".
 
-    The batches hold three events on average at least, where the law of few is no longer felt.
+    The batches have at least three events on average, enough for the χ² approximation.
     """
     batches = int(max(2, min(most, events / 3, len(centred) // 2)))
     ratio = _batched(centred, variance, batches).ratio
@@ -119,10 +119,10 @@ def _dispersion_p(centred: Floats, variance: float, events: float, most: int) ->
 
 
 def of_clusters(values: Floats, clusters: Integers, strata: Integers | None = None) -> float:
-    """Return the design effect of clusters, such as a prompt's repeats; 1 where each is alone.
+    """Return the design effect of clusters, such as a prompt's repeats; 1 for clusters of one.
 
     Σ over clusters of (Σ values − mean)² over Σ (value − mean)², times G/(G − 1)·(n − 1)/n for G
-    clusters of n values. It may lie below 1: what is alike but for its sign tells more together.
+    clusters of n values. It is below 1 if the values of a cluster are negatively correlated.
 
     Source: L. Kish, Survey Sampling (1965) section 5.4.
     """
@@ -140,7 +140,7 @@ def of_clusters(values: Floats, clusters: Integers, strata: Integers | None = No
 
 
 def both(time: Effect, clusters: float, shared: float = 1.0) -> Effect:
-    """Return the effect of neighbours and of clusters together: their sum, less what they share.
+    """Return the effect of neighbours and clusters together: their sum minus the shared part.
 
     `shared` is the effect of clusters within batches of time: of repeats that ran side by side.
 
@@ -151,9 +151,9 @@ def both(time: Effect, clusters: float, shared: float = 1.0) -> Effect:
 
 
 def joined(first: Effect, second: Effect) -> tuple[Effect, Effect]:
-    """Return both arms' effects; where one is proved, the larger one for both.
+    """Return both arms' effects; if one is proved, the larger one for both.
 
-    Bursts that one arm happened to miss would otherwise make it look as if it had none.
+    Otherwise an arm that by chance missed the bursts would look independent.
     """
     if not (first.proved or second.proved):
         return first, second
@@ -177,7 +177,7 @@ def _centred(values: Floats, strata: Integers | None) -> Floats:
 
 
 def _correlation(centred: Floats) -> float:
-    """Return the lag-1 correlation, its bias of −1/n taken out."""
+    """Return the lag-1 correlation, corrected for its bias of −1/n."""
     squares = float(centred @ centred)
     if squares <= 1e-30:
         return 0.0
@@ -196,12 +196,12 @@ class _Batched(NamedTuple):
 
     @property
     def joined_ratio(self) -> float:
-        """Return the ratio with what successive batches share."""
+        """Return the ratio, increased for the correlation of successive batches."""
         return self.ratio * (1 + 2 * max(self.correlation, 0.0))
 
 
 def _batched(centred: Floats, variance: float, batches: int) -> _Batched:
-    """Cut a series into batches; the oldest values that fill none are left out."""
+    """Cut a series into equal batches; the oldest values that do not fill one are left out."""
     length = len(centred) // batches
     means = centred[len(centred) - batches * length :].reshape(batches, length).mean(axis=1)
     ratio = length * float(np.var(means, ddof=1)) / variance

@@ -1,4 +1,4 @@
-"""Whether the arms' difference changes while the rollout runs."""
+"""Test whether the arms' difference changes during the rollout."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ from evals.stats.dependence import INDEPENDENT, Effect, fewest
 
 
 class Trend(NamedTuple):
-    """How the arms' difference goes with time."""
+    """The trend of the arms' difference over time."""
 
     correlation: float
-    """Spearman's, within strata, in [−1, 1]; unpaired, how much the candidate's exceeds the
+    """Spearman's correlation within strata, in [−1, 1]; unpaired, the candidate's minus the
     baseline's, in [−2, 2]."""
     p: float
-    """Two-sided, of "there is no trend"."""
+    """Two-sided p value of "there is no trend"."""
 
 
 EffectOf = Callable[[NDArray[np.float64]], Effect]
-"""The design effect of values that stand as the outcomes do."""
+"""Returns the design effect of values in the order of the outcomes."""
 
 
 def independent(_: NDArray[np.float64]) -> Effect:
@@ -59,7 +59,7 @@ def paired_trend(
 
 
 class Arm(NamedTuple):
-    """One arm's outcomes, when and in which stratum each was, and how they depend on each other."""
+    """One arm's outcomes with their times, strata and design effect."""
 
     outcomes: NDArray[np.float64]
     times: NDArray[np.int64]
@@ -68,7 +68,7 @@ class Arm(NamedTuple):
 
 
 def unpaired_trend(candidate: Arm, baseline: Arm) -> Trend | None:
-    """Return how differently the arms' outcomes go with time.
+    """Return the difference between the arms' trends over time.
 
     Spearman's correlation within strata, r, of each arm, compared by z = (r_c − r_b)/√(e_c/d_c +
     e_b/d_b) with d the values less the strata and e the design effect, as in `paired_trend`. A

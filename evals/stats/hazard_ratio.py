@@ -1,4 +1,4 @@
-"""The ratio of two rates of rare events, such as divergences a token."""
+"""The ratio of two rates of rare events, such as divergences per token."""
 
 import math
 

@@ -1,18 +1,18 @@
-"""What a statistic returns: limits, or the reason why there are none."""
+"""The results of a statistic: limits, or the reason why there are none."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 Bound = Literal["max", "min"]
-"""The side on which a margin stands: `max` where more is worse, `min` where less is worse."""
+"""The side of a margin: `max` if more is worse, `min` if less is worse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """An estimate with one-sided limits, each at the confidence that the caller asked for.
 
-    `estimate`, `lower` or `upper` is `None` where it does not exist or is infinite: the data then
-    put no bound on that side, and nothing may be concluded from it. `p_fail` is the one-sided p
+    `estimate`, `lower` or `upper` is `None` if it does not exist or is infinite: the data then
+    give no bound on that side, and nothing may be concluded from it. `p_fail` is the one-sided p
     value against "no worse than the margin".
     """
 
@@ -23,11 +23,11 @@ class Interval:
     n: int
     method: str
     doubt: str | None = None
-    """Why the limits may reach too short, so that they prove no pass."""
+    """Why the limits may be too narrow; such limits prove no pass."""
     p_worse: float | None = None
     """One-sided p value against "worse than the margin", if it is not 1 − `p_fail`."""
     launches: "LaunchSpread | None" = None
-    """What the single launches showed, if the limits hold over launches."""
+    """The single launches' ratios, if the limits hold over launches."""
 
     @property
     def against_worse(self) -> float:
@@ -37,19 +37,19 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpread:
-    """A ratio launch by launch."""
+    """The ratio of each launch."""
 
     ratios: tuple[float, ...]
-    """In order of time; infinite or NaN where it has no end."""
+    """In order of time; infinite or NaN if a launch has no finite ratio."""
     limits: Interval
-    """Over the launches alone."""
+    """Limits over the launches alone."""
     binds: bool
-    """Whether these, and not those over requests, are the limit on the margin's side."""
+    """Whether these limits, not those over requests, bound the margin's side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insufficient:
-    """No evidence: why, on how many pairs, and how many the method needs (`None`: unknown)."""
+    """No evidence: the reason, the pairs seen, and the pairs that the method needs (or `None`)."""
 
     reason: str
     n: int

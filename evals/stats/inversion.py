@@ -1,4 +1,4 @@
-"""The p value that belongs to limits: the smallest level at which they exclude the margin."""
+"""Compute a p value from limits: the smallest level at which they exclude the margin."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from evals.stats.interval import Bound
 
 _BISECTIONS = 25  # a relative error of 1e-6 in the level
 Limit = Callable[[float], float | None]
-"""The limit at a one-sided level; infinite where unbounded, `None` where there is none."""
+"""Returns the limit at a one-sided level; infinite if unbounded, `None` if there is none."""
 
 
 def p_beyond(
@@ -15,8 +15,8 @@ def p_beyond(
 ) -> float:
     """Return the smallest level at which the limit on the failing side still excludes the margin.
 
-    Where the estimate is within the margin the level is above one half: it is then one minus the
-    level at which the other limit excludes it. Without an estimate only a limit can speak.
+    If the estimate is within the margin, the level is above one half: one minus the level at which
+    the other limit excludes the margin. Without an estimate only the limits decide.
     """
     failing, passing = (lower, upper) if bound == "max" else (upper, lower)
     sign = 1.0 if bound == "max" else -1.0

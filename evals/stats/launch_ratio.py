@@ -1,4 +1,4 @@
-"""A ratio's limits over launches of the servers: what another launch would show."""
+"""A ratio's limits over launches of the servers, which hold for further launches too."""
 
 import math
 from dataclasses import replace
@@ -18,11 +18,11 @@ def over_launches(
 ) -> Interval | Insufficient:
     """Return the geometric mean of the launches' ratios, with Student's t limits over them.
 
-    One value a launch, log(candidate/baseline) of any statistic; the launches are independent, and
-    may be of unequal size and spread. Each limit is one-sided at `confidence`; `margin` is a ratio.
-    A launch without an end (+inf) leaves no upper limit, and counts for harm as the slowest that
-    has one; one without a beginning (−inf, NaN) leaves no limit at all. Fewer than two launches,
-    and launches that do not differ, are `Insufficient`.
+    One value per launch, log(candidate/baseline) of any statistic; the launches are independent,
+    and may differ in size and spread. Each limit is one-sided at `confidence`; `margin` is a ratio.
+    With an infinite value (+inf) there is no upper limit, and the value counts for harm like the
+    largest finite one; with −inf or NaN there are no limits. Fewer than two launches, and launches
+    that do not differ, are `Insufficient`.
 
     Source: R. Ibragimov and U. Müller, Journal of Business and Economic Statistics 28 (2010)
     453–468: t over groups' estimates errs at most as often as it says, at levels up to .083.
@@ -50,7 +50,7 @@ def between_arms(
 ) -> Interval | Insufficient:
     """Return the ratio of two arms whose launches are not paired: Welch's t over launches.
 
-    Logarithms of a statistic, one value a launch of each arm; otherwise as `over_launches`.
+    Logarithms of a statistic, one value per launch of each arm; otherwise like `over_launches`.
     """
     n = min(len(candidate), len(baseline))
     if not (np.isfinite(candidate).all() and np.isfinite(baseline).all()):

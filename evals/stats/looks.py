@@ -1,4 +1,4 @@
-"""A few looks at latency quantiles while traffic flows, declared before the first."""
+"""A few looks at latency quantiles while traffic flows, declared in advance."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from evals.stats.quantile_ratio import quantile_ratio
 
 
 class Look(NamedTuple):
-    """A number of pairs at which one looks, and the level spent there."""
+    """A number of pairs at which a test is made, and the level spent on it."""
 
     pairs: int
     alpha: float
@@ -19,11 +19,11 @@ class Look(NamedTuple):
 LOOKS = (
     Look(300, 0.001), Look(600, 0.003), Look(1_200, 0.006), Look(2_400, 0.010), Look(5_000, 0.04013)
 )  # fmt: skip
-"""Spends .05 over all, as looks at growing data are correlated; no more looks follow."""
+"""Together they spend .05, since looks at growing data are correlated."""
 
 
 def last_look(pairs: int, looks: tuple[Look, ...] = LOOKS) -> Look | None:
-    """Return the last look that so many pairs have reached, `None` before the first."""
+    """Return the last look that this number of pairs has reached, `None` before the first."""
     reached = [look for look in looks if look.pairs <= pairs]
     return reached[-1] if reached else None
 
@@ -37,12 +37,12 @@ def quantile_ratio_at_look(
     bound: Bound,
     looks: tuple[Look, ...] = LOOKS,
 ) -> Interval | Insufficient:
-    """Return the ratio of quantiles as the last look saw it, one-sided at the level spent there.
+    """Return the ratio of quantiles at the last look, one-sided at the level spent there.
 
-    Paired, in order of arrival: pairs after the look do not count until the next one, so that
-    asking more often spends nothing. The chance that any look passes (or any fails) wrongly is what
-    `spending.ever_passes` computes of the levels. Before the first look it is `Insufficient`, and
-    so it is with n = 0 and n = 1.
+    Paired, in order of arrival: pairs after the look do not count until the next one, so calling
+    this more often spends nothing. The chance that any look passes (or any fails) wrongly is
+    `spending.ever_passes` of the levels. `Insufficient` before the first look, so for n = 0 and
+    n = 1 too.
 
     Source: K. Lan and D. DeMets, Biometrika 70 (1983) 659–663; limits as in `quantile_ratio`.
     """

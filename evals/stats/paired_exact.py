@@ -1,4 +1,4 @@
-"""An exact p value for a paired loss, where the normal law is too eager in the tail."""
+"""An exact p value for a paired loss; the normal approximation is too small in the tail."""
 
 import math
 
@@ -10,12 +10,12 @@ from scipy.stats import binom
 Floats = NDArray[np.float64]
 
 _GAMMA = 1e-6
-"""Chance given away for holding the nuisance to a confidence set."""
+"""Probability added because the nuisance is restricted to a confidence set."""
 _TAIL = 1e-12
 _GRID = 40
 _FINER = 17
 _NEAR = 0.9
-"""Part of the highest chance from which on a local maximum is looked at more closely."""
+"""Local maxima above this share of the highest value are searched more finely."""
 
 
 def loss_p(gained: float, lost: float, n: float, loss: float) -> float:

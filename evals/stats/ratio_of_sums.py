@@ -1,4 +1,4 @@
-"""Ratios of sums, such as tokens, or cost a token: the delta method on the log scale."""
+"""Ratios of sums, such as tokens, or cost per token: the delta method on the log scale."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ EffectOf = Callable[[Sample], Effect]
 
 
 class Arm(NamedTuple):
-    """One arm's sums: factor·Σ numerator, over Σ denominator where there is one."""
+    """One arm's sums: factor·Σ numerator, divided by Σ denominator if there is one."""
 
     numerator: Sample
     denominator: Sample | None

@@ -1,4 +1,4 @@
-"""Whether requests reached the arms in the shares that the design says."""
+"""Test whether requests reached the arms in the design's shares."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a few declared looks may spend: the chance that any of them passes wrongly, exactly."""
+"""The exact chance that any of a few declared looks passes wrongly."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _FAR = 8.5
-"""Normal score below which nothing is integrated: less than 1e-16 lies there."""
+"""Lower end of the integration, as a normal score; less than 1e-16 lies below."""
 _NODES = 64
 _MOST_NODES = 2_000
 _DIGITS = 4
 
 
 class _Density(NamedTuple):
-    """Where the sum of what was seen stands if no look has passed: Gauss's nodes, and masses."""
+    """The distribution of the running sum if no look has passed: Gauss nodes and masses."""
 
     at: Floats
     mass: Floats
@@ -30,8 +30,8 @@ def ever_passes(pairs: Sequence[int], levels: Sequence[float]) -> float:
     """Return the chance that a test at the margin passes at any of its looks.
 
     Each look is one-sided at its level. The statistics are jointly normal with correlation √(n_i /
-    n_j), as those of growing data are: means at once, quantiles from some hundred pairs on. Looks
-    too near to each other to be integrated count their levels' sum, which is no less.
+    n_j), which holds for growing data: for means at once, for quantiles from a few hundred pairs.
+    For looks too close together to be integrated, the sum of their levels is used, an upper bound.
 
     Source: P. Armitage, C. McPherson and B. Rowe, Journal of the Royal Statistical Society A 132
     (1969) 235–244, recursive integration.
@@ -49,7 +49,7 @@ def ever_passes(pairs: Sequence[int], levels: Sequence[float]) -> float:
 def last_level(pairs: tuple[int, ...], earlier: tuple[float, ...], total: float) -> float:
     """Return the level of the last look at which all looks together spend `total`.
 
-    It is rounded down at the fourth digit, so that every machine finds the same.
+    It is rounded down at the fourth digit, so that every machine gets the same.
     """
     if _nodes(pairs) > _MOST_NODES:
         return total - math.fsum(earlier)
@@ -89,7 +89,7 @@ def _kept(density: _Density | None, pairs: Sequence[int], i: int, level: float) 
 
 
 def _nodes(pairs: Sequence[int]) -> int:
-    """Return how many nodes are dense beside the shortest step between two looks."""
+    """Return a number of nodes that is dense relative to the shortest step between two looks."""
     steps = [
         _FAR * math.sqrt(later) / math.sqrt(later - before) for before, later in pairwise(pairs)
     ]

@@ -1,8 +1,8 @@
-"""Rare harm that comes in stretches: what a few long outages, or none, say of their rate.
+"""Rare harm in stretches: the limits on its rate after few long outages, or none.
 
-Between two outages nothing tells how long the next one is. The unit of evidence is therefore the
-stretch: a run of up to so many requests that one disturbance takes together. Its length is
-declared, since data without an outage cannot give it.
+Data without an outage cannot show how long the next one will be. The unit of evidence is therefore
+the stretch: the requests in a row that one disturbance may affect together. The policy declares
+its length.
 """
 
 import math
@@ -32,7 +32,7 @@ def widened(
     bound: Bound,
     confidence: float,
 ) -> Interval | Insufficient:
-    """Return a mean difference's limits, widened by the stretches that may not have been seen.
+    """Return a mean difference's limits, widened for stretches that the data may have missed.
 
     `differences` lie in [−1, 1], in order of time; `stretch` is in requests, s. The losses
     (differences below 0) of n requests are taken as k stretches of s, where s²k is how much more
@@ -77,10 +77,10 @@ def widened(
 
 
 def draws(values: Floats, effect: Effect, stretch: float, confidence: float) -> float:
-    """Return the independent draws that the mean of n values in [0, 1] is worth to its limits.
+    """Return the number of independent draws that n values in [0, 1] count as, for limits.
 
-    `values` in order of time. n over the design effect, and with stretches of s fewer: as many as
-    know the mean no better than ±√(z²v·effect/n + (s/n)²((P⁺(k) − k)² − z²k)), with k as in
+    `values` in order of time. It is n over the design effect; with stretches of s it is the smaller
+    number whose standard limits are ±√(z²v·effect/n + (s/n)²((P⁺(k) − k)² − z²k)), with k as in
     `widened` and v the values' variance, at least that of a share of 3s/n.
     """
     n = len(values)
@@ -95,7 +95,7 @@ def draws(values: Floats, effect: Effect, stretch: float, confidence: float) -> 
 
 
 def needed(stretch: float, margin: float, alpha: float) -> int:
-    """Return the requests in which no harmed one proves its rate to be below `margin`."""
+    """Return the number of requests, none harmed, that proves a rate below `margin`."""
     return math.ceil(stretch * math.log(alpha) / math.log(1 - margin))
 
 
@@ -106,7 +106,7 @@ def _stretches(harmed: Floats, stretch: float) -> float:
 
 
 def _unseen(count: float, alpha: float) -> float:
-    """Return by how much a Poisson count's upper limit exceeds what its variance tells already.
+    """Return by how much a Poisson count's upper limit exceeds that by its variance alone.
 
     √((P⁺(k) − k)² − z²k): 3.0 at k = 0 and 95 %, 3.4 at 1, 4.6 at 10.
     """
