@@ -1,4 +1,4 @@
-"""How a collector that needs a key or has a certificate of its own is reached."""
+"""Headers and certificates for requests to the collector."""
 
 import os
 import ssl
@@ -18,7 +18,7 @@ _CERTIFICATES = (
 
 
 class CollectorAccess(NamedTuple):
-    """What every request to the collector carries."""
+    """The headers and CA certificates of every request to the collector."""
 
     headers: Mapping[str, str]
     ca_file: str | None = None
@@ -26,7 +26,7 @@ class CollectorAccess(NamedTuple):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "CollectorAccess":
-        """Read our own variables, and those of every OpenTelemetry exporter; ours win."""
+        """Read our own variables and those of OpenTelemetry exporters; ours take precedence."""
         given = next((environment[name] for name in _HEADERS if environment.get(name)), "")
         headers = dict(parse_env_headers(given, liberal=True))
         key = environment.get("DRAFTGATE_API_KEY")
@@ -36,7 +36,7 @@ class CollectorAccess(NamedTuple):
         return cls(headers, ca_file)
 
     def tls(self) -> ssl.SSLContext | bool:
-        """Return what httpx verifies by; raises `TelemetryError` for an unusable file."""
+        """Return httpx's `verify` value; raises `TelemetryError` for an unusable file."""
         if self.ca_file is None:
             return True
         try:

@@ -6,15 +6,15 @@ AdapterError
 ├── RoutesFileError     a routes file cannot be used
 ├── PromotionError      a ramp cannot go on
 ├── DrillError          a router's switch cannot be drilled
-├── EngineSetupError    an engine cannot be opened as asked
+├── EngineSetupError    an engine cannot be opened
 ├── GenerationError     one request failed on an engine; the run goes on
-├── RefusedRequestError the router does not pass a request on
+├── RefusedRequestError the router refuses a request
 └── TelemetryError      spans could not be delivered
 """
 
 
 class AdapterError(Exception):
-    """Bad input or a failed delivery: one line that says what was seen, wanted and what to do."""
+    """Bad input or a failed delivery, as one line: the problem, the expected value, the remedy."""
 
 
 class WorkloadError(AdapterError):
@@ -30,15 +30,15 @@ class RoutesFileError(AdapterError):
 
 
 class PromotionError(AdapterError):
-    """A ramp cannot go on; says where it stands, and what it waits for."""
+    """A ramp cannot go on; names its current step and the missing condition."""
 
 
 class NotConfirmedError(PromotionError):
-    """The verdict that a step would rest on does not come out the same again."""
+    """The verdict behind a ramp step is different when derived again."""
 
 
 class PolicyRegistrationError(AdapterError):
-    """A policy that was asked for cannot be registered."""
+    """The given policy cannot be registered."""
 
 
 class DrillError(AdapterError):
@@ -46,7 +46,7 @@ class DrillError(AdapterError):
 
 
 class EngineSetupError(AdapterError):
-    """An engine cannot be opened as asked; names the route's setting and the remedy."""
+    """An engine cannot be opened; names the route's setting and the remedy."""
 
 
 class GenerationError(AdapterError):
@@ -66,13 +66,13 @@ class GenerationError(AdapterError):
         super().__init__(message)
         self.error_type = error_type
         self.status = status
-        """The HTTP status, where one was answered."""
+        """The HTTP status, if there was a response."""
         self.retry_after_s = retry_after_s
-        """What a 429 or 503 asked to wait."""
+        """The Retry-After of a 429 or 503, in seconds."""
 
 
 class RefusedRequestError(AdapterError):
-    """The router does not pass a client's request on; answered in the shape of the OpenAI API."""
+    """The router refuses a client's request; answered in the error format of the OpenAI API."""
 
     def __init__(
         self, status: int, code: str, message: str, *, retry_after_s: float | None = None
@@ -80,9 +80,9 @@ class RefusedRequestError(AdapterError):
         super().__init__(message)
         self.status = status
         self.code = code
-        """What SDKs show as the error's code."""
+        """The error code shown by SDKs."""
         self.retry_after_s = retry_after_s
 
 
 class TelemetryError(AdapterError):
-    """Spans could not be delivered; says how many, where to, and what to do."""
+    """Spans could not be delivered; names their number, the destination and the remedy."""

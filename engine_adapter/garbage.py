@@ -1,4 +1,4 @@
-"""Keep Python's garbage collector from stopping what is timed or passed on."""
+"""Keep Python's garbage collector from delaying measured or relayed streams."""
 
 import gc
 from collections.abc import Iterator

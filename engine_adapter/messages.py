@@ -1,4 +1,4 @@
-"""Chat messages as the chat-completions API has them."""
+"""Chat messages in the format of the chat-completions API."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -7,17 +7,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 _LEAVES = ConfigDict(frozen=True, extra="forbid")
 _NEEDS = {"text": ("text",), "image_url": ("image_url",), "input_audio": ("input_audio",)}
-"""What a part of each kind must hold; engines have kinds of their own."""
+"""Required keys of each kind of part; engines may have other kinds."""
 
 
 class Function(BaseModel):
-    """The function that a tool call names."""
+    """The function of a tool call."""
 
     model_config = _LEAVES
 
     name: Annotated[str, Field(min_length=1)]
     arguments: str = "{}"
-    """JSON, in a string, as the API has it."""
+    """JSON in a string, as in the API."""
 
 
 class AssistantCall(BaseModel):
@@ -31,7 +31,7 @@ class AssistantCall(BaseModel):
 
 
 class Message(BaseModel):
-    """One message: of text or of parts, with tool calls, or with a tool's result."""
+    """One message: text or parts, tool calls, or a tool's result."""
 
     model_config = _LEAVES
 
@@ -40,7 +40,7 @@ class Message(BaseModel):
     name: str | None = None
     tool_calls: tuple[AssistantCall, ...] | None = None
     tool_call_id: str | None = None
-    """Of a message of the role `tool`: the call whose result this is."""
+    """For the role `tool`: the id of the call whose result this is."""
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -75,17 +75,17 @@ class Message(BaseModel):
 
     @property
     def is_text(self) -> bool:
-        """Whether the content is text alone."""
+        """Whether the content is only text."""
         return not isinstance(self.content, tuple) or all(
             part.get("type") == "text" for part in self.content
         )
 
     @property
     def images(self) -> int:
-        """How many parts of the content are images."""
+        """The number of parts that are images."""
         parts = self.content if isinstance(self.content, tuple) else ()
         return sum("image" in str(part.get("type")) for part in parts)
 
     def api(self) -> dict[str, Any]:  # Any: JSON values
-        """Return the message as it was given."""
+        """Return the message as it was given, for a request's body."""
         return self.model_dump(mode="json", exclude_unset=True)

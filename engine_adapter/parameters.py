@@ -1,4 +1,4 @@
-"""The parameters of a chat-completions request, by the API's own names."""
+"""The parameters of a chat-completions request, under the API's names."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -11,7 +11,7 @@ _SET_BY_THE_RUN = ("messages", "stream", "stream_options")
 
 
 class Parameters(BaseModel):
-    """Parameters as the API has them; absent ones are the engine's to choose."""
+    """Parameters of the API; for absent ones, the engine's default applies."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
     api_names: ClassVar[tuple[str, ...]]
@@ -19,7 +19,7 @@ class Parameters(BaseModel):
     temperature: Annotated[float, Field(ge=0)] | None = None
     max_tokens: Annotated[int, Field(gt=0)] | None = None
     max_completion_tokens: Annotated[int, Field(gt=0)] | None = None
-    """The API's newer name of `max_tokens`, for servers that know it alone."""
+    """The API's newer name of `max_tokens`, for servers that only know this one."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     top_k: Annotated[int, Field(gt=0)] | None = None
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -29,7 +29,7 @@ class Parameters(BaseModel):
     seed: int | None = None
     stop: str | tuple[str, ...] | None = None
     n: Annotated[int, Field(gt=0)] | None = None
-    """How many answers; the first is recorded."""
+    """Number of answers, of which the first is recorded."""
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0)] | None = None
     tools: tuple[JsonObject, ...] | None = None
@@ -39,11 +39,11 @@ class Parameters(BaseModel):
     reasoning_effort: str | None = None
     chat_template_kwargs: JsonObject | None = None
     extra_body: JsonObject = {}
-    """What an engine knows besides: grammars, guided decoding, penalties of its own."""
+    """Engine-specific members: grammars, guided decoding, penalties."""
 
     @property
     def api(self) -> dict[str, Any]:
-        """The parameters that are given, as members of a request's body."""
+        """The given parameters, as members of a request's body."""
         given = self.model_dump(mode="json", include=set(Parameters.api_names), exclude_none=True)
         if self.tools is not None:
             given["tools"] = [_wrapped(tool) for tool in self.tools]
@@ -87,7 +87,7 @@ class Parameters(BaseModel):
 
     @property
     def asked_schema(self) -> JsonObject | None:
-        """The JSON Schema that the answer is asked to satisfy."""
+        """The JSON Schema in `response_format`, if any."""
         given = self.response_format or {}
         inner = given.get("json_schema")
         schema = inner.get("schema") if isinstance(inner, Mapping) else None
@@ -95,7 +95,7 @@ class Parameters(BaseModel):
 
 
 def _wrapped(tool: JsonObject) -> JsonObject:
-    """Return a tool as the API has it, also if it was given as a bare function."""
+    """Return a tool in the API's format, also if it was given as a bare function."""
     return tool if "type" in tool else {"type": "function", "function": tool}
 
 

@@ -1,4 +1,4 @@
-"""How one arm is served: the routes of a rollout file, told apart by their engine."""
+"""The routes of a rollout file, one per arm, discriminated by their engine."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -23,11 +23,11 @@ class TransformersRoute(Section):
     relaxed_top_k: Annotated[int, Field(gt=1)] | None = None
     """LOSSY: accept a draft token that is among the target's k most likely."""
     identity_layers: Annotated[int, Field(ge=0)] = 0
-    """Layers that change no output, appended to the target at load time: more compute a token."""
+    """Layers appended to the target that do not change its output: more compute per token."""
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     threads: Annotated[int, Field(gt=0)] = 1
-    """CPU threads; spinning threads on a busy machine can be five times slower than one."""
+    """CPU threads; on a busy machine, several can be five times slower than one, as they spin."""
 
     @model_validator(mode="after")
     def _speculates_one_way(self) -> "TransformersRoute":
@@ -48,23 +48,23 @@ class LocalRoute(Section):
     model: Annotated[str, Field(min_length=1)]
     """A folder, absolute or relative to the rollout file, or a name on a model hub."""
     method: Literal["draft_model", "prompt_lookup", "early_exit", "head"] | None = None
-    """What drafts; absent, the baseline."""
+    """The drafting method; without one, no speculation (the baseline)."""
     draft_model: str | None = None
     early_exit_layers: Annotated[int, Field(gt=0)] | None = None
-    """The target's own first layers that draft."""
+    """Number of the target's first layers that draft."""
     head: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    """`module:function` of yours, called with the target's model; returns a `Drafter`."""
+    """Your own `module:function`, called with the target's model; returns a `Drafter`."""
     num_speculative_tokens: Annotated[int, Field(gt=0, le=64)] = 4
-    """k; the most where it is adaptive."""
+    """k; the largest k if `adaptive`."""
     adaptive: bool = False
     k_by_batch: dict[Annotated[int, Field(gt=0)], Annotated[int, Field(ge=0, le=64)]] | None = None
-    """k by the number of texts that are answered together; an entry for 1, too."""
+    """k by batch size; needs an entry for 1."""
     batch: Annotated[int, Field(gt=0, le=64)] = 1
-    """Waiting requests that are answered together, at most."""
+    """Largest number of waiting requests answered together."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Strings that end an answer, and are not part of it."""
+    """Strings that end an answer; they are not part of it."""
     identity_layers: Annotated[int, Field(ge=0)] = 0
-    """Layers that change no output, appended to the target at load time: more compute a token."""
+    """Layers appended to the target that do not change its output: more compute per token."""
     device: str = "cpu"
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     threads: Annotated[int, Field(gt=0)] = 1
@@ -85,7 +85,7 @@ class LocalRoute(Section):
 
 LAUNCH_NAME: Final = r"^[\w.:/-]{1,100}$"
 LaunchName = Annotated[str, Field(pattern=LAUNCH_NAME)]
-"""What a launch of a server is called."""
+"""The name of one launch of a server."""
 HttpEngineName = Literal["llamacpp", "lmdeploy", "openai", "sglang", "tensorrt_llm", "tgi", "vllm"]
 
 _RESERVED = ("authorization",)
@@ -98,26 +98,26 @@ class HttpRoute(Section):
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")]
     """The base of its OpenAI-compatible API, such as http://localhost:8000/v1."""
     model: Annotated[str, Field(min_length=1)]
-    """The name that the server knows the model by."""
+    """The model's name at the server."""
     metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
-    """Its Prometheus metrics; absent, if the engine usually serves them."""
+    """URL of its Prometheus metrics; default: the engine's usual path, if it has one."""
     gpu_metrics_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
-    """A DCGM exporter on the machine that serves it."""
+    """URL of a DCGM exporter on the server's machine."""
     api_key_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-    """The environment variable that holds the key; the key itself never stands in the file."""
+    """The environment variable that holds the key; the file never holds the key itself."""
     headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}  # Any: JSON that the engine understands
     """Keys added to every request's body."""
     start: Annotated[str, Field(min_length=1)] | None = None
-    """The command that serves it: {port} is filled in, and {k} by `draftgate sweep`."""
+    """The command that starts the server; {port} is filled in, and {k} by `draftgate sweep`."""
     launch: LaunchName | None = None
-    """Which start of the server this is; `start` makes a new one each time."""
+    """Name of this launch of the server; with `start`, each launch gets a new one."""
     start_timeout_s: Annotated[float, Field(gt=0)] = 300.0
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """For a whole answer."""
+    """Limit on the time of a whole answer."""
     first_byte_timeout_s: Annotated[float, Field(gt=0)] = 120.0
     idle_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """Between two chunks."""
+    """Limit on the time between two chunks."""
 
     @model_validator(mode="after")
     def _keeps_keys_out(self) -> "HttpRoute":
@@ -138,6 +138,6 @@ class HttpRoute(Section):
 
 
 InProcessRoute = TransformersRoute | LocalRoute
-"""The routes over models in this process."""
+"""The routes with models in this process."""
 
 Route = Annotated[TransformersRoute | LocalRoute | HttpRoute, Field(discriminator="engine")]

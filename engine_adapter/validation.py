@@ -1,4 +1,4 @@
-"""Pydantic's complaints about a user's file, in one line that names the key and the remedy."""
+"""Turn Pydantic's errors about a user's file into one line with the key and the remedy."""
 
 import difflib
 import re
@@ -11,7 +11,7 @@ _KNOWN_BY = {"missing": "required key is missing", "extra_forbidden": "unknown k
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return the first complaint as `key.path: what was wrong (got …)`, with the nearest key."""
+    """Return the first error as `key.path: problem (got …)`, with a similar key if unknown."""
     first = error.errors()[0]
     path = ".".join(str(part) for part in first["loc"] if not _is_tag(part, model))
     message = _KNOWN_BY.get(first["type"], first["msg"].removeprefix("Value error, "))
@@ -26,7 +26,7 @@ def describe(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _tag_complaint(path: str, error: ErrorDetails) -> str:
-    """Say which value of a union's deciding key was wanted."""
+    """Describe the accepted values of a union's discriminator."""
     context = error.get("ctx", {})
     key = str(context.get("discriminator", "")).strip("'")
     if error["type"] == "union_tag_not_found":
@@ -39,14 +39,14 @@ def _tag_complaint(path: str, error: ErrorDetails) -> str:
 
 
 def _is_tag(part: int | str, model: type[BaseModel]) -> bool:
-    """Say whether a part of the path is a union's tag rather than a key of the file."""
+    """Return whether a part of the path is a union's tag rather than a key of the file."""
     return isinstance(part, str) and (
         part.startswith(("function-", "union")) or part == "route" or part in _tags(model)
     )
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Return the values by which the model's unions are told apart."""
+    """Return the discriminator values of the model's unions."""
     found: set[str] = set()
     for field in model.model_fields.values():
         if field.discriminator is not None:

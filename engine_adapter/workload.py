@@ -1,4 +1,4 @@
-"""The workload: prompts of a rollout, one JSON object a line."""
+"""The workload file: a rollout's prompts, one JSON object per line."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,9 @@ from engine_adapter.validation import describe
 
 
 class Prompt(Parameters):
-    """One request to be answered by both arms, and what its answers are judged against.
+    """One request for both arms, and the material that its answers are scored against.
 
-    Its parameters win over those of the rollout file.
+    Its parameters override those of the rollout file.
     """
 
     id: Annotated[str, Field(min_length=1)]
@@ -24,11 +24,11 @@ class Prompt(Parameters):
     messages: tuple[Message, ...] = ()
     prompt: str | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
-    """Another model of the same server than the route's, such as a LoRA adapter."""
+    """Another model of the same server, such as a LoRA adapter, in place of the route's."""
     context: tuple[str, ...] | None = None
     reference: str | Mapping[str, Any] | None = None
     output_schema: Annotated[Mapping[str, Any] | None, Field(alias="schema")] = None
-    """What the answer is judged by; `response_format` asks for it, and is judged by, too."""
+    """The JSON Schema that answers are scored against; default: the one in `response_format`."""
     dims: Mapping[str, str] = {}
 
     @model_validator(mode="after")
@@ -46,17 +46,17 @@ class Prompt(Parameters):
 
     @property
     def own(self) -> dict[str, Any]:  # Any: JSON values
-        """What the record itself asks for, as members of a request's body."""
+        """The record's own parameters and model, as members of a request's body."""
         return self.api | ({"model": self.model} if self.model is not None else {})
 
     @property
     def judged_schema(self) -> Mapping[str, Any] | None:  # Any: JSON values
-        """The JSON Schema that the answer is judged by."""
+        """The JSON Schema that answers are scored against."""
         return self.output_schema if self.output_schema is not None else self.asked_schema
 
     @property
     def dimensions(self) -> Mapping[str, str]:
-        """Its dimensions; a model that it names and the images that it shows are some, too."""
+        """Its dimensions, plus its model and its number of images, if it has them."""
         found = {} if self.model is None else {"model": self.model}
         images = sum(message.images for message in self.chat)
         if images:
@@ -67,8 +67,8 @@ class Prompt(Parameters):
 def read(path: Path) -> tuple[Prompt, ...]:
     """Return the file's prompts in order.
 
-    Raises `WorkloadError` on a file that cannot be read, a line that is no JSON object, a missing,
-    unknown or mistyped field, a repeated id, and on a file without prompts.
+    Raises `WorkloadError` for a file that cannot be read, a line that is not a JSON object, a
+    missing, unknown or mistyped field, a repeated id, or a file without prompts.
     """
     prompts: dict[str, Prompt] = {}
     for number, line in _lines(path):

@@ -1,1 +1,1 @@
-"""`draftgate run`, `check`, `sweep`, and the router's commands: one file a command."""
+"""`draftgate run`, `check`, `sweep`, and the router's commands: one module per command."""

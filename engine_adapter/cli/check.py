@@ -1,4 +1,4 @@
-"""`draftgate check`: what would spoil a comparison, before it is run."""
+"""`draftgate check`: find problems that would spoil a comparison before it is run."""
 
 import asyncio
 import json

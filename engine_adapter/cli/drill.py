@@ -1,4 +1,4 @@
-"""`draftgate drill`: does the switch work, and how fast."""
+"""`draftgate drill`: test whether the switch works, and how fast."""
 
 import json
 import os

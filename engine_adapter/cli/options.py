@@ -1,4 +1,4 @@
-"""What the router's commands share: arguments, errors as one line, the collector's client."""
+"""Shared parts of the router's commands: arguments, error handling, the collector's client."""
 
 import re
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ Launch = Annotated[
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """Turn what cannot be used into one line and exit code 2."""
+    """Turn an `AdapterError` or `ClientError` into one line and exit code 2."""
     try:
         yield
     except (AdapterError, ClientError) as exc:

@@ -1,4 +1,4 @@
-"""`draftgate promote`: the next step of a rollout's ramp."""
+"""`draftgate promote`: take the next step of a rollout's ramp."""
 
 from pathlib import Path
 from typing import Annotated

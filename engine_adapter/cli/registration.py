@@ -1,4 +1,4 @@
-"""Registering a rollout's policy, by the commands that send its first request."""
+"""Register a rollout's policy, for the commands that send its first request."""
 
 import subprocess
 import sys
@@ -11,12 +11,12 @@ from engine_adapter.errors import PolicyRegistrationError
 
 
 def register(client: Client, rollout: str, policy: str | None) -> RegisteredPolicy:
-    """Register a policy, a file or a shipped one's name, and return what stands.
+    """Register a policy, given as a file or a shipped policy's name; return the registered one.
 
-    Without one the shipped `default` is registered, unless another is already. Raises `ClientError`
-    and, for a policy that cannot be used, `PolicyRegistrationError`.
+    Without a policy, register the shipped `default` unless another is already registered. Raises
+    `ClientError`, and `PolicyRegistrationError` for an unusable policy.
     """
-    # Not at the top: what judges takes a second to import, which help need not wait for.
+    # Imported here: `evals` takes a second to import, which `--help` need not wait for.
     from evals import policy as policies  # noqa: PLC0415
     from evals.errors import EvalsError  # noqa: PLC0415
     from evals.registration import register_once, registration_of  # noqa: PLC0415
@@ -31,7 +31,7 @@ def register(client: Client, rollout: str, policy: str | None) -> RegisteredPoli
 
 
 def require_usable(policy: str | None) -> None:
-    """Raise `PolicyRegistrationError` for a policy that cannot be used."""
+    """Raise `PolicyRegistrationError` for an unusable policy."""
     from evals import policy as policies  # noqa: PLC0415
     from evals.errors import EvalsError  # noqa: PLC0415
 
@@ -42,10 +42,10 @@ def require_usable(policy: str | None) -> None:
 
 
 def register_for_run(url: str, rollout: str, policy: str | None) -> str:
-    """Register a run's policy, and return that in words.
+    """Register a run's policy; return a sentence about the registration.
 
-    Raises `PolicyRegistrationError` if a policy that was asked for cannot be registered; without
-    one the run goes on, and the words say why nothing is registered.
+    Raises `PolicyRegistrationError` if the given policy cannot be registered. If none was given,
+    the run goes on, and the sentence says why nothing is registered.
     """
     try:
         with Client.from_environment(url) as client:
@@ -58,7 +58,7 @@ def register_for_run(url: str, rollout: str, policy: str | None) -> str:
 
 
 def in_words(stored: RegisteredPolicy) -> str:
-    """Return a registration as a line for people."""
+    """Return a registration as one line of text."""
     which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"
     if stored.before_first_pair:
         return f"{stored.rollout}: {which} is registered, before the first pair"
@@ -69,16 +69,16 @@ def in_words(stored: RegisteredPolicy) -> str:
 
 
 def beside(file: Path, policy: str | None) -> str | None:
-    """Return the policy of a file's key, its path read as beside the file."""
+    """Return a file's `policy` value; a path is resolved relative to that file."""
     if policy is None or not (Path(policy).suffix or (file.parent / policy).is_file()):
         return policy
     return str(file.parent / policy)
 
 
 def confirmed_elsewhere(url: str) -> Callable[[StoredVerdict], str | None]:
-    """Return what derives a verdict again in a process of its own, and says why it differs.
+    """Return a function that derives a verdict again and returns why it differs, if it does.
 
-    Streams of this process do not wait for it.
+    It runs in a separate process, so that streams of this process do not wait for it.
     """
 
     def confirm(stored: StoredVerdict) -> str | None:
@@ -91,7 +91,7 @@ def confirmed_elsewhere(url: str) -> Callable[[StoredVerdict], str | None]:
 
 
 def why_not(client: Client, stored: StoredVerdict, rescore: str | None) -> str | None:
-    """Derive a verdict again; say why it cannot be relied on."""
+    """Derive a verdict again; return why it cannot be relied on, else `None`."""
     from evals import rederivation  # noqa: PLC0415
 
     return rederivation.why_not(client, stored, rescore)

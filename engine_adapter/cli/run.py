@@ -108,7 +108,7 @@ def run(
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: send what was answered, then end."""
+    """Handle SIGTERM like Ctrl-C: send the answers received so far, then exit."""
     before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield

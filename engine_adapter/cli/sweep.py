@@ -1,4 +1,4 @@
-"""`draftgate sweep`: one rollout for each draft length and load."""
+"""`draftgate sweep`: run one rollout per draft length and load."""
 
 import json
 import re

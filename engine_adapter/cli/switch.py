@@ -1,4 +1,4 @@
-"""`draftgate switch`: whether a rollout's candidate may answer, and who said so."""
+"""`draftgate switch`: set or show whether a rollout's candidate may answer."""
 
 import json
 from datetime import UTC, datetime

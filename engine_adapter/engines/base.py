@@ -115,7 +115,7 @@ class Probe:
     async_scheduling: bool | None = None
     context_length: int | None = None
     served_by: str | None = None
-    """The engine that its list of models names, as a route has it."""
+    """The engine named in its list of models, as in `HttpRoute.engine`."""
     target: str | None = None
     """The folder or name of the weights that it serves."""
     target_parameters: int | None = None

@@ -1,4 +1,4 @@
-"""What a server's list of models says of the one that is asked for."""
+"""Read a model's entry in its server's list of models."""
 
 from typing import Any, NamedTuple
 
@@ -11,21 +11,21 @@ _OWNERS = {
     "lmdeploy": "lmdeploy",
     "tensorrt_llm": "tensorrt_llm",
 }
-"""Engines by the `owned_by` of what they serve."""
+"""Engines by the `owned_by` field of their models."""
 
 
 class ServedModel(NamedTuple):
-    """A model as its server lists it; `None` is unsaid."""
+    """A model as its server lists it; `None` is unknown."""
 
     served_by: str | None = None
-    """The engine's name, as a route has it."""
+    """The engine's name, as in `HttpRoute.engine`."""
     target: str | None = None
     """The weights' folder or name."""
     target_parameters: int | None = None
 
 
 def served_model(models: Any, name: str) -> ServedModel:  # Any: foreign JSON
-    """Return what `/models` says of a model."""
+    """Return a model's entry in `/models`; empty if it is not listed."""
     for entry in objects(models, "data"):
         if text(entry, "id") == name:
             return ServedModel(

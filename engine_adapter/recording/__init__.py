@@ -1,4 +1,4 @@
-"""Answers as the contract's records: one mapping, for whoever asked."""
+"""Convert answers to the contract's records, for runs and the router alike."""
 
 from engine_adapter.recording.content import content_of
 from engine_adapter.recording.generation import GENERATION_PATHS, generation_of

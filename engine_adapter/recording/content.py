@@ -1,7 +1,7 @@
-"""What was asked and answered, in the words of the OpenTelemetry GenAI conventions.
+"""Convert prompts and answers to the format of the OpenTelemetry GenAI conventions.
 
-Messages are `{"role": …, "parts": [{"type": …}]}`, a tool's definition is flat. Of data that a
-message holds inline, such as an image in base64, only the kind is kept.
+Messages are `{"role": …, "parts": [{"type": …}]}`, and tool definitions are flat. Inline data, such
+as an image in base64, is dropped; only its kind is kept.
 """
 
 import json
@@ -16,7 +16,7 @@ Part = dict[str, Any]  # Any: JSON values
 
 
 def content_of(asked: JsonObject, answer: Answer | None) -> Content:
-    """Return the content of a request's body, and of its answer as far as it came."""
+    """Return the content of a request's body and of its answer, complete or partial."""
     messages = asked.get("messages")
     listed = messages if isinstance(messages, list) else [{"content": asked.get("prompt")}]
     inputs = [_message(message) for message in listed if isinstance(message, Mapping)]
@@ -29,7 +29,7 @@ def content_of(asked: JsonObject, answer: Answer | None) -> Content:
 
 
 def _output(answer: Answer) -> str | None:
-    """Return the answer; of one that broke off, what had arrived."""
+    """Return the output messages as JSON; `None` for an empty answer."""
     if answer.is_empty:
         return None
     parts: list[Part] = []
@@ -84,14 +84,14 @@ def _part(part: object) -> Part:
 
 
 def _joined(content: object) -> object:
-    """Return a tool's result: parts of text as one text."""
+    """Return a tool's result, with text parts joined."""
     if not isinstance(content, list):
         return content
     return "".join(text(part, "text") or "" for part in content)
 
 
 def _call(name: str, arguments: object, id_: str | None) -> Part:
-    """Return a call; arguments that are no JSON object stay as they were spelled."""
+    """Return a call; arguments that are not a JSON object stay unchanged."""
     if isinstance(arguments, str):
         try:
             loaded = json.loads(arguments)
@@ -103,7 +103,7 @@ def _call(name: str, arguments: object, id_: str | None) -> Part:
 
 
 def _definition(tool: JsonObject) -> Part:
-    """Return a tool as the conventions define one, without what its kind holds it in."""
+    """Return a tool definition in the conventions' flat format."""
     kind = text(tool, "type") or "function"
     inner = tool.get(kind)
     return {"type": kind, **inner} if isinstance(inner, Mapping) else dict(tool)

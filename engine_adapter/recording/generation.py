@@ -1,7 +1,6 @@
-"""An answer as it was streamed, as the contract's record of a generation.
+"""Convert an observed answer to the contract's `Generation`; the single place that does so.
 
-The only mapping of the one to the other: a run and the router add what they alone know, such as the
-rollout and the arm.
+Runs and the router add the fields that only they know, such as the rollout and the arm.
 """
 
 from dataclasses import replace
@@ -16,7 +15,7 @@ from engine_adapter.engines.observation import ObservedAnswer
 
 _OPERATIONS: Final = {"/chat/completions": "chat", "/completions": "text_completion"}
 GENERATION_PATHS: Final = frozenset(_OPERATIONS)
-"""The routes of the OpenAI API that are answered by a generation."""
+"""The routes of the OpenAI API that return generations."""
 
 
 def generation_of(
@@ -28,7 +27,7 @@ def generation_of(
     provider: str,
     path: str = "/chat/completions",
 ) -> Generation:
-    """Return the record of a request's body and its answer; unknown fields stay absent."""
+    """Return the record of a request and its answer; unknown fields stay absent."""
     start_unix_ns = seen.start_unix_ns
     answer = _counted(seen)
     streamed = asked.get("stream") is True
@@ -76,7 +75,7 @@ def generation_of(
 
 
 def _counted(seen: ObservedAnswer) -> Answer:
-    """Return the answer as it is counted: of a failed one nothing that is of a whole one."""
+    """Return the answer to record: of a failed one, only its id and model."""
     answer = seen.answer or Answer()
     if seen.error is not None:
         return Answer(response_id=answer.response_id, model=answer.model)
@@ -84,16 +83,16 @@ def _counted(seen: ObservedAnswer) -> Answer:
 
 
 def _to_first_output(seen: ObservedAnswer) -> float | None:
-    """Return the time to the first output token: the first of all, unless a model thought before.
+    """Return the time to the first output token: the TTFT, unless there is reasoning before it.
 
-    A first token may have no text, such as half a character, which looks like no output.
+    A first token may have no text, such as part of a character, which looks like no output.
     """
     thought = seen.answer is not None and seen.answer.reasoning
     return seen.ttfo_s if thought or seen.ttfo_s is None else seen.ttft_s
 
 
 def _stops(asked: JsonObject) -> tuple[str, ...] | None:
-    """Return the stop strings, of which the API takes one or a list."""
+    """Return the stop strings; the API takes one string or a list."""
     given = within(asked, "stop")
     listed = given if isinstance(given, list) else [given]
     stops = tuple(stop for stop in listed if isinstance(stop, str))

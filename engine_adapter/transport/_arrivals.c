@@ -1,14 +1,14 @@
-/* Reads sockets as soon as bytes arrive, in a thread that never needs Python.
+/* Reads sockets as soon as bytes arrive, in a thread that never needs the interpreter lock.
  *
- * The kernel stamps what arrives, but merges segments that wait to be read, and gives them the last
- * one's stamp: whoever wants to know when each came must read each before the next. Python, with
- * hundreds of streams, cannot. This thread keeps the pieces with their times until Python takes
- * them; it wakes Python through an eventfd where that should look soon.
+ * The kernel stamps arriving segments, but merges those that wait to be read and keeps the last
+ * one's stamp: to know each segment's time, each must be read before the next arrives. With hundreds
+ * of streams, Python cannot do that. This thread keeps the pieces with their times until Python takes
+ * them, and wakes Python through an eventfd when it should do so soon.
  *
- * One mutex guards all; the thread holds it while it reads a socket, so that a socket which was
- * removed is not read again, whatever becomes of its file descriptor. No Python object is made while
- * it is held: that may run a finalizer, which may come back here. After a fork the child has no
- * thread, and touches neither the mutex nor the epoll, which is the parent's, too.
+ * One mutex guards all state. The thread holds it while it reads a socket, so that a removed socket
+ * is not read again even if its file descriptor is reused. No Python object is created while it is
+ * held: that may run a finalizer, which may call this module. After a fork, the child has no thread
+ * and touches neither the mutex nor the epoll, which it shares with the parent.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,15 +23,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_READ (1 << 14)   /* bytes at once */
-#define MANY_HELD (1 << 18)   /* bytes of one socket for which Python is woken */
-#define MOST_HELD (1 << 20)   /* bytes of one socket beyond which it is not read */
-#define STALE_NS (60 * NS_PER_S) /* an older stamp is a step of the wall clock */
+#define MOST_READ (1 << 14)   /* bytes per read */
+#define MANY_HELD (1 << 18)   /* buffered bytes of one socket at which Python is woken */
+#define MOST_HELD (1 << 20)   /* buffered bytes of one socket at which reading is paused */
+#define STALE_NS (60 * NS_PER_S) /* an older stamp means that the wall clock was stepped */
 #define NS_PER_S 1000000000LL
 #define EVENTS 64
-#define BEAT_MS 5             /* the thread looks at its clock as often */
-#define LATE_NS 10000000LL    /* between two looks: it was kept from reading */
-#define GAPS 64               /* of which so many are kept, the latest */
+#define BEAT_MS 5             /* the thread reads its clock at least this often */
+#define LATE_NS 10000000LL    /* more than this between two readings is a gap: it could not read */
+#define GAPS 64               /* number of latest gaps kept */
 #define STOP UINT64_MAX       /* a key that no socket has */
 #define NO_ERROR (-1)
 
@@ -45,8 +45,8 @@ typedef struct Piece {
 } Piece;
 
 typedef struct {
-    uint32_t generation; /* of those that had this place before */
-    bool used, watched, wanted; /* wanted: Python shall look */
+    uint32_t generation; /* counts the sockets that have used this place */
+    bool used, watched, wanted; /* wanted: Python was woken for it */
     int fd;
     int error;             /* NO_ERROR while it can be read; 0 at its end */
     int64_t until_end;     /* bytes until the answer ends; negative: look for the last chunk */
@@ -63,11 +63,11 @@ typedef struct {
 typedef struct {
     pthread_mutex_t mutex;
     pthread_t thread;
-    pid_t pid; /* whose thread it is */
+    pid_t pid; /* the process that owns the thread */
     int epoll, ready, stop;
     uint32_t places;
     Stream *streams;
-    uint32_t gap_count; /* of all that there ever were */
+    uint32_t gap_count; /* all gaps so far, including those no longer kept */
     Gap gaps[GAPS];
 } State;
 
@@ -79,7 +79,7 @@ static int64_t now_ns(clockid_t clock) {
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* The stamp by the monotonic clock, which is Python's perf_counter. */
+/* Converts the stamp to the monotonic clock, which is Python's perf_counter. */
 static int64_t arrival_ns(struct msghdr *message) {
     struct timespec stamp = {0, 0};
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -87,7 +87,7 @@ static int64_t arrival_ns(struct msghdr *message) {
             c->cmsg_len >= CMSG_LEN(sizeof stamp))
             memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
     int64_t before_ns = 0, wall_ns = 0, after_ns = 0;
-    for (int i = 0; i < 3; i++) { /* again where a switch came between */
+    for (int i = 0; i < 3; i++) { /* retry if interrupted between the readings */
         before_ns = now_ns(CLOCK_MONOTONIC);
         wall_ns = now_ns(CLOCK_REALTIME);
         after_ns = now_ns(CLOCK_MONOTONIC);
@@ -98,13 +98,13 @@ static int64_t arrival_ns(struct msghdr *message) {
     return (before_ns + after_ns) / 2 - age_ns;
 }
 
-/* The thread's side; the mutex is held in all that takes a Stream */
+/* The thread's side; the mutex is held in every function that takes a Stream */
 
 static void wake(State *state, Stream *stream) {
     uint64_t one = 1;
     if (stream->wanted) return;
     stream->wanted = true;
-    if (write(state->ready, &one, sizeof one) < 0) return; /* full: Python is woken by then */
+    if (write(state->ready, &one, sizeof one) < 0) return; /* full: Python is already woken */
 }
 
 static void unwatch(State *state, Stream *stream) {
@@ -127,7 +127,7 @@ static void end(State *state, Stream *stream, int error) {
     wake(state, stream);
 }
 
-/* Whether the answer seems to end behind what was read. A wrong guess costs a look. */
+/* Whether the answer seems to be complete. A wrong guess only wakes Python once in vain. */
 static bool seems_over(const Stream *stream) {
     if (stream->until_end >= 0) return stream->until_end == 0;
     return memcmp(stream->tail, LAST_CHUNK, sizeof LAST_CHUNK) == 0;
@@ -151,7 +151,7 @@ static void keep(State *state, Stream *stream, const char *data, size_t size, in
         end(state, stream, ENOMEM);
         return;
     }
-    /* Of two reads of one segment the second could seem a nanosecond earlier. */
+    /* The second of two reads of one segment could seem a nanosecond earlier. */
     if (at_ns > stream->latest_ns) stream->latest_ns = at_ns;
     *piece = (Piece){.at_ns = stream->latest_ns, .size = size};
     memcpy(piece->data, data, size);
@@ -216,7 +216,7 @@ static bool is_child(const State *state) { return state->pid != getpid(); }
 
 typedef struct {
     PyObject_HEAD
-    State *state; /* NULL once it is closed; not within the object, which may go at Python's end */
+    State *state; /* NULL once closed; allocated apart, as the object may be freed at Python's exit */
 } Reader;
 
 static void forget_pieces(Piece *piece) {
@@ -236,7 +236,7 @@ static void free_state(State *state) {
     free(state);
 }
 
-/* Returns 0, or what went wrong. */
+/* Returns 0 or an errno. */
 static int start(State *state) {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = STOP};
     sigset_t all, before;
@@ -247,7 +247,7 @@ static int start(State *state) {
     state->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (state->stop < 0) return errno;
     if (epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->stop, &event) < 0) return errno;
-    sigfillset(&all); /* signals are for Python's threads */
+    sigfillset(&all); /* signals are left to Python's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&state->thread, NULL, run, state);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -280,7 +280,7 @@ static void stop(Reader *reader) {
     uint64_t one = 1;
     reader->state = NULL;
     if (state == NULL) return;
-    if (is_child(state)) { /* which leaves the memory: the thread may have been changing it */
+    if (is_child(state)) { /* leak the memory: the thread may have been changing it at the fork */
         close(state->epoll);
         close(state->ready);
         close(state->stop);
@@ -301,7 +301,7 @@ static void reader_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* Returns the state; NULL, with an exception, once it is closed or in a child of its process. */
+/* Returns the state, or NULL with an exception if it is closed or in a forked child. */
 static State *running(PyObject *self) {
     State *state = ((Reader *)self)->state;
     if (state != NULL && !is_child(state)) return state;
@@ -315,7 +315,7 @@ static PyObject *reader_fileno(PyObject *self, PyObject *Py_UNUSED(none)) {
     return state == NULL ? NULL : PyLong_FromLong(state->ready);
 }
 
-/* Returns a free place, or NULL where there is no memory for one. */
+/* Returns a free place, or NULL if out of memory. */
 static Stream *place(State *state) {
     for (uint32_t i = 0; i < state->places; i++)
         if (!state->streams[i].used) return &state->streams[i];
