@@ -138,7 +138,8 @@ def _in_words(rollout: Rollout, counts: RunCounts) -> str:
             lines.append(
                 f"{what} {lag.p50_s * 1e3:.2f} ms (median), {lag.p99_s * 1e3:.2f} ms (p99)."
             )
-    return "\n".join([*lines, f"Next: draftgate evaluate {rollout.rollout}"])
+    following = f"draftgate evaluate {rollout.rollout} --collector {rollout.collector.url}"
+    return "\n".join([*lines, f"Next: {following}"])
 
 
 def replay_with_progress(

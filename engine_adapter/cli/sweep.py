@@ -67,7 +67,7 @@ def sweep(  # an option each
     if as_json:
         typer.echo(json.dumps([row._asdict() for row in rows]))
     else:
-        _print(rows)
+        _print(rows, rollout.collector.url)
 
 
 def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Row]:
@@ -118,7 +118,7 @@ def _urls(given: list[str] | None) -> dict[int, str]:
     return urls
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[Row], collector: str) -> None:
     table = Table("rollout", "k", "in flight", "speed-up", "TTFT", "acceptance", "tokens a step")
     for row in rows:
         table.add_row(
@@ -138,7 +138,8 @@ def _print(rows: list[Row]) -> None:
     speculative = [row.rollout for row in rows if row.k]
     if len(speculative) > 1:
         others = " ".join(f"--with {name}" for name in speculative[1:])
-        console.print(f"Next: draftgate advise {speculative[0]} {others}", markup=False)
+        following = f"draftgate advise {speculative[0]} {others} --collector {collector}"
+        console.print(f"Next: {following}", markup=False)
 
 
 def _shown(value: float | None, unit: str) -> str:

@@ -134,6 +134,7 @@ def test_an_arm_that_mostly_fails_ends_the_run_with_an_error(
         assert "the candidate failed in 3 of 3 answers, lastly with " in said
         assert "the baseline failed" not in said
         assert "6 generations sent" in printed
+        assert f"--collector {url}" in printed.splitlines()[-1]
         assert client.rollouts()[0].pairs == 3
 
 
