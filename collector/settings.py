@@ -55,6 +55,8 @@ class Settings:
     """How long spans are kept; None: forever."""
     retention_content_s: int | None = None
     """How long the spans' text is kept, if shorter."""
+    notify: Path | None = None
+    """File of the webhooks that are told of what is decided; None: nobody is."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT
@@ -99,6 +101,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         redaction=_path(env, "DRAFTGATE_REDACTION"),
         retention_spans_s=_duration(env, "DRAFTGATE_RETENTION_SPANS"),
         retention_content_s=_duration(env, "DRAFTGATE_RETENTION_CONTENT"),
+        notify=_path(env, "DRAFTGATE_NOTIFY"),
         tls_cert=_path(env, "DRAFTGATE_TLS_CERT"),
         tls_key=_path(env, "DRAFTGATE_TLS_KEY"),
         log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),

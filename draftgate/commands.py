@@ -45,6 +45,7 @@ COMMANDS = {
     "serve": ("collector.cli.serve", "Receive OTLP and serve the API, until interrupted."),
     "db": ("collector.cli.db", "Look after the database."),
     "keys": ("collector.cli.keys", "Look after API keys."),
+    "notify": ("collector.cli.notify", "Look after notifications."),
     "unpaired": (
         "collector.cli.unpaired",
         "List generations that are no side of a pair, and why.",

@@ -11,6 +11,7 @@ import typer
 from collector import logs
 from collector.cli.options import Database, one_line_errors, open_store, seconds_of
 from collector.logs import LogFormat, LogLevel
+from collector.notify import targets
 from collector.otlp import native
 from collector.serving import exposure, server
 from collector.settings import Settings, of_options, policy_of
@@ -55,6 +56,9 @@ def serve(  # noqa: PLR0913  # one parameter per option
     retention_content: Annotated[
         str | None, typer.Option(help="Keep the spans' text this long, such as 7d.")
     ] = None,
+    notify: Annotated[
+        Path | None, typer.Option(help="File of the webhooks that hear of what is decided.")
+    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
     ] = None,
@@ -81,6 +85,7 @@ def serve(  # noqa: PLR0913  # one parameter per option
             redaction=redaction,
             retention_spans_s=seconds_of("--retention-spans", retention_spans),
             retention_content_s=seconds_of("--retention-content", retention_content),
+            notify=notify,
             tls_cert=tls_cert,
             tls_key=tls_key,
             log_format=log_format,
@@ -92,6 +97,8 @@ def serve(  # noqa: PLR0913  # one parameter per option
         settings = replace(settings, require_keys=needed)
         server.check_tls(settings)
         policy_of(settings)
+        if settings.notify is not None:
+            targets.read(settings.notify)
         listeners = server.listen_all(settings)
         # Opened once here, so that an unusable database is a one-line error, not a traceback.
         with open_store(settings) as store:

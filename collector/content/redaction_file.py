@@ -1,14 +1,12 @@
 """The redaction file: which shipped patterns apply, and additional patterns."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import re2
-import yaml
 
+from collector import config_file
 from collector.content.redaction import Pattern, compiled
 from collector.content.shipped import SHIPPED, shipped
 from collector.errors import SettingsError
@@ -22,7 +20,7 @@ def read(path: Path) -> tuple[Pattern, ...]:
 
     Raises `SettingsError` with the file, the key and, for an expression, the position in it.
     """
-    document = _load(path)
+    document = config_file.load(path)
     if not isinstance(document, Mapping):
         raise SettingsError(f"{path}: wanted keys such as `patterns:`, got {_kind(document)}")
     for key in document:
@@ -35,17 +33,6 @@ def read(path: Path) -> tuple[Pattern, ...]:
         *(_own(path, str(name), expression) for name, expression in own.items()),
         *_chosen(path, document.get("shipped")),
     )
-
-
-def _load(path: Path) -> Any:  # Any: what the file holds
-    try:
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
-    except OSError as exc:
-        raise SettingsError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (UnicodeDecodeError, yaml.YAMLError, tomllib.TOMLDecodeError) as exc:
-        kind = "TOML" if path.suffix == ".toml" else "YAML"
-        raise SettingsError(f"{path}: is not {kind}: {' '.join(str(exc).split())}") from exc
 
 
 def _chosen(path: Path, names: object) -> tuple[Pattern, ...]:

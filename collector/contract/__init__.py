@@ -22,6 +22,7 @@ from collector.contract.decision import ReleaseDecision
 from collector.contract.documents import Document, DocumentError, from_document, to_document
 from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
+from collector.contract.notification import Notification, NotificationType
 from collector.contract.records import (
     Arm,
     ArmSummary,
@@ -137,6 +138,8 @@ __all__ = [
     "LeaseRequest",
     "LeasedEvaluator",
     "MetricSummary",
+    "Notification",
+    "NotificationType",
     "Outcome",
     "Pair",
     "PairKey",

@@ -5,8 +5,9 @@ Plain numbers, added to where things happen; nothing here knows who reads them.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
+from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -60,6 +61,8 @@ class Counters:
         """By method, route and status."""
         self.refusals: Counter[str] = Counter()
         """Requests that access was denied to, by reason."""
+        self.notifications: Counter[tuple[str, str]] = Counter()
+        """Attempts to send one, by target and outcome."""
         self.commits = Durations(_COMMIT_BUCKETS_S)
         self.commits_failed = 0
         self._lock = Lock()  # HTTP counts in the event loop, gRPC in its threads
@@ -91,6 +94,10 @@ class Counters:
         self.spans_duplicate += sent - stored
         self.commits.add(duration_s)
 
+    def notified(self, target: str, why_not: str | None) -> None:
+        """Count an attempt to send a notification; None: it was received."""
+        self.notifications[target, "received" if why_not is None else "failed"] += 1
+
     def collect(self) -> Iterator[Metric]:
         """Yield what Prometheus reads."""
         for signal, counts in (
@@ -108,12 +115,15 @@ class Counters:
             self.quality_violations,
         )
         yield _by("refusals", "Requests that access was denied to.", "reason", self.refusals)
-        requests = CounterMetricFamily(
-            "draftgate_requests", "Requests answered.", labels=("method", "route", "status")
+        yield _by_several(
+            "requests", "Requests answered.", ("method", "route", "status"), self.requests
         )
-        for labels, count in list(self.requests.items()):
-            requests.add_metric(labels, count)
-        yield requests
+        yield _by_several(
+            "notification_attempts",
+            "Attempts to send a notification.",
+            ("target", "outcome"),
+            self.notifications,
+        )
         yield _total(
             "commits_failed", "Transactions that the database refused.", self.commits_failed
         )
@@ -141,9 +151,19 @@ def _total(name: str, words: str, value: int) -> CounterMetricFamily:
 
 
 def _by(name: str, words: str, label: str, counts: Counter[str]) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"draftgate_{name}", words, labels=(label,))
-    for value, count in list(counts.items()):
-        family.add_metric((value,), count)
+    of_each = {(value,): count for value, count in list(counts.items())}
+    return _by_several(name, words, (label,), of_each)
+
+
+def _by_several(
+    name: str,
+    words: str,
+    labels: tuple[str, ...],
+    counts: Mapping[Any, int],  # Any: a tuple of texts
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"draftgate_{name}", words, labels=labels)
+    for values, count in list(counts.items()):
+        family.add_metric(values, count)
     return family
 
 

@@ -41,6 +41,8 @@ from collector.api_key import ApiKey
 from collector.ingest.counters import Counters
 from collector.ingest.export import Exporter
 from collector.ingest.queue import Ingest
+from collector.notify import notifier, targets
+from collector.notify.notifier import Notifier
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
 from collector.store import Keep, Store, keys
@@ -53,6 +55,7 @@ _DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread on
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its lifespan opens the store, starts the writer, and drains it."""
     content = policy_of(settings)
+    notify_targets = () if settings.notify is None else targets.read(settings.notify)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -72,9 +75,12 @@ def create_app(settings: Settings) -> FastAPI:
         )
         last_used = LastUsed(authority, store)
         upkeep = Upkeep(store, Keep(settings.retention_spans_s, settings.retention_content_s))
+        await run_in_threadpool(notifier.follow, store, notify_targets)
+        sender = Notifier(store, notify_targets, counters.notified)
         ingest.start()
         last_used.start()
         upkeep.start()
+        sender.start()
         switch_watch = SwitchWatch(store)
         exporter = Exporter(ingest, CapacityLimiter(_DECODERS), counters, content)
         app.state.collector = State(
@@ -93,6 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             await switch_watch.end()
+            await run_in_threadpool(sender.stop)
             await run_in_threadpool(upkeep.stop)
             await run_in_threadpool(last_used.stop)
             await run_in_threadpool(ingest.stop)

@@ -5,14 +5,33 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from collector.contract import Switch, SwitchState
+from collector.contract import Notification, NotificationType, Switch, SwitchState
+from collector.store import notifications
 from collector.store.tables import switch_event as e
 
 
 def add(
     connection: Connection, rollout: str, state: Switch, *, reason: str, who: str, unix_ns: int
 ) -> SwitchState:
-    """Store an event and return it; the transaction must exclude other writers."""
+    """Store an event and return it; the transaction must exclude other writers.
+
+    A state that differs from the one before is put in the outbox of notifications.
+    """
+    last = next(iter(newest(connection, rollout, limit=1)), None)
+    if last is None or last.state is not state:
+        notifications.add(
+            connection,
+            Notification(
+                id=notifications.new_id(),
+                type=NotificationType.SWITCH_TURNED,
+                rollout=rollout,
+                time_unix_ns=unix_ns,
+                before=None if last is None else last.state.value,
+                after=state.value,
+                summary=reason,
+                who=who,
+            ),
+        )
     id_ = connection.scalar(
         insert(e)
         .values(rollout=rollout, state=state.value, reason=reason, who=who, time_unix_ns=unix_ns)

@@ -390,6 +390,24 @@ key_bucket = Table(
     Column("full_unix_us", BigInteger, nullable=False),  # when the bucket will be full again
 )
 
+# Notifications that wait for their targets, and each target's place among them.
+notification = Table(
+    "notification",
+    metadata,
+    Column("id", _ID, primary_key=True, autoincrement=True),
+    Column("type", String, nullable=False),
+    Column("time_unix_ns", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),  # JSON
+)
+notification_target = Table(
+    "notification_target",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("sent_up_to", BigInteger, nullable=False),  # id of a notification
+    Column("attempts", BigInteger, nullable=False),  # of the next one, that failed
+    Column("due_unix_ns", BigInteger, nullable=False),  # of the next attempt; 0: at once
+)
+
 api_key = Table(
     "api_key",
     metadata,

@@ -5,8 +5,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from collector.contract import StoredWatch, Watch, WatchUpdate, from_document, to_document
+from collector.contract import (
+    Notification,
+    NotificationType,
+    Outcome,
+    StoredWatch,
+    Watch,
+    WatchUpdate,
+    from_document,
+    to_document,
+)
 from collector.errors import ConflictError
+from collector.store import notifications
 from collector.store.tables import watch as w
 
 
@@ -21,7 +31,8 @@ def replace(
 ) -> StoredWatch:
     """Store the next state of a watch; the transaction must exclude other writers.
 
-    Raises `ConflictError` unless the stored version is the one that the update continues.
+    A watch that reached a decision is put in the outbox of notifications. Raises `ConflictError`
+    unless the stored version is the one that the update continues.
     """
     watch = given.watch
     is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)
@@ -39,9 +50,33 @@ def replace(
         "document": json.dumps(to_document(watch), ensure_ascii=False, allow_nan=False),
         "key_id": key_id,
     }
+    _notify(connection, watch, unix_ns)
     change = update(w).where(is_ours) if found else insert(w)
     connection.execute(change.values(**row))
     return StoredWatch(version=found + 1, updated_unix_ns=unix_ns, watch=watch, key_id=key_id)
+
+
+def _notify(connection: Connection, watch: Watch, unix_ns: int) -> None:
+    """Tell of a watch that reaches a decision, before its state is replaced."""
+    if watch.outcome is Outcome.INCONCLUSIVE:
+        return  # which most are: the document before is not read for them
+    is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)
+    document = connection.scalar(select(w.c.document).where(is_ours))
+    before = None if document is None else str(json.loads(document)["outcome"])
+    if before == watch.outcome.value:
+        return
+    made = Notification(
+        id=notifications.new_id(),
+        type=NotificationType.WATCH_DECIDED,
+        rollout=watch.rollout,
+        time_unix_ns=unix_ns,
+        before=before,
+        after=watch.outcome.value,
+        summary=watch.summary,
+        policy_name=watch.policy_name,
+        policy_hash=watch.policy_hash,
+    )
+    notifications.add(connection, made)
 
 
 def _stored(row: Row[Any]) -> StoredWatch:

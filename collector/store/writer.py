@@ -14,7 +14,14 @@ from typing import Any
 from sqlalchemy import Table, insert, select
 
 from collector.contract import EngineSample, Feedback, Score, StoredVerdict, to_document
-from collector.store import engine_spans, samples, span_rows, tables, waiting_scores
+from collector.store import (
+    engine_spans,
+    samples,
+    span_rows,
+    tables,
+    verdict_changes,
+    waiting_scores,
+)
 from collector.store.batch import Batch
 from collector.store.bulk import Bulk, RelationalBulk
 from collector.store.engine_spans import EnrichedGeneration
@@ -196,11 +203,12 @@ class Writer(ABC):
         self._replace(tables.feedback, [to_document(one) | _ids(one) for one in given])
 
     def _write_verdicts(self, verdicts: Sequence[StoredVerdict]) -> None:
-        rows = [_verdict_row(stored) for stored in verdicts]
         columns = tuple(tables.verdict.c.keys())
-        self._relational.insert_new(
-            tables.verdict, columns, [(*map(r.get, columns),) for r in rows]
-        )
+        for stored in verdicts:
+            row = _verdict_row(stored)
+            values = (*map(row.get, columns),)
+            if self._relational.insert_new(tables.verdict, columns, [values]):
+                verdict_changes.notify(self.connection, stored)
 
     def _write_samples(self, taken: Sequence[EngineSample]) -> None:
         rows = [samples.to_row(sample) for sample in taken]

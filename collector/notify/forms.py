@@ -1,0 +1,114 @@
+"""What webhooks are sent: our own JSON, or what Slack, Teams and Alertmanager take."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from collector.contract import Document, Notification, NotificationType, to_document
+
+
+class Form(StrEnum):
+    """The form of a target's payload."""
+
+    JSON = "json"
+    SLACK = "slack"
+    TEAMS = "teams"
+    ALERTMANAGER = "alertmanager"
+
+
+_HELD: Final = timedelta(days=30)
+_LASTS: Final = {"fail": _HELD, "off": _HELD, "sent": timedelta(minutes=5)}
+"""How long an alert lasts that nothing ends, by the state; Alertmanager would end it after minutes.
+Other states end it."""
+_SUBJECTS: Final = {
+    NotificationType.VERDICT_CHANGED: "verdict",
+    NotificationType.WATCH_DECIDED: "watch",
+    NotificationType.SWITCH_TURNED: "switch",
+    NotificationType.TEST: "test",
+}
+
+
+def payload(form: Form, made: Notification) -> object:
+    """Return what is sent, as JSON's types."""
+    return _FORMS[form](made)
+
+
+def _headline(made: Notification) -> str:
+    before = "" if made.before is None else f" (was {made.before})"
+    return f"{made.rollout}: {_SUBJECTS[made.type]} {made.after}{before}"
+
+
+def _facts(made: Notification) -> list[tuple[str, str]]:
+    facts = (
+        ("Policy", made.policy_name),
+        ("By", made.who),
+        ("Verdict", made.verdict and made.verdict[:12]),
+        ("At", _time(made).isoformat(timespec="seconds")),
+    )
+    return [(name, value) for name, value in facts if value]
+
+
+def _time(made: Notification) -> datetime:
+    return datetime.fromtimestamp(made.time_unix_ns / 1e9, UTC)
+
+
+def _json(made: Notification) -> Document:
+    return to_document(made)
+
+
+def _slack(made: Notification) -> Document:
+    """Return an incoming webhook's message; &, < and > are its markup."""
+    lines = [_headline(made), made.summary, *(f"{name}: {v}" for name, v in _facts(made))]
+    text = "\n".join(lines)
+    for mark, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(mark, escaped)
+    return {"text": text}
+
+
+def _teams(made: Notification) -> Document:
+    """Return a message with an adaptive card, as Teams' workflows take it."""
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [
+            {"type": "TextBlock", "text": _headline(made), "weight": "bolder", "wrap": True},
+            {"type": "TextBlock", "text": made.summary, "wrap": True},
+            {
+                "type": "FactSet",
+                "facts": [{"title": name, "value": value} for name, value in _facts(made)],
+            },
+        ],
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [attachment]}
+
+
+def _alertmanager(made: Notification) -> list[Document]:
+    """Return one alert, for `POST /api/v2/alerts`; a later one of the same labels ends it."""
+    start = _time(made)
+    labels = {
+        "alertname": f"Draftgate{_SUBJECTS[made.type].capitalize()}",
+        "rollout": made.rollout,
+        "severity": "critical" if made.type is not NotificationType.TEST else "none",
+    }
+    if made.policy_name is not None:
+        labels["policy"] = made.policy_name
+    lasts = _LASTS.get(made.after, timedelta())
+    return [
+        {
+            "labels": labels,
+            "annotations": {"summary": _headline(made), "description": made.summary},
+            "startsAt": start.isoformat(),
+            "endsAt": (start + lasts).isoformat(),
+        }
+    ]
+
+
+_FORMS: Mapping[Form, Callable[[Notification], object]] = {
+    Form.JSON: _json,
+    Form.SLACK: _slack,
+    Form.TEAMS: _teams,
+    Form.ALERTMANAGER: _alertmanager,
+}

@@ -1,0 +1,64 @@
+"""Changes of a rollout's verdict, put in the outbox of notifications."""
+
+import json
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from collector.contract import (
+    Notification,
+    NotificationType,
+    Outcome,
+    StoredVerdict,
+    Verdict,
+    from_document,
+)
+from collector.store import notifications
+from collector.store.tables import verdict as v
+
+_BACK: Final = 50
+"""Verdicts that are looked through for the one before."""
+
+
+def notify(connection: Connection, stored: StoredVerdict) -> None:
+    """Tell of a stored verdict if its outcome differs from the one before under its policy.
+
+    Only verdicts that a ramp heeds count: what a watch passes or leaves open changes nothing.
+    """
+    if not stored.moves_ramp:
+        return
+    before = _outcome_before(connection, stored)
+    verdict = stored.verdict
+    if before is verdict.outcome:
+        return
+    notifications.add(
+        connection,
+        Notification(
+            id=notifications.new_id(),
+            type=NotificationType.VERDICT_CHANGED,
+            rollout=verdict.rollout,
+            time_unix_ns=stored.posted_unix_ns,
+            before=None if before is None else before.value,
+            after=verdict.outcome.value,
+            summary=verdict.summary,
+            who=stored.who,
+            verdict=stored.id,
+            policy_name=verdict.policy_name,
+            policy_hash=verdict.policy_hash,
+        ),
+    )
+
+
+def _outcome_before(connection: Connection, stored: StoredVerdict) -> Outcome | None:
+    statement = (
+        select(v.c.document)
+        .where(v.c.rollout == stored.verdict.rollout, v.c.id != stored.id)
+        .order_by(v.c.posted_unix_ns.desc(), v.c.id)
+        .limit(_BACK)
+    )
+    for document in connection.scalars(statement):
+        verdict = from_document(Verdict, json.loads(document))
+        earlier = StoredVerdict(id="", posted_unix_ns=0, verdict=verdict, who=None, key_id=None)
+        if earlier.moves_ramp and verdict.policy_hash == stored.verdict.policy_hash:
+            return verdict.outcome
+    return None
