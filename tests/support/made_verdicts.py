@@ -8,7 +8,7 @@ from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Outcome, PolicyRegistration, Verdict, encode
-from evals.evidence_parts import named, parts_of
+from evals.evidence_parts import parts_of, with_part
 
 
 def made_verdict(
@@ -37,7 +37,9 @@ def made_verdict(
 
 def resting_on(client: Client, verdict: Verdict, *, younger_than: int = 0) -> Verdict:
     """Return the verdict with the stored pairs of its rollout as its evidence."""
-    table = named(client.pairs_table(verdict.rollout, younger_than=younger_than), verdict.rollout)
+    table = with_part(
+        client.pairs_table(verdict.rollout, younger_than=younger_than), verdict.rollout
+    )
     pairs = min(verdict.pairs, table.num_rows)
     return replace(verdict, pairs=pairs, evidence=parts_of(table))
 
