@@ -1,10 +1,9 @@
-"""The same generations in SQLite, PostgreSQL and ClickHouse (chdb), and what each says of them.
+"""Compare SQLite, PostgreSQL and ClickHouse (chdb) on the same generations: results and costs.
 
-Every batch is written into each of them by the store's own writer, rollups folded and pairs counted
-as a collector does it. Then the same summary over 24 hours, the same pairs and the same verdict are
-asked of all three and compared: counts to the last one, sums to 1e-9. A second fill, of fewer
-generations with prose that never repeats, gives the bytes of one. The last thing printed is one
-JSON document.
+The store's own writer writes every batch into each database; rollups are folded and pairs counted
+as in a collector. Then each database returns a summary over 24 hours, the pairs and a verdict,
+which must be equal: counts exactly, sums to 1e-9. A second fill, of fewer generations with prose
+that never repeats, gives the bytes per generation. Prints one JSON document last.
 
     python -m benchmarks.backends --generations 1000000
     python -m benchmarks.backends --kinds clickhouse --repeated 10 --no-pairs
@@ -101,17 +100,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--generations", type=int, default=1_000_000)
     parser.add_argument("--text-generations", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=4096)
-    parser.add_argument("--repetitions", type=int, default=21, help="of each question")
+    parser.add_argument("--repetitions", type=int, default=21, help="of each query")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--no-pairs", action="store_true", help="ask for summaries alone")
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
-    parser.add_argument("--folder", help="where databases are made (default: the system's)")
+    parser.add_argument("--no-pairs", action="store_true", help="query summaries only")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
+    parser.add_argument("--folder", help="folder for databases (default: the system's)")
     parser.add_argument(
         "--repeated",
         type=int,
         default=1,
-        help="times that ClickHouse holds them: copies are made inside it, at the same times",
+        help="number of copies in ClickHouse: made inside it, with the same timestamps",
     )
     options = parser.parse_args()
     if options.repeated > 1 and tuple(options.kinds) != ("clickhouse",):
@@ -120,7 +119,7 @@ def arguments() -> argparse.Namespace:
 
 
 def texts(seed: int, generations: int) -> Iterator[tuple[SpanRows, ...]]:
-    """Yield generations with prompts and answers, as they arrive by OTLP."""
+    """Yield generations with prompts and answers, as received over OTLP."""
     keep = ContentPolicy(Redactor(()))
     source = Spans(seed, first_start_unix_ns=_FIRST_START_UNIX_NS)
     for body in source.bodies(_TEXT_BATCH, -(-generations // _TEXT_BATCH)):
@@ -128,8 +127,8 @@ def texts(seed: int, generations: int) -> Iterator[tuple[SpanRows, ...]]:
 
 
 def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
-    """Ask the store what a gate and a dashboard ask."""
-    # Ragged ends, so that minutes are read beside hours.
+    """Run the queries of a gate and a dashboard on the store."""
+    # Ragged ends, so that minutes are read besides hours.
     start = _FIRST_START_UNIX_NS // 10**9 // 60 * 60 + 25 * 60
     window = rollup_reads.Window(start, start + 24 * 3600)
     found: dict[str, Any] = {"pairs": None, "verdict": {"outcome": None}}
@@ -161,13 +160,13 @@ def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def spread(times: Sequence[float]) -> dict[str, float]:
-    """Return the middle of the times, and what 95 in 100 of them do not exceed."""
+    """Return the median and the 95th percentile of the times."""
     slow = sorted(times)[math.ceil(0.95 * len(times)) - 1]
     return {"median": round(median(times), 1), "p95": round(slow, 1)}
 
 
 def compared(asked: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield in what the answers differ from the first one's."""
+    """Yield the differences of the results from those of the first database."""
     (first, expected), *others = asked.items()
     for kind, found in others:
         for name in ("rollouts", "summary", "pairs", "verdict"):
@@ -178,7 +177,7 @@ def compared(asked: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def alike(one: Any, other: Any) -> bool:  # Any: JSON
-    """Say whether two documents are equal, floats to 1e-9."""
+    """Return whether two documents are equal, floats to 1e-9."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -189,7 +188,7 @@ def alike(one: Any, other: Any) -> bool:  # Any: JSON
 
 
 def bytes_a_generation(one: Backend, generations: int) -> int:
-    """Return what a generation takes, text, keys and indexes included."""
+    """Return the bytes per generation, including text, keys and indexes."""
     one.store.vacuum()
     return round(one.store.size_bytes() / generations)
 

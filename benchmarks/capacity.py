@@ -1,9 +1,8 @@
-"""What Draftgate needs at a rate of requests: cores, disk and money a month.
+"""Capacity model: the cores, disk and money per month that Draftgate needs at a request rate.
 
-A model, not a measurement: it multiplies what was measured on one machine, each figure with the
-place where it stands, by rates and prices that are options. What was not measured is not made up:
-a backend without figures has no row. Prints a table of the ladder of rates, and one JSON document
-last.
+This is a model, not a measurement: it multiplies figures measured on one machine, each with its
+source, by rates and prices given as options. Nothing is guessed: a backend without figures has no
+row. Prints a table of rates, and one JSON document last.
 
     python -m benchmarks.capacity --requests-per-s 1000000 --mirrored 0.1
     python -m benchmarks.capacity --clickhouse-cpu-us 60 --clickhouse-bytes 900
@@ -21,36 +20,36 @@ MONTH_DAYS: Final = 30
 _LADDER: Final = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 _GB: Final = 1e9
 _MEASURED_SPAN_BYTES: Final = 3_392
-"""Of `benchmarks.load.spans`, whose spans the figures of `benchmarks/ingest.py` are of."""
+"""Size of the spans of `benchmarks.load.spans`, with which `benchmarks/ingest.py` measured."""
 _BESIDE_TEXT_BYTES: Final = 1_024
-"""Of these, what is no prompt or answer."""
+"""Of these, the bytes that are not prompt or answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """One number that the model multiplies by."""
+    """One factor of the model."""
 
     value: float
     unit: str
     source: str
-    """Where it was measured, or that it was not."""
+    """Where it was measured, or a note that it was not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What a span costs with one database."""
+    """The costs of a span with one database."""
 
     name: str
     collector_us: Assumption
     database_us: Assumption
     bytes_a_span: Assumption
     spans_per_s: Assumption | None
-    """Most that one database was seen to take, for all its collectors together; None: not known."""
+    """Highest measured rate of one database, over all its collectors; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is asked."""
+    """The load to plan for."""
 
     requests_per_s: float
     mirrored: float
@@ -63,7 +62,7 @@ class Load:
 
     @property
     def mirrored_usd_a_month(self) -> float | None:
-        """What the second answers to mirrored requests cost."""
+        """The cost of the second answers to mirrored requests."""
         if self.usd_a_million_tokens is None:
             return None
         tokens = self.requests_per_s * self.mirrored * self.tokens * DAY_S * MONTH_DAYS
@@ -71,18 +70,18 @@ class Load:
 
     @property
     def spans_per_s(self) -> float:
-        """Spans of both arms: a mirrored request is answered twice."""
+        """Spans of both arms: a mirrored request has two answers."""
         return self.requests_per_s * self.mirrored * 2 * self.spans_a_generation
 
     @property
     def evaluated_per_s(self) -> float:
-        """Answers that evaluators score."""
+        """Answers scored by evaluators."""
         return self.requests_per_s * self.mirrored * 2 * self.evaluated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a load comes to on one backend."""
+    """The resources that a load needs on one backend."""
 
     backend: str
     requests_per_s: float
@@ -91,17 +90,17 @@ class Need:
     database_cores: float
     evaluator_cores: float
     databases: int | None
-    """Databases that share the rollouts, each with collectors of its own; None: not known."""
+    """Databases that share the rollouts, each with its own collectors; None if unknown."""
     disk_gb: float
     network_mb_per_s: float
     usd_a_month: float
-    """Of cores and disk."""
+    """Cost of cores and disk."""
     mirrored_usd_a_month: float | None
-    """Of the second answers' tokens, at their price; None where that is not given."""
+    """Cost of the second answers' tokens; None if no price is given."""
 
 
 def backends(options: argparse.Namespace) -> list[Backend]:
-    """Return the backends of which there are figures."""
+    """Return the backends with measured figures."""
     where = "docs/measurements.md, Collector: benchmarks/ingest.py, spans of 3.4 kB, text kept"
     found = [
         Backend(
@@ -136,7 +135,7 @@ def backends(options: argparse.Namespace) -> list[Backend]:
 
 
 def shared(options: argparse.Namespace) -> dict[str, Assumption]:
-    """Return what holds for every backend."""
+    """Return the assumptions common to all backends."""
     chosen = "option; a choice, not measured"
     return {
         "evaluator_ms": Assumption(
@@ -160,7 +159,7 @@ def shared(options: argparse.Namespace) -> dict[str, Assumption]:
 
 
 def need(load: Load, backend: Backend, common: Mapping[str, Assumption]) -> Need:
-    """Return what the load comes to."""
+    """Return the resources that the load needs."""
     size = (load.span_bytes / _MEASURED_SPAN_BYTES) ** common["growth"].value
     used = common["utilisation"].value
     collector = load.spans_per_s * backend.collector_us.value * size / 1e6 / used
@@ -190,14 +189,14 @@ def need(load: Load, backend: Backend, common: Mapping[str, Assumption]) -> Need
 
 
 def span_bytes(options: argparse.Namespace) -> float:
-    """Return a span's size: as given, or of so many tokens of text and what stands beside it."""
+    """Return a span's size: as given, or from its tokens of text and its other bytes."""
     if options.span_bytes is not None:
         return float(options.span_bytes)
     return _BESIDE_TEXT_BYTES + float(options.tokens) * float(options.bytes_a_token)
 
 
 def rows(options: argparse.Namespace) -> Iterator[Need]:
-    """Yield what each rate comes to on each backend."""
+    """Yield the needs of each rate on each backend."""
     rates = _LADDER if options.requests_per_s is None else (options.requests_per_s,)
     common = shared(options)
     for backend in backends(options):
@@ -216,7 +215,7 @@ def rows(options: argparse.Namespace) -> Iterator[Need]:
 
 
 def table(needs: list[Need]) -> str:
-    """Return the rows as Markdown."""
+    """Return the rows as a Markdown table."""
     columns = (
         "Backend", "requests/s", "spans/s", "collector cores", "database cores", "evaluator cores",
         "databases", "disk, TB", "in, MB/s", "US dollars a month",
@@ -234,7 +233,7 @@ def table(needs: list[Need]) -> str:
 
 
 def _number(value: float) -> str:
-    """Return two significant digits: the model is no more exact."""
+    """Return the number with two significant digits, the model's precision."""
     if value == 0:
         return "–"
     digits = 1 - math.floor(math.log10(abs(value)))
@@ -245,23 +244,23 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--requests-per-s", type=float, help="one rate; the ladder from 10 to 1,000,000 else")
+    add("--requests-per-s", type=float, help="one rate; default: rates from 10 to 1,000,000")
     add("--mirrored", type=float, default=0.1, help="share of requests that both arms answer")
     add("--spans-a-generation", type=float, default=1.0)
-    add("--tokens", type=float, default=500, help="of prompt and answer, whose text is kept")
-    add("--bytes-a-token", type=float, default=4.4, help="of English; not measured")
-    add("--span-bytes", type=float, help="of a span in protobuf, instead of the tokens")
+    add("--tokens", type=float, default=500, help="tokens of prompt and answer, whose text is kept")
+    add("--bytes-a-token", type=float, default=4.4, help="of English text; not measured")
+    add("--span-bytes", type=float, help="size of a span in protobuf, instead of the tokens")
     add("--retention-days", type=float, default=30)
     add("--evaluated", type=float, default=1.0, help="share of answers that are scored")
     add("--evaluator-ms", type=float, default=2.7)
     add("--utilisation", type=float, default=0.5)
-    add("--replicas", type=float, default=2, help="of the database and its disk")
+    add("--replicas", type=float, default=2, help="copies of the database and its disk")
     add("--disk-fill", type=float, default=0.7)
     add("--usd-core-hour", type=float, default=0.04)
     add("--usd-gb-month", type=float, default=0.10)
     add("--usd-a-million-tokens", type=float, help="price of a mirrored request's tokens")
-    add("--clickhouse-cpu-us", type=float, help="CPU of ClickHouse a span")
-    add("--clickhouse-bytes", type=float, help="disk a span in ClickHouse")
+    add("--clickhouse-cpu-us", type=float, help="ClickHouse's CPU time per span")
+    add("--clickhouse-bytes", type=float, help="bytes of disk per span in ClickHouse")
     return parser.parse_args(arguments)
 
 

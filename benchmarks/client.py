@@ -1,9 +1,8 @@
-"""How exactly a load generator sees a stream: measured against a server that knows the truth.
+"""Timing errors of load generators on streams, against a server that records the true times.
 
-A scripted server, a process of its own, notes when each request arrived and when it wrote each
-chunk. Draftgate's client is paired with it answer by answer. GuideLLM and AIPerf, each in an
-environment of its own under --rivals, are held against it as distributions. Prints one JSON
-document last.
+A scripted server in its own process records when each request arrived and when it wrote each chunk.
+Draftgate's client is compared with it answer by answer; GuideLLM and AIPerf, each in its own
+environment under --rivals, as distributions. Prints one JSON document last.
 
     python benchmarks/client.py --streams 16 64 256 --rivals .venv-rivals
 """
@@ -40,10 +39,10 @@ def main() -> None:
     for streams in arguments.streams:
         requests = streams * arguments.rounds
         rows.append(_draftgate(streams, requests))
-        _tell(rows[-1])
+        _print_row(rows[-1])
         for rival in rivals.known(arguments.rivals) if arguments.rivals else ():
             rows.append(_rival(rival, streams, requests))
-            _tell(rows[-1])
+            _print_row(rows[-1])
     document = {
         "chunks": CHUNKS,
         "ttft_s": TTFT_S,
@@ -57,14 +56,14 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--streams", type=int, nargs="+", default=[16, 64, 256])
-    parser.add_argument("--rounds", type=int, default=2, help="requests a stream")
-    parser.add_argument("--rivals", type=Path, help="folder of the rivals' environments")
+    parser.add_argument("--rounds", type=int, default=2, help="requests per stream")
+    parser.add_argument("--rivals", type=Path, help="folder for the rivals' environments")
     return parser.parse_args()
 
 
 @contextmanager
 def _serving() -> Iterator[Server]:
-    """Serve a stream whose role comes with its first content, so that all agree on the first."""
+    """Serve streams that send the role with the first content, so all agree on the first chunk."""
     usage = {"prompt_tokens": 7, "completion_tokens": CHUNKS, "total_tokens": CHUNKS + 7}
     whole = scripted_server.chat(["word "] * CHUNKS, ttft_s=TTFT_S, gap_s=GAP_S, usage=usage)
     reply = Reply(whole.steps[1:], headers=whole.headers)
@@ -117,7 +116,7 @@ def _rival(rival: rivals.Rival, streams: int, requests: int) -> dict[str, Any]:
 
 
 def _streams_of(server: Server) -> list[Received]:
-    """Return the chat requests that were answered whole."""
+    """Return the chat requests that were answered completely."""
     return [
         entry
         for entry in server.log()
@@ -129,7 +128,7 @@ def _true(log: Sequence[Received]) -> list[Answer]:
     return [truth.of_server(entry.at_s, entry.written_s, CHUNKS) for entry in log]
 
 
-def _tell(row: dict[str, Any]) -> None:
+def _print_row(row: dict[str, Any]) -> None:
     print(json.dumps(row), file=sys.stderr, flush=True)
 
 

@@ -1,15 +1,13 @@
-"""How soon a reader sees a rollout, in a real browser, over a collector that holds millions.
+"""Load times of dashboard pages in a real browser, over a collector with millions of generations.
 
-Fills a database as `benchmarks.reads` does, gives each rollout a verdict, serves it by a collector
-and a dashboard of their own, and opens pages in Chromium: the time from asking for an address to
-the first thing that answers a question (the verdict's banner, the table of rollouts), to the page's
-rest, from a click on a filter to the narrowed page, and how long the other pages take from an
-address to their rest. Beside each step stands what CPU it took of the collector and of the
-dashboard. Filling and measuring can be apart, as for `benchmarks.reads`, whose databases serve too.
-With
-`--peer phoenix` the project page of an Arize Phoenix with 100,000 spans is opened in turn, in the
-same browser: until its first row stands, and from a condition put in its filter to a narrowed list.
-The last thing printed is one JSON document.
+Fills a database as `benchmarks.reads` does, gives each rollout a verdict, starts a collector and a
+dashboard on it, and opens pages in Chromium. Measures the time from navigation to the first useful
+content (the verdict's banner, the table of rollouts) and to the complete page, from a click on a
+filter to the filtered page, and from navigation to completion for the other pages; for each step
+also the CPU time of the collector and the dashboard. Filling and measuring can be separate runs, as
+for `benchmarks.reads`, whose databases can be reused. With `--peer phoenix` the project page of an
+Arize Phoenix with 100,000 spans is measured alternately in the same browser: to its first row, and
+from setting a filter to the filtered list. Prints one JSON document last.
 
     python -m benchmarks.dashboard --generations 200000
     python -m benchmarks.dashboard --database sqlite:////data/reads.db --fill-only
@@ -98,21 +96,25 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--generations", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--repetitions", type=int, default=10, help="of each question")
+    parser.add_argument("--repetitions", type=int, default=10, help="of each step")
     parser.add_argument("--database", default="sqlite", help="as for benchmarks.reads")
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
-    parser.add_argument("--folder", help="where databases are made (default: the system's)")
-    parser.add_argument("--peer", choices=("phoenix",), help="whose page is opened in turn")
-    parser.add_argument("--peer-spans", type=int, default=100_000, help="that it holds")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
+    parser.add_argument("--folder", help="folder for databases (default: the system's)")
+    parser.add_argument(
+        "--peer", choices=("phoenix",), help="peer whose page is measured alternately"
+    )
+    parser.add_argument("--peer-spans", type=int, default=100_000, help="spans stored in the peer")
     parser.add_argument("--peers-folder", type=Path, default=Path("~/.cache/draftgate-peers"))
     parts = parser.add_mutually_exclusive_group()
-    parts.add_argument("--fill-only", action="store_true", help="the URL's, for another time")
-    parts.add_argument("--measure-only", action="store_true", help="it was filled before")
+    parts.add_argument("--fill-only", action="store_true", help="only fill the URL's database")
+    parts.add_argument(
+        "--measure-only", action="store_true", help="the URL's database was filled before"
+    )
     return parser.parse_args()
 
 
 def peer(options: argparse.Namespace) -> AbstractContextManager[str | None]:
-    """Serve the peer that is asked for, filled, and give its page's address."""
+    """Start the requested peer with its spans, and yield its page's URL."""
     if options.peer is None:
         return nullcontext()
     folder = options.peers_folder.expanduser().absolute()
@@ -121,11 +123,11 @@ def peer(options: argparse.Namespace) -> AbstractContextManager[str | None]:
 
 @contextmanager
 def served(database_url: str) -> Iterator[tuple[str, int]]:
-    """Serve the database by a collector; give its URL once it answers, and its process's id."""
+    """Start a collector on the database; yield its URL once it answers, and its process id."""
     port = free_port()
     command = [sys.executable, "-m", "draftgate", "serve", "--no-grpc"]
     command += ["--database", database_url, "--port", str(port)]
-    # The command is this interpreter and our own code.
+    # The command is this interpreter running our code.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603
         try:
             with Client(f"http://127.0.0.1:{port}") as client:
@@ -144,14 +146,14 @@ def free_port() -> int:
 
 
 class Meter:
-    """Notes how long steps take, and what CPU of some processes, in milliseconds."""
+    """Records the durations of steps and the CPU time of processes, in milliseconds."""
 
     def __init__(self, processes: Mapping[str, int]) -> None:
         self._processes = {name: psutil.Process(id_) for name, id_ in processes.items()}
         self._taken: dict[str, dict[str, list[float]]] = {}
 
     def note(self, name: str, act: Callable[[], object], settle: Callable[[], object]) -> None:
-        """Add how long an act took, and the CPU up to where all has settled."""
+        """Record the duration of `act`, and the CPU time until `settle` returns."""
         before, started_s = self._cpu_ms(), time.perf_counter()
         act()
         wall_ms = 1000 * (time.perf_counter() - started_s)
@@ -162,7 +164,7 @@ class Meter:
             taken.setdefault(f"cpu_{process}", []).append(after_ms - before[process])
 
     def summed(self) -> dict[str, dict[str, dict[str, float]]]:
-        """Return percentiles of each step's times."""
+        """Return percentiles of each step's durations."""
         return {
             name: {what: summed(values) for what, values in taken.items()}
             for name, taken in self._taken.items()
@@ -174,7 +176,7 @@ class Meter:
 
 
 def measure(url: str, repetitions: int, meter: Meter, peer_url: str | None) -> None:
-    """Take the steps, over fresh pages of a warm server; in turn with the peer's."""
+    """Measure the steps with fresh pages on a warm server, alternating with the peer's."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
@@ -190,7 +192,7 @@ def measure(url: str, repetitions: int, meter: Meter, peer_url: str | None) -> N
 
 @contextmanager
 def fresh(browser: Browser) -> Iterator[Page]:
-    """Give a page that has nothing in its cache."""
+    """Yield a page with an empty cache."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.set_default_timeout(300_000)
     yield page
@@ -198,7 +200,7 @@ def fresh(browser: Browser) -> Iterator[Page]:
 
 
 def take(page: Page, url: str, meter: Meter) -> None:
-    """Take the steps on the dashboard."""
+    """Measure the steps on the dashboard."""
     of = f"?rollout={rollout_name(0)}"
     settle = partial(page.wait_for_selector, _RESTING)
     meter.note("rollouts_first_paint", partial(opened, page, url, _LIST), settle)
@@ -212,33 +214,33 @@ def take(page: Page, url: str, meter: Meter) -> None:
 
 
 def take_peer(page: Page, url: str, meter: Meter) -> None:
-    """Take the same steps on the peer's page; its CPU is not noted."""
+    """Measure the same steps on the peer's page, without CPU time."""
     meter.note("peer_first_paint", partial(opened, page, url, phoenix_page.ROWS), lambda: None)
-    page.wait_for_timeout(2_000)  # it asks for more of the list's surroundings
+    page.wait_for_timeout(2_000)  # it loads more rows around the visible ones
     meter.note("peer_filter", phoenix_page.narrowing(page), lambda: None)
 
 
 def opened(page: Page, url: str, sign: str) -> None:
-    """Ask for an address and wait for the sign that a question is answered."""
+    """Open a URL and wait for the first useful content."""
     page.goto(url, wait_until="commit")
     page.wait_for_selector(sign)
 
 
 def rested(page: Page, url: str) -> None:
-    """Ask for an address and wait until all of the page stands."""
+    """Open a URL and wait until the page is complete."""
     opened(page, url, "h1")
     page.wait_for_selector(_RESTING)
 
 
 def narrowed(page: Page, cohort: str) -> None:
-    """Choose a cohort and wait until the table of findings is of that alone."""
+    """Choose a cohort and wait until the table of findings shows only that cohort."""
     page.get_by_role("radio", name=cohort, exact=True).click()
     rows = page.locator("table", has_text="All findings").locator("tbody tr")
     rows.filter(has_not_text=f"{cohort} ·").first.wait_for(state="detached")
 
 
 def summed(values: list[float]) -> dict[str, float]:
-    """Return percentiles of the times."""
+    """Return percentiles of the durations."""
     return {
         "n": len(values),
         "first": round(values[0], 1),

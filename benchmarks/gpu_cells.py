@@ -1,4 +1,4 @@
-"""Measure one cell of `gpu_generation`: steps of a batch at a context, by whom, and how fast."""
+"""Measurement of one cell of `gpu_generation`: generation with one batch, context and k."""
 
 import statistics
 import time
@@ -16,7 +16,7 @@ from evals.advice.survival import survival
 
 
 class Cell(NamedTuple):
-    """What is measured: k 0 is the baseline."""
+    """The configuration of a measurement; k = 0 is the baseline."""
 
     batch: int
     context: int
@@ -24,7 +24,7 @@ class Cell(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Medians over a cell's steps, and its whole."""
+    """Medians over a cell's steps, and its totals."""
 
     cell: Cell
     tokens_per_s: float
@@ -34,14 +34,14 @@ class Measured(NamedTuple):
     overhead_s: float
     steps: int
     accepted_per_pos: tuple[int, ...]
-    """Steps of a text that accepted at least 1, 2, … tokens."""
+    """Entry j counts the sequences' steps that accepted at least j + 1 tokens."""
     memory: Memory
 
 
 def measure(pair: CalibratedPair, cell: Cell, steps: int) -> Measured:
-    """Run a cell twice and time the second: graphs are captured in the first.
+    """Run a cell twice and time the second run: the first captures CUDA graphs.
 
-    It ends after so many steps, before any text does, so that the batch is full throughout.
+    A run ends after `steps` steps, before any sequence ends, so that the batch is always full.
     """
     drafter: Drafter | None = ModelDrafter(pair.draft) if cell.k else None
     answer = (steps + 2) * (cell.k + 1)
@@ -55,7 +55,7 @@ def measure(pair: CalibratedPair, cell: Cell, steps: int) -> Measured:
     for _ in range(2):
         with torch.inference_mode():
             run = list(islice(loop.steps(jobs(pair, cell, answer), SAMPLING), steps + 1))
-    timed = run[1:]  # the first step's start lies in the reading of the prompt
+    timed = run[1:]  # the first step begins during prefill
     tokens = sum(len(text.token_ids) for step in timed for text in step.texts)
     seconds = run[-1].at_s - run[0].at_s
     accepted = [text.accepted for step in timed for text in step.texts]
@@ -73,7 +73,7 @@ def measure(pair: CalibratedPair, cell: Cell, steps: int) -> Measured:
 
 
 def needed_bytes(pair: CalibratedPair, cell: Cell, steps: int) -> int:
-    """Return what the caches of a cell need beside the weights."""
+    """Return the bytes of a cell's KV caches, without the weights."""
     tokens = cell.batch * (cell.context + (steps + 3) * (cell.k + 1))
     models = [pair.target, pair.draft] if cell.k else [pair.target]
     return sum(tokens * cache_bytes_a_token(model) for model in models)
@@ -88,7 +88,7 @@ def cache_bytes_a_token(model: Any) -> int:  # Any: transformers ships no types
 
 
 def bandwidth_bytes_per_s(device: torch.device, megabytes: int) -> float:
-    """Return bytes read and written a second by a copy; the best of ten."""
+    """Return the bytes read and written per second by a copy, the best of ten."""
     source = torch.ones(megabytes * 2**20, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     best = float("inf")
@@ -102,17 +102,18 @@ def bandwidth_bytes_per_s(device: torch.device, megabytes: int) -> float:
 
 
 def limit_tokens_per_s(pair: CalibratedPair, cell: Cell, bandwidth: float) -> float:
-    """Return what memory allows: each step reads all weights once, and every text's cache."""
+    """Return the memory-bound rate: each step reads all weights once, and all KV caches."""
     weights = sum(p.nbytes for p in pair.target.parameters())
-    weights -= pair.target.get_input_embeddings().weight.nbytes  # of which it reads a row a token
+    weights -= pair.target.get_input_embeddings().weight.nbytes  # it reads only one row per token
     caches = cell.batch * cell.context * cache_bytes_a_token(pair.target)
     return float(cell.batch * bandwidth / (weights + caches))
 
 
 def predicted_speedups(baseline: Measured, by_k: list[Measured]) -> dict[int, float]:
-    """Return the speed model's ratio for each k: from the step times, and the longest k's steps.
+    """Return the speed model's predicted speedup for each k.
 
-    E(k) = 1 + Σ S_j, over t_verify + k·t_draft fitted to all k, times the baseline's step.
+    E(k) = 1 + Σ S_j, from the largest k's steps, times the baseline's step time, divided by
+    t_verify + k·t_draft, fitted to the step times of all k.
     """
     by_k = sorted(by_k, key=lambda one: one.cell.k)
     if not by_k:
@@ -132,7 +133,7 @@ def predicted_speedups(baseline: Measured, by_k: list[Measured]) -> dict[int, fl
 
 
 def _cost(by_k: list[Measured], k_max: int) -> StepCost:
-    """Return the fit over all k; of one k alone, its own parts."""
+    """Return the fit over all k; for a single k, its measured parts."""
     counts, seconds = np.zeros(k_max), np.zeros(k_max)
     for one in by_k:
         counts[one.cell.k - 1] = one.steps
@@ -146,7 +147,7 @@ def _cost(by_k: list[Measured], k_max: int) -> StepCost:
 
 
 def theirs_tokens_per_s(pair: CalibratedPair, cell: Cell, tokens: int) -> float:
-    """Return transformers' own rate, eager: `generate`, or assisted where k is not 0; batch 1."""
+    """Return the rate of transformers' eager `generate`, assisted if k > 0, at batch 1."""
     (job,) = jobs(pair, Cell(1, cell.context, cell.k), tokens)
     ids = torch.tensor([job.prompt], device=pair.target.device)
     more: dict[str, Any] = {}
@@ -168,11 +169,11 @@ def theirs_tokens_per_s(pair: CalibratedPair, cell: Cell, tokens: int) -> float:
         return time.perf_counter() - started_s
 
     seconds(2)
-    return (tokens - 2) / (seconds(tokens) - seconds(2))  # the prompt's reading cancels
+    return (tokens - 2) / (seconds(tokens) - seconds(2))  # the prefill cancels out
 
 
 def wait(device: torch.device) -> None:
-    """Wait for the device."""
+    """Synchronize with the device."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
@@ -182,7 +183,7 @@ def _median(steps: list[BatchStep], part: str) -> float:
 
 
 def jobs(pair: CalibratedPair, cell: Cell, answer: int) -> list[Job]:
-    """Return prompts of random tokens, each to be answered at this length."""
+    """Return jobs with prompts of random tokens and answers of this length."""
     drawn = torch.Generator().manual_seed(1)
     vocabulary = pair.target.config.vocab_size
     prompts = torch.randint(vocabulary, (cell.batch, cell.context), generator=drawn).tolist()

@@ -1,10 +1,10 @@
 """Baseline and speculative generation on a synthetic pair, against the limit of the memory bus.
 
-Tokens a second of the local engine by k, dialled acceptance, batch and context; the share of what
-the measured copy bandwidth allows; the speed model's prediction beside what was seen; transformers'
-own generate and assisted generation; telemetry on against off. On a CPU everything is small. Prints
-a table, and one JSON document last. Cells that the time or the memory does not allow are left out
-and named.
+Measures the local engine's tokens per second by k, synthetic acceptance, batch and context; the
+share of the rate that the measured copy bandwidth allows; the speed model's prediction next to the
+measurement; transformers' generate and assisted generation; and telemetry on against off. On a CPU
+all sizes are small. Prints a table, and one JSON document last. Cells that do not fit into the time
+or memory are skipped and listed.
 
     python benchmarks/gpu_generation.py [--shape llama-7b] [--budget-s 540]
 """
@@ -45,7 +45,7 @@ SHOWN = (
 
 
 class Bench:
-    """One run: measures while there is time and room, and keeps what it found."""
+    """One run: measures cells within the time and memory budget, and collects rows."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -61,7 +61,7 @@ class Bench:
         self.bandwidth = bandwidth_bytes_per_s(self.device, args.copy_mib)
 
     def cell(self, cell: Cell) -> Measured | None:
-        """Measure a cell; `None` where time or memory does not allow it."""
+        """Measure a cell; `None` if time or memory does not allow it."""
         if time.monotonic() - self.started_s > self.args.budget_s:
             self.left_out.append(f"{cell}: no time was left")
             return None
@@ -74,7 +74,7 @@ class Bench:
         return measure(self.pair, cell, self.args.steps)
 
     def place(self, batch: int, context: int, acceptance: float, ks: list[int]) -> None:
-        """Measure all k of one batch, context and acceptance beside the baseline."""
+        """Measure the baseline and all k at one batch, context and acceptance."""
         baseline = self.cell(Cell(batch, context, 0))
         if baseline is None:
             return
@@ -89,7 +89,7 @@ class Bench:
             self.row(one, acceptance=acceptance, speedup=observed, predicted_speedup=expected)
 
     def row(self, one: Measured, **more: float | None) -> None:
-        """Keep a row and print it."""
+        """Store a row and print it."""
         accepted = sum(one.accepted_per_pos)
         full = one.accepted_per_pos[-1] if one.accepted_per_pos else 0
         reached = accepted + one.steps - full
@@ -107,11 +107,11 @@ class Bench:
         print("| " + " | ".join(_shown(row.get(key)) for key in SHOWN) + " |", flush=True)
 
     def all(self) -> None:
-        """Measure every k and acceptance at the first place, the main ones at the others."""
+        """Measure every k and acceptance at the first size, and the main ones at the others."""
         args = self.args
         print(f"| {' | '.join(SHOWN)} |\n{'|---' * len(SHOWN)}|")
         here = (args.batches[0], args.contexts[0])
-        # the main acceptance and the other places first: the budget may end the rest
+        # the main acceptance and the other sizes first: the budget may not suffice for the rest
         self.pair.dial(MAIN_ACCEPTANCE)
         self.place(*here, MAIN_ACCEPTANCE, args.ks)
         for context in args.contexts:
@@ -168,7 +168,7 @@ def main() -> None:
 
 
 def break_even(rows: list[dict[str, Any]], context: int) -> dict[str, int | None]:  # Any: JSON
-    """Return the smallest measured batch at which speculation does not pay, seen and predicted."""
+    """Return the smallest measured batch without a speedup, measured and predicted."""
     main = [r for r in rows if (r["k"], r["acceptance"]) == (MAIN_K, MAIN_ACCEPTANCE)]
     here = sorted((r for r in main if r["context"] == context), key=lambda r: r["batch"])
 

@@ -1,4 +1,4 @@
-"""What Draftgate's telemetry costs a generation: the same answers with spans sent, and without."""
+"""Overhead of Draftgate's telemetry per generation: the same answers with and without spans."""
 
 import statistics
 import time
@@ -16,10 +16,10 @@ from engine_adapter.run.telemetry import SpanSender
 
 
 def telemetry_cost(pair: CalibratedPair, cell: Cell, tokens: int, repeats: int) -> dict[str, float]:
-    """Return the medians of paired ratios, on to off, in turns: of time, and of processor time.
+    """Return the median ratios, on to off, of wall time and CPU time over alternating pairs.
 
-    On counts acceptance, makes the record and its span, and queues it for the thread that exports,
-    as `draftgate run` does it; the export itself goes to memory.
+    "On" counts acceptance, creates the record and its span, and queues it for the export thread, as
+    `draftgate run` does; the exporter writes to memory.
     """
     drafter = ModelDrafter(pair.draft)
     loop = DraftVerify(pair.target, drafter, Fixed(cell.k), capacity=cell.context + tokens, batch=1)
@@ -35,7 +35,7 @@ def telemetry_cost(pair: CalibratedPair, cell: Cell, tokens: int, repeats: int) 
             sender.send(_record(made, next(numbers), started_ns))
         return time.perf_counter() - started_s, time.process_time() - cpu_s
 
-    for on in (False, True):  # graphs, and the provider
+    for on in (False, True):  # warm up CUDA graphs and the tracer provider
         taken(on=on)
     ratios = []
     for turn in range(repeats):

@@ -1,9 +1,9 @@
-"""What a stored span costs a server in CPU, and how many a second become queryable.
+"""Ingest: CPU time per stored span, and queryable spans per second.
 
-Every repetition starts each server afresh, in turn, on an empty folder; bodies are made beforehand
-in a sender process of its own; a server's CPU, that of its children and of its database included,
-is read from the operating system. Spans a second are counted until the server's own API shows the
-last one. Figures are medians; the last thing printed is one JSON document.
+Every repetition starts each server anew, in turn, on an empty folder. A separate sender process
+creates the bodies beforehand. A server's CPU time, including its children and its database, is read
+from the operating system. The rate counts spans until the server's own API returns the last one.
+Figures are medians. Prints one JSON document last.
 
     python benchmarks/ingest.py --database postgresql --batches 40
     python benchmarks/ingest.py --prefill 5000000
@@ -45,13 +45,13 @@ class Measured:
 
     answered_spans_per_s: float
     queryable_spans_per_s: float | None
-    """None where the server cannot be asked."""
+    """None if the server cannot be queried."""
     server_cpu_us_per_span: float
     database_cpu_us_per_span: float | None
-    """Of a database server's processes; None where there is none."""
+    """CPU time of the database server's processes; None if there is none."""
     peak_memory_mib: float
     bytes_per_span: float
-    """In the server's files, those of its database included."""
+    """Size of the server's files, including its database's, per span."""
     body_bytes_per_span: float
 
 
@@ -74,24 +74,24 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
-    parser.add_argument("--batch", type=int, default=512, help="spans a request")
-    parser.add_argument("--batches", type=int, default=40, help="requests a repetition")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
+    parser.add_argument("--batch", type=int, default=512, help="spans per request")
+    parser.add_argument("--batches", type=int, default=40, help="requests per repetition")
     parser.add_argument("--senders", type=int, default=2, help="connections at once")
     parser.add_argument("--spans-a-trace", type=int, default=1)
-    parser.add_argument("--gzip", action="store_true", help="compress bodies, as exporters may")
+    parser.add_argument("--gzip", action="store_true", help="compress bodies with gzip")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--prefill", type=int, default=0, help="spans stored before measuring")
-    parser.add_argument("--file", type=Path, help="an SQLite file to go on with, and write to")
-    parser.add_argument("--folder", help="where databases are made (default: the system's)")
+    parser.add_argument("--file", type=Path, help="an existing SQLite file to write to")
+    parser.add_argument("--folder", help="folder for databases (default: the system's)")
     parser.add_argument("--peer", action="append", default=[], help="phoenix, mlflow or NAME=URL")
-    parser.add_argument("--peer-start", help="starts the peer that is named by its URL")
+    parser.add_argument("--peer-start", help="command that starts the peer given by URL")
     parser.add_argument("--peers-folder", type=Path, default=Path("~/.cache/draftgate-peers"))
     return parser.parse_args()
 
 
 def chosen(options: argparse.Namespace) -> dict[str, Target]:
-    """Return the servers to measure, ours first."""
+    """Return the servers to measure, Draftgate first."""
     file = options.file and options.file.expanduser().absolute()
     ours = partial(draftgate, database=options.database, user=options.as_user, file=file)
     targets: dict[str, Target] = {f"draftgate-{options.database}": ours}
@@ -99,7 +99,9 @@ def chosen(options: argparse.Namespace) -> dict[str, Target]:
     for peer in options.peer:
         name, _, url = peer.partition("=")
         if url:
-            targets[name] = partial(stranger, url=url, line=options.peer_start or "sleep infinity")
+            targets[name] = partial(
+                custom_server, url=url, line=options.peer_start or "sleep infinity"
+            )
         elif name in peers.PACKAGES:
             version = peers.installed_version(folder, peers.PACKAGES[name])
             targets[f"{name}-{version}"] = peers.known(folder)[name]
@@ -108,8 +110,8 @@ def chosen(options: argparse.Namespace) -> dict[str, Target]:
     return targets
 
 
-def stranger(folder: Path, *, url: str, line: str) -> AbstractContextManager[Running]:
-    """Start a server of which nothing is known but its command and where it takes traces."""
+def custom_server(folder: Path, *, url: str, line: str) -> AbstractContextManager[Running]:
+    """Start a server given only by its command and its URL for traces."""
     return command(
         folder,
         line,
@@ -126,13 +128,13 @@ def stranger(folder: Path, *, url: str, line: str) -> AbstractContextManager[Run
 
 
 def measure(target: Target, folder: Path, options: argparse.Namespace, *, seed: int) -> Measured:
-    """Start the server, fill it where that is asked for, and send it what is measured."""
+    """Start the server, prefill it if requested, and measure it while sending."""
     spans = options.batch * options.batches
     with target(folder) as server:
         prefilled = prefill(server, options, seed=1000 + seed)
         if options.file and server.stored is not None:
             prefilled = server.stored()
-            seed += prefilled  # what was sent to the file before must not be sent again
+            seed += prefilled  # do not send the same spans as an earlier run on the file
         plan = plan_of(server, options, batches=options.batches, seed=seed, spans_before=0)
         with sender(plan) as sending, Memory(lambda: processes(server)) as memory:
             before = {name: cpu_s(list_()) for name, list_ in server.processes.items()}
@@ -140,7 +142,7 @@ def measure(target: Target, folder: Path, options: argparse.Namespace, *, seed: 
             queryable_s = until_queryable(server, sent, prefilled + spans)
             after = {name: cpu_s(list_()) for name, list_ in server.processes.items()}
         check(server, sent, prefilled + spans)
-    # Once it has stopped: a log of recent writes is folded into the rest by then.
+    # After it has stopped: by then its write-ahead log is checkpointed.
     bytes_per_span = server.size_bytes() / (prefilled + spans)
     used = {name: (after[name] - before[name]) / spans * 1e6 for name in after}
     return Measured(
@@ -157,7 +159,7 @@ def measure(target: Target, folder: Path, options: argparse.Namespace, *, seed: 
 def plan_of(
     server: Running, options: argparse.Namespace, *, batches: int, seed: int, spans_before: int
 ) -> Plan:
-    """Return what to send; starts end about now, the older ones `spans_before` spans earlier."""
+    """Return the send plan; start times end about `spans_before` spans before now."""
     spans = spans_before + batches * options.batch
     return Plan(
         url=server.url,
@@ -173,7 +175,7 @@ def plan_of(
 
 
 def prefill(server: Running, options: argparse.Namespace, *, seed: int) -> int:
-    """Store spans through the same door; return how many."""
+    """Store spans through the same endpoint; return how many."""
     batches: int = -(-options.prefill // options.batch)
     if not batches:
         return 0
@@ -190,7 +192,7 @@ def prefill(server: Running, options: argparse.Namespace, *, seed: int) -> int:
 
 
 def until_queryable(server: Running, sent: Sent, expected: int) -> float | None:
-    """Return when the server showed the last spans, and all of them where it stores later."""
+    """Return when the last spans became queryable, or all spans if the server stores them later."""
     if server.shows is None:
         return None
     deadline = time.perf_counter() + _QUERYABLE_WITHIN_S
@@ -204,14 +206,14 @@ def until_queryable(server: Running, sent: Sent, expected: int) -> float | None:
 
 
 def check(server: Running, sent: Sent, expected: int) -> None:
-    """Raise `TargetError` unless everything was accepted and is there once."""
+    """Raise `TargetError` unless everything was accepted and is stored once."""
     check_statuses(sent)
     if server.stored is not None and (stored := server.stored()) != expected:
         raise TargetError(f"{expected} spans were accepted, {stored} are stored")
 
 
 def check_statuses(sent: Sent) -> None:
-    """Raise `TargetError` where a request was refused."""
+    """Raise `TargetError` if a request was refused."""
     if set(sent.statuses) != {200}:
         raise TargetError(f"requests by status: {dict(sent.statuses)}; wanted 200 alone")
 
@@ -223,7 +225,7 @@ def processes(server: Running) -> Iterator[psutil.Process]:
 
 
 def document(options: argparse.Namespace, runs: dict[str, list[Measured]]) -> dict[str, object]:
-    """Return the medians with what they were measured on."""
+    """Return the medians, and the machine and options they were measured with."""
     return {
         "benchmark": "ingest",
         "options": {
@@ -245,7 +247,7 @@ def document(options: argparse.Namespace, runs: dict[str, list[Measured]]) -> di
 
 
 def median(runs: list[dict[str, float | None]]) -> dict[str, float | None]:
-    """Return each figure's median; None where a run has none."""
+    """Return each figure's median; None if a run has none."""
     medians: dict[str, float | None] = {}
     for name in runs[0]:
         values = [value for run in runs if (value := run[name]) is not None]

@@ -1,11 +1,11 @@
-"""Nothing acknowledged is lost, nothing is stored twice: rounds of SIGKILL under load.
+"""Durability under SIGKILL: no acknowledged span is lost, none is stored twice.
 
-Each round several senders post until the collector is killed at a random moment. It is started
-again on the same database, and must show every span that it acknowledged. Then the senders send
-everything of the round once more, acknowledged or not, each span must be stored once, and rollups
-and pair counts must equal the rows. On
-PostgreSQL every fourth round kills the database server first, with all its processes, and starts
-it again: the collector has to come back by itself. Prints one JSON document last.
+In each round several senders post until the collector is killed at a random moment. It is restarted
+on the same database and must return every span that it acknowledged. Then the senders send all
+bodies of the round again, acknowledged or not; each span must be stored once, and rollups and pair
+counts must equal the rows. On PostgreSQL every fourth round first kills the database server with
+all its processes and restarts it: the collector has to recover by itself. Prints one JSON document
+last.
 
     python benchmarks/kill.py --database postgresql --rounds 20
 """
@@ -39,19 +39,19 @@ from collector.store.rollup_check import differences
 
 SPANS_A_TRACE = 8
 _BODIES_A_ROUND = 600
-"""More than are stored before the kill: what is killed idle shows nothing."""
+"""More than can be stored before the kill, so that the collector is never idle when killed."""
 _RECOVERS_WITHIN_S = 60.0
 
 Check = Callable[[str], object]
-"""Is given the database's URL after each round, all sent again, the collector still running.
+"""Called with the database's URL after each round's resend, while the collector is running.
 
-Raises `AssertionError` where what is derived from the spans does not equal them.
+Raises `AssertionError` if data derived from the spans does not match them.
 """
 
 
 @dataclass(slots=True)
 class Load:
-    """Senders that post until they are told to end, or until nobody answers."""
+    """Senders that post until they are stopped, or until the collector does not answer."""
 
     url: str
     bodies: Iterator[Body]
@@ -64,11 +64,11 @@ class Load:
 
     @property
     def spans(self) -> set[Identity]:
-        """Every span that was sent, acknowledged or not."""
+        """All spans that were sent, acknowledged or not."""
         return {span for body in self.attempted for span in body.spans}
 
     def work(self) -> None:
-        """Send one body after the other, each again while it is refused for now."""
+        """Send one body after the other; retry a body while it gets a retryable refusal."""
         connection = connect(self.url)
         with (
             contextlib.suppress(OSError, http.client.HTTPException),
@@ -98,12 +98,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round came to, once nothing was found lost, halved or doubled."""
+    """The counts of a verified round: no span lost or stored twice, no request stored in part."""
 
     killed: str
     acknowledged: int
     stored_after_kill: int
-    """Of what the round attempted."""
+    """Stored spans among those that the round sent."""
     attempted: int
     refused_for_now: int
 
@@ -124,7 +124,7 @@ class Rounds:
         self._postgres = postgres
         self._senders = senders
         self._check = check
-        self._random = random.Random(seed)  # noqa: S311  # no secret
+        self._random = random.Random(seed)  # noqa: S311  # not a secret
         now = time.time_ns()
         self._spans = Spans(seed, spans_a_trace=SPANS_A_TRACE, first_start_unix_ns=now)
         self._stored: set[Identity] = set()
@@ -132,7 +132,7 @@ class Rounds:
         self.database_url = postgres.url if postgres else sqlite_url
 
     def run(self, rounds: int) -> Iterator[Round]:
-        """Yield each round once it is verified; raises `AssertionError` where it is not."""
+        """Yield each round after verification; raises `AssertionError` if it fails."""
         with contextlib.ExitStack() as stack:
             address, process = stack.enter_context(self._collector())
             for number in range(rounds):
@@ -191,7 +191,7 @@ class Rounds:
         self._check(self.database_url)
 
     def _crash_postgres(self, load: Load) -> None:
-        """Kill the database server, start it, and wait until the collector stores again."""
+        """Kill and restart the database server, and wait until the collector stores again."""
         assert self._postgres is not None
         self._postgres.kill()
         time.sleep(self._random.uniform(0, 0.6))
@@ -206,7 +206,7 @@ class Rounds:
 
 
 def until(reached: Callable[[], bool], load: Load) -> None:
-    """Return once `reached`; raises `AssertionError` where that takes too long."""
+    """Wait until `reached` is true; raises `AssertionError` if that takes too long."""
     deadline = time.monotonic() + _RECOVERS_WITHIN_S
     while not reached():
         assert time.monotonic() < deadline, f"no request was accepted: {dict(load.statuses)}"
@@ -214,12 +214,12 @@ def until(reached: Callable[[], bool], load: Load) -> None:
 
 
 def attempted_whole(body: Body, stored: set[Identity]) -> bool:
-    """Say whether all of a request's spans are stored, or none."""
+    """Return whether all of a request's spans are stored, or none."""
     return len(stored.intersection(body.spans)) in (0, len(body.spans))
 
 
 def shown(client: Client, spans: set[Identity]) -> set[Identity]:
-    """Return those of the spans that the API shows, each once."""
+    """Return those of the spans that the API returns, each once."""
     found = [
         Identity(span.trace_id, span.span_id)
         for trace_id in {span.trace_id for span in spans}
@@ -230,7 +230,7 @@ def shown(client: Client, spans: set[Identity]) -> set[Identity]:
 
 
 def stored_ids(database_url: str) -> set[Identity]:
-    """Return the ids in the span table, read beside the collector; none may be there twice."""
+    """Return the ids in the span table, read directly; raises `AssertionError` for duplicates."""
     engine = create_engine(database_url, poolclass=NullPool)
     try:
         with engine.connect() as connection:
@@ -245,7 +245,7 @@ def stored_ids(database_url: str) -> set[Identity]:
 
 
 def rollups_equal_rows(database_url: str) -> None:
-    """Raise `AssertionError` where rollups or pair counts are not what the rows come to."""
+    """Raise `AssertionError` if rollups or pair counts do not equal the rows."""
     with contextlib.closing(Store.open(database_url)) as store, store.read() as connection:
         found = [str(difference) for difference in differences(connection)]
     assert not found, f"{len(found)} rollups differ from the rows: {found[:3]}"
@@ -255,7 +255,7 @@ def main() -> None:
     """Run the rounds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,9 +1,9 @@
-"""How often a candidate at the margin passes by looking often, or by trying again.
+"""How often a candidate at the margin passes because of repeated looks or retries.
 
-A rollout's task completion: pairs lose or gain one answer, and the truth is a loss of exactly the
-margin, so that a pass is wrong. The gate's own method (Tango's limit) judges once, at ten sizes of
-growing data, or in ten fresh rollouts; the remedies are one look, one look at the pool of all ten,
-and the e-process of `draftgate watch`, which may look after every pair.
+Simulates task completion: pairs lose or gain one answer, and the true loss is exactly the margin,
+so that a pass is an error. The gate's method (Tango's limit) judges once, at ten looks at growing
+data, or in ten new rollouts. The remedies are a single look, one look at the pool of all ten, and
+the e-process of `draftgate watch`, which may look after every pair.
 
     python benchmarks/looks_and_retries.py [--rollouts 2000] [--seed 20261122]
 """
@@ -34,7 +34,7 @@ ROWS = (
 
 
 def passes(differences: NDArray[np.float64]) -> bool:
-    """Say whether the gate's limit on the loss is within the margin."""
+    """Return whether the gate's limit on the loss is within the margin."""
     gained, lost = int((differences > 0).sum()), int((differences < 0).sum())
     found = paired_difference(
         gained, lost, len(differences), margin=MARGIN, bound="min", confidence=1 - LEVEL
@@ -43,7 +43,7 @@ def passes(differences: NDArray[np.float64]) -> bool:
 
 
 def rollout(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the candidate's score minus the baseline's, of 2,000 pairs."""
+    """Return the candidate's score minus the baseline's for 2,000 pairs."""
     return rng.choice([1.0, -1.0, 0.0], SIZES[-1], p=[GAINED, LOST, 1 - GAINED - LOST])
 
 

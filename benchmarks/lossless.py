@@ -1,8 +1,8 @@
-"""How many sampled tokens it takes to see that a speculative sampler is broken.
+"""How many sampled tokens the lossless audit needs to detect a broken speculative sampler.
 
-A synthetic model (64 tokens, drafts of 4) is sampled by a correct sampler and by five broken ones;
-each emitted token is rescored, and the audit says after how many it alarms. The design's figures
-stand beside: its model is not this one.
+A synthetic model (vocabulary of 64, drafts of 4) is sampled by a correct sampler and by five broken
+ones; each emitted token is rescored until the audit raises an alarm. The figures of the audit's
+design are shown for comparison; they are for a different model.
 
     python -m benchmarks.lossless [--runs 20] [--tokens 12000] [--seed 20261121]
 """
@@ -33,7 +33,7 @@ DESIGN = {
 
 
 def detected(bug: Bug, runs: int, tokens: int, seed: int) -> list[int | None]:
-    """Return the token at which each run alarms; None where none does."""
+    """Return the number of tokens at each run's alarm; None without an alarm."""
     found: list[int | None] = []
     for run in range(runs):
         rng = np.random.default_rng([seed, list(Bug).index(bug), run])
@@ -45,7 +45,7 @@ def detected(bug: Bug, runs: int, tokens: int, seed: int) -> list[int | None]:
 
 
 def main() -> int:
-    """Print a row a bug, then one JSON document; exit 1 for a false alarm or a bug not seen."""
+    """Print a row per bug, then one JSON document; exit 1 for a false alarm or a missed bug."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=12_000)

@@ -1,10 +1,9 @@
-"""What an overload does: memory, refusals, what was acknowledged, and how soon it is over.
+"""Overload: memory, refusals, durability of acknowledged spans, and recovery time.
 
-The sustainable rate is measured first, with one request after another on two connections. Then
-ten times as many requests a second are offered, on many connections, whatever became of the ones
-before; nobody waits as Retry-After asks, so this is the worst case. At the end every acknowledged
-span is looked for. Recovery is asked for from the moment at which the load ends, while the requests
-that it left behind are still answered. Prints one JSON document last.
+First the sustainable rate is measured, with one request after another on two connections. Then ten
+times that rate is offered on many connections, open loop; senders ignore Retry-After, which is the
+worst case. At the end every acknowledged span must be stored. Recovery is measured from the end of
+the load, while its remaining requests are still being answered. Prints one JSON document last.
 
     python benchmarks/overload.py --seconds 60
 """
@@ -41,34 +40,34 @@ _DISTINCT = 200
 
 @dataclass(slots=True)
 class Offered:
-    """What one sender process offered, and what it was answered."""
+    """The requests of one sender process, and their responses."""
 
     acknowledged: set[Identity] = field(default_factory=set)
     statuses: Counter[int] = field(default_factory=Counter)
     without_retry_after: int = 0
-    """Refusals that did not say when to come again."""
+    """Refusals without Retry-After."""
     unanswered: int = 0
-    """Requests that ended without an answer: the connection failed or timed out."""
+    """Requests without a response: the connection failed or timed out."""
     cpu_s: float = 0.0
     begun_s: float = 0.0
     answered_s: float = 0.0
-    """When the last request was answered, some time after the last was begun."""
+    """When the last response arrived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overload:
-    """What the overload came to."""
+    """The results of the overload."""
 
     sustainable_requests_per_s: float
     sustained_cpu_ms: float
-    """CPU of the collector for each request that it accepted before the overload."""
+    """The collector's CPU time per accepted request before the overload."""
     offered_requests_per_s: float
-    """Begun a second; fewer than wanted where every connection waits for an answer."""
+    """Requests begun per second; below the target if every connection waits for a response."""
     accepted_requests_per_s: float
     accepted_cpu_ms: float
-    """CPU of the collector for each request that it accepted, its refusals included."""
+    """The collector's CPU time per accepted request, including its refusals."""
     senders_cpu_s: float
-    """CPU of those who offered, on the same machine."""
+    """CPU time of the sender processes, on the same machine."""
     statuses: dict[int, int]
     refused_without_retry_after: int
     unanswered: int
@@ -76,15 +75,15 @@ class Overload:
     acknowledged_spans: int
     acknowledged_spans_lost: int
     first_accepted_after_s: float
-    """From the end of the load to the first request that was accepted."""
+    """From the end of the load to the first accepted request."""
     normal_after_s: float
-    """From the end of the load until requests took no longer than twice the time before it."""
+    """From the end of the load until requests took at most twice as long as before it."""
 
 
 def overload(
     target: Running, *, seconds: float, batch: int, factor: int, connections: int
 ) -> Overload:
-    """Overload a collector that was just started."""
+    """Overload a newly started collector."""
     collector = target.processes["server"]
     spent_s = cpu_s(collector())
     sustainable, normal_s = sustain(target.url, batch)
@@ -126,7 +125,7 @@ def overload(
 
 
 def sustain(url: str, batch: int) -> tuple[float, float]:
-    """Return requests a second on two patient connections, and the seconds that each took."""
+    """Return the requests per second on two closed-loop connections, and seconds per request."""
     plan = Plan(
         url=url,
         batch=batch,
@@ -146,13 +145,13 @@ class Offering:
     def __init__(self, connection: Connection, seconds: float) -> None:
         self._connection = connection
         self.ends_s: float = connection.recv() + seconds
-        """When it begins no more requests, by the clock that all processes share."""
+        """When it stops beginning requests, by the clock shared by all processes."""
 
     def result(self) -> Offered:
-        """Return what came of it, once every request is answered.
+        """Wait until every request is answered, and return the result.
 
-        It is made and handed over only now: that takes seconds of a processor, which would be
-        missed by a collector that recovers.
+        The result is computed only now, because that takes seconds of CPU time, which a recovering
+        collector would lack.
         """
         self._connection.send("hand over")
         offered = self._connection.recv()
@@ -162,7 +161,7 @@ class Offering:
 
 @contextmanager
 def offering(plan: Plan, *, rate: float, seconds: float) -> Iterator[Offering]:
-    """Offer requests at the rate from a process of its own; given once the first are begun."""
+    """Offer requests at the rate from a separate process; yields once the first have begun."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     arguments = (plan, rate, seconds, theirs)
@@ -178,7 +177,7 @@ def offering(plan: Plan, *, rate: float, seconds: float) -> Iterator[Offering]:
 
 
 def shown(url: str, spans: set[Identity]) -> set[Identity]:
-    """Return those of the spans that the API shows."""
+    """Return those of the spans that the API returns."""
     with Client(url.removesuffix("/v1/traces"), timeout_s=120) as client:
         return {
             Identity(span.trace_id, span.span_id)
@@ -191,7 +190,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
     spans = Spans(plan.seed, first_start_unix_ns=plan.first_start_unix_ns, spans_a_trace=64)
     distinct = min(plan.batches, 64)
     bodies = spans.many(plan.batch, 10**9, distinct=distinct)
-    # The texts are made before the load begins, not while it runs.
+    # Texts are created before the load begins, not while it runs.
     ready = [next(bodies) for _ in range(distinct)]
     lock = threading.Lock()
     begun_s, spent_s = time.perf_counter(), time.process_time()
@@ -217,7 +216,7 @@ def _offer(plan: Plan, rate: float, seconds: float, connection: Connection) -> N
                 with lock:
                     offered.unanswered += 1
                 accepted = False
-            if not accepted:  # it is offered once more
+            if not accepted:  # offer it again
                 with lock:
                     queue.append(body)
 
@@ -251,10 +250,12 @@ def main() -> None:
     """Run the overload."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--batch", type=int, default=512, help="spans a request")
-    parser.add_argument("--factor", type=int, default=10, help="times the sustainable rate")
+    parser.add_argument("--batch", type=int, default=512, help="spans per request")
+    parser.add_argument(
+        "--factor", type=int, default=10, help="offered rate as a multiple of the sustainable rate"
+    )
     parser.add_argument("--connections", type=int, default=128)
     options = parser.parse_args()
     start = partial(draftgate, database=options.database, user=options.as_user)

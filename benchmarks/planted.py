@@ -1,8 +1,8 @@
-"""Two equal arms, and three regressions planted in a real engine, judged from spans to verdict.
+"""End-to-end verdicts on equal arms and on three regressions planted in a real engine.
 
-The demo's pair of models answers the demo's prompts in this process (transformers, CPU); the spans
-go into a database, evaluators score them, and the gate decides. Printed are the outcome and the
-cells that did not pass. A/A: both arms speculate alike, run after run; no run may fail.
+The demo's model pair answers the demo's prompts in this process (transformers, CPU); the spans are
+stored, evaluators score them, and the gate decides. Prints the outcome and the cells that did not
+pass. In A/A runs both arms speculate in the same way; no run may fail.
 
     python -m benchmarks.planted [--prompts 160] [--equal 20] [--equal-prompts 40]
 """
@@ -54,34 +54,34 @@ KEPT = 0.6
 
 
 class Wrapped:
-    """A route that answers as the engine inside does."""
+    """A route that delegates to an engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     @property
     def info(self) -> EngineInfo:
-        """What answers here."""
+        """The wrapped engine's info."""
         return self._engine.info
 
     def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
-        """Ask as the engine inside does."""
+        """Return the wrapped engine's request."""
         return self._engine.asked(request)
 
     async def probe(self) -> Probe:
-        """Ask the engine inside."""
+        """Probe the wrapped engine."""
         return await self._engine.probe()
 
     async def close(self) -> None:
-        """Close the engine inside."""
+        """Close the wrapped engine."""
         await self._engine.close()
 
 
 class Truncating(Wrapped):
-    """A route that loses the end of each prompt, as one with too short a context does."""
+    """A route that truncates each prompt, like one with too short a context."""
 
     def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Answer the beginning of the last message."""
+        """Answer only the beginning of the last message."""
         last = request.messages[-1]
         cut = last.model_copy(update={"content": last.text[: int(len(last.text) * KEPT)]})
         return self._engine.generate(replace(request, messages=(*request.messages[:-1], cut)))
@@ -95,7 +95,7 @@ class Sleeping(Wrapped):
         self._asked = 0
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        """Answer, some of them late."""
+        """Answer, every twentieth time with a delay."""
         self._asked += 1
         late_s = SLOW_S if self._asked % SLOW_EVERY == 0 else 0.0
         slept = False
@@ -111,12 +111,12 @@ class Sleeping(Wrapped):
 
 
 class Planted(NamedTuple):
-    """A candidate and what is wrong with it."""
+    """A candidate with a planted regression."""
 
     name: str
     route: TransformersRoute
     wrap: Any = None
-    """Any: a class of engines around an engine, or none."""
+    """Any: a class of wrapping engines, or None."""
 
 
 def speculating(**fields: Any) -> TransformersRoute:
@@ -135,7 +135,7 @@ def regressions() -> tuple[Planted, ...]:
 
 
 def judged(planted: Planted, prompts: int, *, seed: int = 1) -> Verdict:
-    """Replay the candidate beside the plain speculating route, score, and decide."""
+    """Replay the candidate against the unchanged speculating route, score, and decide."""
     routes = {Arm.BASELINE: speculating(), Arm.CANDIDATE: planted.route}
     answers = asyncio.run(answered(routes, prompts, seed=seed, wrap=planted.wrap))
     spans = [encode(one) for one in answers]
@@ -152,10 +152,10 @@ async def answered(
     prompts: int,
     *,
     seed: int,
-    wrap: Any = None,  # Any: a class of engines around the candidate's, or none
+    wrap: Any = None,  # Any: a class that wraps the candidate's engine, or None
     max_tokens: int = 64,
 ) -> list[Generation]:
-    """Return what both arms answered."""
+    """Return both arms' generations."""
     opener, generations = EngineOpener(), list[Generation]()
     async with AsyncExitStack() as opened:
         engines: dict[Arm, Engine] = {}
@@ -176,7 +176,7 @@ async def answered(
 
 
 def not_passed(verdict: Verdict) -> dict[str, str]:
-    """Return the cells that did not pass, with their outcome."""
+    """Return the outcomes of cells that did not pass."""
     return {
         f"{f.metric} {f.stat} {f.cohort or 'pooled'}": f.outcome.value
         for f in verdict.findings
@@ -185,7 +185,7 @@ def not_passed(verdict: Verdict) -> dict[str, str]:
 
 
 def main() -> int:
-    """Print one JSON document last; exit 1 where a regression passes, or equal arms fail."""
+    """Print one JSON document last; exit 1 if a regression passes or equal arms fail."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--prompts", type=int, default=160)
     parser.add_argument("--equal", type=int, default=20)

@@ -1,9 +1,9 @@
-"""How fast a collector that holds millions of generations answers what people ask of it.
+"""Response times of common queries on a collector with millions of generations.
 
-Fills a database through the store's own writer, rollups folded as it goes, then asks through the
-HTTP API, in this process: a rollout's summary over 24 hours with ragged ends, the 50 newest
-generations, one trace by its id, and the list of rollouts. The sketch's percentiles are compared
-with the exact ones of the same window. The last thing printed is one JSON document.
+Fills a database with the store's own writer, folding rollups on the way, then queries the HTTP API
+in this process: a rollout's summary over 24 hours with ragged ends, the 50 newest generations, one
+trace by id, the list of rollouts, and others. The sketch's percentiles are compared with the exact
+ones of the same window. Prints one JSON document last.
 
     python -m benchmarks.reads --generations 200000
     python -m benchmarks.reads --database sqlite:////data/reads.db --fill-only
@@ -81,27 +81,27 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--generations", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--repetitions", type=int, default=100, help="of each question")
+    parser.add_argument("--repetitions", type=int, default=100, help="of each query")
     parser.add_argument(
         "--database",
         default="sqlite",
-        help="sqlite, postgresql (each made and deleted), or the URL of one to fill",
+        help="sqlite or postgresql (created and deleted), or the URL of a database to fill",
     )
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
-    parser.add_argument("--folder", help="where databases are made (default: the system's)")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
+    parser.add_argument("--folder", help="folder for databases (default: the system's)")
     parts = parser.add_mutually_exclusive_group()
-    parts.add_argument("--fill-only", action="store_true", help="the URL's, for another time")
+    parts.add_argument("--fill-only", action="store_true", help="only fill the URL's database")
     parts.add_argument(
         "--measure-only",
         action="store_true",
-        help="the URL's database was filled before, with as many generations",
+        help="the URL's database was filled before, with the same number of generations",
     )
     return parser.parse_args()
 
 
 @contextmanager
 def database(options: argparse.Namespace) -> Iterator[str]:
-    """Give the URL of the database to fill or to ask."""
+    """Yield the URL of the database to fill or query."""
     if "://" in options.database:
         yield options.database
         return
@@ -119,7 +119,7 @@ def first_start_unix_ns() -> int:
 
 
 def fill(url: str, options: argparse.Namespace) -> float:
-    """Store the generations, and return how long it took in seconds."""
+    """Store the generations, and return the duration in seconds."""
     rows = Rows(
         options.seed,
         first_start_unix_ns=first_start_unix_ns(),
@@ -141,7 +141,7 @@ def fill(url: str, options: argparse.Namespace) -> float:
 
 
 def measure(client: Client, url: str, options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Return the milliseconds that each question took."""
+    """Return the milliseconds of each query."""
     random = np.random.default_rng(options.seed)
     first_unix_s = first_start_unix_ns() // 1_000_000_000
     trace_ids = some_trace_ids(url, random, options.repetitions)
@@ -184,7 +184,7 @@ def measure(client: Client, url: str, options: argparse.Namespace) -> dict[str, 
 
 
 def timed(ask: Callable[[], None], repetitions: int) -> dict[str, float]:
-    """Return percentiles of a question's milliseconds, and its CPU, the client's too."""
+    """Return percentiles of a query's milliseconds, and its CPU time including the client's."""
     taken: list[float] = []
     spent_s = time.process_time()
     for _ in range(repetitions):
@@ -203,7 +203,7 @@ def timed(ask: Callable[[], None], repetitions: int) -> dict[str, float]:
 
 
 def some_trace_ids(url: str, random: np.random.Generator, number: int) -> list[str]:
-    """Return ids of traces from all over the table."""
+    """Return ids of traces at random positions of the table."""
     store = Store.open(url)
     g = generation.c
     with store.read() as connection:
@@ -220,8 +220,8 @@ def some_trace_ids(url: str, random: np.random.Generator, number: int) -> list[s
 
 
 def sketch_error(url: str) -> dict[str, float]:
-    """Compare the percentiles of one rollout's 24 hours with exact ones, arm by cohort."""
-    # Ends that are whole minutes, so that the window of the summary is exactly this one.
+    """Compare the percentiles of one rollout's 24 hours with exact ones, per arm and cohort."""
+    # Bounds at whole minutes, so that the summary's window is exactly this one.
     minute = first_start_unix_ns() // 1_000_000_000 // _MINUTE_S
     start = (minute + 1000) * _MINUTE_S
     rollout = rollout_name(0)
@@ -245,7 +245,7 @@ def sketch_error(url: str) -> dict[str, float]:
 def exact_values(
     url: str, rollout: str, start_unix_ns: int
 ) -> dict[tuple[str | None, str | None, str], list[float]]:
-    """Return what was measured in the window, by arm, cohort and metric."""
+    """Return the measured values in the window, by arm, cohort and metric."""
     store = Store.open(url)
     g = generation.c
     wanted = (

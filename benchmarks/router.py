@@ -1,8 +1,8 @@
-"""What the router costs a request, beside a plain pass-through proxy and LiteLLM's.
+"""Overhead of the router per request, compared with a plain proxy and LiteLLM's.
 
-A scripted server, a process of its own, notes when each request came and when it wrote each chunk;
-what a stream is later than that, less what it is later without a proxy, is what the proxy adds. All
-targets are asked in turn, round by round. Prints one JSON document last.
+A scripted server in its own process records when each request arrived and when it wrote each chunk.
+A proxy's overhead is the delay of its stream minus the delay without a proxy. All targets are
+measured in turn, round by round. Prints one JSON document last.
 
     python -m benchmarks.router --rounds 3 --litellm FOLDER
 """
@@ -60,16 +60,16 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=200, help="at once")
+    parser.add_argument("--streams", type=int, default=200, help="concurrent streams")
     parser.add_argument("--gap", type=float, default=0.05, help="seconds between two chunks")
-    parser.add_argument("--chunks", type=int, default=60, help="of an answer")
+    parser.add_argument("--chunks", type=int, default=60, help="chunks per answer")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--litellm", type=Path, help="folder of LiteLLM's environment")
     return parser.parse_args()
 
 
 class _Setting:
-    """A load, with servers that play it and the targets before them."""
+    """A load scenario: scripted servers, and the targets in front of them."""
 
     def __init__(self, arguments: argparse.Namespace, *, steady: bool) -> None:
         self.name = "steady" if steady else "saturated"
@@ -86,7 +86,7 @@ class _Setting:
     def open(
         cls, arguments: argparse.Namespace, work: Path, *, steady: bool
     ) -> Iterator["_Setting"]:
-        """Start everything, and stop it at the end."""
+        """Start everything, and stop it on exit."""
         setting = cls(arguments, steady=steady)
         with ExitStack() as stack:
             setting.server = stack.enter_context(setting.serving())
@@ -108,7 +108,7 @@ class _Setting:
 
     @contextmanager
     def serving(self) -> Iterator[Server]:
-        """Serve a stream of numbered words, the first of which comes with the role."""
+        """Serve streams of numbered words; the first comes with the role."""
         words = [f"w{number} " for number in range(self.chunks)]
         usage = {
             "prompt_tokens": 7,
@@ -121,7 +121,7 @@ class _Setting:
             yield server
 
     def measure(self, target: Running, number: int) -> dict[str, Any]:  # Any: JSON
-        """Ask a target, and say how it went."""
+        """Send the load to a target, and return its row of results."""
         before = len(self.server.log())
         cpu_s, began_s = target.cpu_s(), time.perf_counter()
         load = os.getloadavg()[0]
@@ -171,7 +171,7 @@ def percentiles(values_s: Sequence[float]) -> dict[str, float] | None:
 
 
 def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:  # Any: JSON
-    """Return each target's medians over the rounds, less the bare server's in the same round."""
+    """Return each target's medians over the rounds, minus the direct server's in each round."""
     names = list(dict.fromkeys(row["target"] for row in rows))
     bare = {(row["load"], row["round"]): row for row in rows if row["target"] == "bare"}
     found: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""How long a candidate is still asked after its switch was set off, over many flips under load.
+"""How long the candidate still gets requests after its switch is set off, under load.
 
-A collector, a router and two scripted engines, a process each; streams are asked all the time. When
-a request reached an engine is read from the engine's own log, by the machine's one monotonic clock,
-so that a flip's latency has everything in it: the collector's commit, the router's poll, the way to
-the engine. Prints one JSON document.
+Runs a collector, a router and two scripted engines, each in its own process, under constant load.
+The arrival of requests is read from the engines' logs, by the machine's monotonic clock, so that a
+flip's latency includes the collector's commit, the router's poll and the connection to the engine.
+Prints one JSON document.
 
     python -m benchmarks.router_flips --flips 1000 --streams 16
 """
@@ -37,15 +37,15 @@ from collector.contract import Switch  # noqa: E402
 ON_S = 0.1
 OFF_S = 0.5
 LONG_OFF_S = 1.5
-"""Of every fifth time: long enough to see a request that comes more than a second late."""
+"""Duration of every fifth off period: long enough to see requests more than a second late."""
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
 
 
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flips", type=int, default=1000, help="settings of the switch")
-    parser.add_argument("--streams", type=int, default=16, help="streams at once")
+    parser.add_argument("--flips", type=int, default=1000, help="number of times the switch is set")
+    parser.add_argument("--streams", type=int, default=16, help="concurrent streams")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work, ExitStack() as stack:
         script = Route(chat(["a", "b", "c"], ttft_s=0.01, gap_s=0.01))
@@ -72,7 +72,7 @@ def main() -> None:
 async def _flip(
     collector: str, router: str, arguments: argparse.Namespace
 ) -> tuple[dict[str, int], list[tuple[float, float]]]:
-    """Return how requests were answered, and when the switch was set off and on again."""
+    """Return the responses by kind, and the times when the switch was set off and on again."""
     answered: dict[str, int] = {}
     stop, flips = asyncio.Event(), []
     async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
@@ -105,7 +105,7 @@ async def _ask(
 
 
 def _last_after(asked: Sequence[float], off_s: float, on_s: float) -> float:
-    """Return how long after the flip the last request came; 0 where none did."""
+    """Return how long after the flip the last request arrived; 0 if none did."""
     return max((at - off_s for at in asked if off_s < at < on_s), default=0.0)
 
 

@@ -1,9 +1,9 @@
-"""Where the time goes that the router adds to a first token.
+"""Breakdown of the router's overhead on TTFT by stage.
 
-A scripted server answers; the client, the router and the server note when the request and the
-answer's first word pass, by one clock. Prints one JSON document last: of each stage the median and
-the 99th percentile in milliseconds, apart for a connection's first question, for which the router
-needs a new connection to the engine, and for later ones.
+A scripted server answers; the client, the router and the server record when the request and the
+answer's first word pass, by one clock. Prints one JSON document last: each stage's median and 99th
+percentile in milliseconds, separately for a connection's first request, for which the router opens
+a new connection to the engine, and for later ones.
 
     python -m benchmarks.router_stages --streams 200
 """
@@ -41,9 +41,9 @@ _REQUESTS = 3
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=200, help="at once")
+    parser.add_argument("--streams", type=int, default=200, help="concurrent streams")
     parser.add_argument("--gap", type=float, default=0.05, help="seconds between two chunks")
-    parser.add_argument("--chunks", type=int, default=60, help="of an answer")
+    parser.add_argument("--chunks", type=int, default=60, help="chunks per answer")
     arguments = parser.parse_args()
     words = [f"w{number} " for number in range(arguments.chunks)]
     whole = scripted_server.chat(words, ttft_s=TTFT_S, gap_s=arguments.gap)
@@ -81,7 +81,7 @@ def _ask(
     with targets.module("staged_router", *arguments) as router:
         answered = asyncio.run(ask(router.url, streams, _REQUESTS, spread_s))
         assert router.process is not None
-        router.process.terminate()  # it writes its notes then
+        router.process.terminate()  # it writes its records on exit
         router.process.wait()
     return answered
 

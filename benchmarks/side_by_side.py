@@ -1,10 +1,10 @@
-"""Several collectors on one PostgreSQL: rounds in which one is killed and one is paused under load.
+"""Several collectors on one PostgreSQL: in each round one is killed and one is paused under load.
 
-Senders spread their requests over the collectors, as a balancer would, and send again elsewhere
-what was not answered, or refused for now, until somebody acknowledges it. Each round one collector,
-drawn at random, is killed and started again, and another is stopped (SIGSTOP) for a while and goes
-on. Then everything sent must be stored, each span once and each request whole, and rollups and pair
-counts must equal the rows. Prints one JSON document last.
+Senders spread their requests over the collectors, like a load balancer, and retry unanswered or
+refused requests on another collector until one acknowledges them. Each round, one random collector
+is killed and restarted, and another is paused (SIGSTOP) for a while. Then everything sent must be
+stored, each span once and each request completely, and rollups and pair counts must equal the rows.
+Prints one JSON document last.
 
     python benchmarks/side_by_side.py --collectors 3 --rounds 5
 """
@@ -38,24 +38,24 @@ _ENV = {"DRAFTGATE_BUSY_TIMEOUT_S": "2"}
 
 
 class Member:
-    """One collector at a port of its own, which is there again after it was killed."""
+    """One collector with a fixed port, which can be killed and restarted."""
 
     def __init__(self, database_url: str, log: Path) -> None:
         self._database_url, self._log, self._port = database_url, log, free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.cpu_s = 0.0
-        """Of the processes that have ended."""
+        """CPU time of its ended processes."""
         self._running = contextlib.ExitStack()
         self.start()
 
     def start(self) -> None:
-        """Start it."""
+        """Start the collector."""
         _, self.process = self._running.enter_context(
             collector(self._database_url, self._log, env=_ENV, port=self._port)
         )
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Kill the collector with SIGKILL."""
         members = family(self.process.pid)
         self.cpu_s += cpu_s(members)
         for member in members:
@@ -63,7 +63,7 @@ class Member:
         self.process.wait(timeout=30)
 
     def pause(self, for_s: float) -> None:
-        """Let it stand still for so long."""
+        """Stop the collector's process for `for_s` seconds, then continue it."""
         self.process.send_signal(signal.SIGSTOP)
         try:
             time.sleep(for_s)
@@ -71,14 +71,14 @@ class Member:
             self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """End it by SIGTERM."""
+        """Stop the collector with SIGTERM."""
         self.cpu_s += cpu_s(family(self.process.pid))
         self._running.close()
 
 
 @dataclass(slots=True)
 class Spread:
-    """Senders that go from collector to collector until each request is acknowledged by one."""
+    """Senders that try one collector after another until a request is acknowledged."""
 
     urls: list[str]
     bodies: Iterator[Body]
@@ -86,14 +86,14 @@ class Spread:
     acknowledged: set[Identity] = field(default_factory=set)
     sent: list[Body] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
-    """By status, `none` where nothing came back."""
+    """Responses by status, `none` without a response."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: threading.Event = field(default_factory=threading.Event)
-    """Set where a round failed, so that nobody sends on."""
+    """Set if a round failed, to stop all senders."""
 
     def work(self) -> None:
-        """Send one body after the other, each until it is acknowledged."""
-        draw = random.Random(self.seed + threading.get_ident())  # noqa: S311  # no secret
+        """Send one body after the other; repeat each until it is acknowledged."""
+        draw = random.Random(self.seed + threading.get_ident())  # noqa: S311  # not a secret
         while not self.ended.is_set():
             with self.lock:
                 if (body := next(self.bodies, None)) is None:
@@ -129,12 +129,12 @@ def _answer(url: str, body: Body) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round came to, once nothing was found lost, halved or doubled."""
+    """The counts of a verified round: no span lost or stored twice, no request stored in part."""
 
     acknowledged: int
     requests: int
     unanswered: int
-    """Requests that a killed or paused collector did not answer; they went elsewhere."""
+    """Requests that a killed or paused collector did not answer; they were retried elsewhere."""
     refused_for_now: int
     paused_s: float
 
@@ -153,7 +153,7 @@ class Team:
     ) -> None:
         self.database_url = postgres.url
         self._senders, self._seed = senders, seed
-        self._random = random.Random(seed)  # noqa: S311  # no secret
+        self._random = random.Random(seed)  # noqa: S311  # not a secret
         now = time.time_ns()
         self._spans = Spans(seed, spans_a_trace=SPANS_A_TRACE, first_start_unix_ns=now)
         self._stored: set[Identity] = set()
@@ -163,7 +163,7 @@ class Team:
         ]
 
     def run(self, rounds: int) -> Iterator[Round]:
-        """Yield each round once it is verified; raises `AssertionError` where it is not."""
+        """Yield each round after verification; raises `AssertionError` if it fails."""
         for number in range(rounds):
             load, paused_s = self._round(self._seed + number)
             self._stored |= load.acknowledged
@@ -180,7 +180,7 @@ class Team:
             )
 
     def stop(self) -> None:
-        """End every collector."""
+        """Stop every collector."""
         for member in self.members:
             member.stop()
 
@@ -197,7 +197,7 @@ class Team:
             time.sleep(self._random.uniform(0, 0.5))
             killed, paused = self._random.sample(self.members, 2)
             killed.kill()
-            # Also longer than a silent writer is waited for.
+            # Sometimes longer than the timeout for a silent writer.
             paused_s = self._random.uniform(0.5, 6.0)
             paused.pause(paused_s)
             killed.start()
@@ -214,7 +214,7 @@ def main() -> None:
     """Run the rounds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--collectors", type=int, default=3)
-    parser.add_argument("--as-user", help="who PostgreSQL runs as, where root starts it")
+    parser.add_argument("--as-user", help="user that runs PostgreSQL if root starts it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)

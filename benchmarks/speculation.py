@@ -1,8 +1,8 @@
-"""Speed-up, acceptance and identity of speculation on the demo's pair, by cohort and method.
+"""Speedup, acceptance and output identity of speculation on the demo's pair, by cohort and method.
 
-Every prompt is answered by all methods in turn, the turn rotating from prompt to prompt, so that a
-drift of the machine falls on all alike. Speed-ups are medians of per-prompt ratios of end-to-end
-time to the baseline's. Prints a table, and one JSON document last.
+Every prompt is answered by all methods in rotating order, so that drift of the machine affects all
+methods equally. Speedups are medians over prompts of the baseline's end-to-end time divided by the
+method's. Prints a table, and one JSON document last.
 
     python benchmarks/speculation.py --prompts-per-cohort 10 --identity-layers 8
 """
@@ -29,10 +29,10 @@ BASELINE = "baseline"
 
 @dataclass(slots=True)
 class Tally:
-    """What one method did in one cohort."""
+    """The results of one method in one cohort."""
 
     ratios: list[float] = field(default_factory=list)
-    """Baseline's end-to-end time over this method's, a prompt each."""
+    """The baseline's end-to-end time divided by this method's, per prompt."""
     seconds: float = 0.0
     output_tokens: int = 0
     steps: int = 0

@@ -1,10 +1,10 @@
-"""How far the graders of task completion agree with the official ones, and catch planted faults.
+"""Agreement of the task-completion graders with the official ones, and recall of planted faults.
 
     python benchmarks/task_graders.py --data FOLDER [--bfcl bfcl_eval.whl] [--limit N]
 
-FOLDER holds task/ and schema/ with the public data sets as gzipped JSON lines. For BFCL the
-official checker is loaded out of its wheel (`pip download --no-deps bfcl-eval`), without what it
-depends on. For HumanEval and MBPP the official way is a script: program, tests, and the exit
+FOLDER contains task/ and schema/ with the public data sets as gzipped JSON lines. For BFCL the
+official checker is loaded from its wheel (`pip download --no-deps bfcl-eval`), without its
+dependencies. For HumanEval and MBPP the official grader is a script: program, tests, and the exit
 status. For JSON Schema it is the suite's own verdict.
 """
 
@@ -30,7 +30,7 @@ def rows(path: Path, limit: int | None) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Run what was asked for, and print one JSON document last."""
+    """Run the requested measurements, and print one JSON document last."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--bfcl", type=Path, help="the official checker's wheel")

@@ -1,9 +1,9 @@
-"""What `draftgate watch` costs a pair, and how often it errs when it is looked at 100 times.
+"""CPU cost of `draftgate watch` per pair, and its error rates over 100 looks.
 
-The cost is measured beside a collector in a process of its own: pairs of five cohorts with two
-scores arrive in rounds of as many as a poll finds, and each round is counted under the default
-policy. What is reported is CPU time: of the watch, and of the collector while it answers it. The
-errors are those of the watch's own state machine over simulated rollouts.
+The cost is measured against a collector in its own process: pairs of five cohorts with two scores
+arrive in rounds, and each round is processed in one poll under the default policy. Reports the CPU
+time of the watch, and of the collector while it answers the watch. Error rates are those of the
+watch's state machine over simulated rollouts.
 
     python -m benchmarks.watch [--rounds 8] [--pairs 2000] [--rollouts 300] [--seed 20261121]
 """
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def cost(rounds: int, pairs: int, seed: int) -> Iterator[Round]:
-    """Let pairs arrive and count them, round by round."""
+    """Store pairs and let the watch count them, round by round."""
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"

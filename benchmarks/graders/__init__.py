@@ -1,1 +1,1 @@
-"""What `task_graders.py` measures, one file a data set."""
+"""The measurements of `task_graders.py`, one file per data set."""

@@ -18,7 +18,7 @@ CHANGING = [
 
 
 def measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Judge each trajectory by its state-changing calls; the reward is the truth."""
+    """Judge each trajectory by its state-changing calls; the reward is the ground truth."""
     evaluator, found = TaskCompletion(), Counter[str]()
     for row in rows:
         wanted = [{"name": a["name"], "arguments": a["kwargs"]} for a in row["task"]["actions"]]

@@ -22,7 +22,7 @@ _VARIANTS = ("other spelling", "whole number for a float")
 
 
 def measure(rows: list[dict[str, Any]], wheel: Path | None) -> dict[str, Any]:
-    """Judge the reference calls, and mutants of them, by both checkers."""
+    """Judge the reference calls and mutants of them with both checkers."""
     official = _official(wheel) if wheel else None
     evaluator, found, differing = TaskCompletion(), Counter[str](), list[Any]()
     took_s = judged = 0.0
@@ -55,7 +55,7 @@ def _part(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answers(row: dict[str, Any]) -> Iterator[tuple[str, list[Call]]]:
-    """Yield the right answer and mutants that are wrong by how they are made."""
+    """Yield the correct answer, and mutants that are wrong by construction."""
     truth = row["ground_truth"]
     if not truth:
         wants_call = "irrelevance" not in row["category"]
@@ -124,7 +124,7 @@ def _other(value: Any) -> Any:
 
 
 def _official(wheel: Path) -> Any:
-    """Load the checker alone, with stand-ins for the modules that name every model's client."""
+    """Load only the checker, with stubs for the modules that import every model's client."""
     with TemporaryDirectory() as folder:
         base = "bfcl_eval/"
         wanted = (
@@ -150,7 +150,7 @@ def _official(wheel: Path) -> Any:
         python = importlib.import_module("bfcl_eval.constants.enums").Language.PYTHON
 
     def accepts(row: dict[str, Any], calls: list[Call]) -> bool:
-        # A checker that stumbles over an answer has not accepted it.
+        # An exception of the checker counts as a rejection.
         answer = json.loads(json.dumps(calls))
         try:
             return bool(

@@ -1,4 +1,4 @@
-"""Programs: canonical solutions, planted mutants, and a plain script as the official way."""
+"""Programs: canonical solutions and mutants, graded by Draftgate and by running a script."""
 
 import ast
 import copy
@@ -67,7 +67,7 @@ def _both(runner: SandboxRunner, reference: CodeTests, answer: str) -> tuple[Any
 
 
 def _script_passes(script: str) -> bool:
-    """Run program and tests as one script: passed is to reach its last line."""
+    """Run program and tests as one script; it passes if its last line is reached."""
     nonce = secrets.token_hex(16)
     command = [sandbox._bubblewrap(), *sandbox._arguments()]  # noqa: SLF001
     worker = len(command) - 2  # before it: the interpreter and its two options
@@ -89,7 +89,7 @@ def _script_passes(script: str) -> bool:
 
 
 def mutants(source: str, seed: str) -> Iterator[tuple[str, str]]:
-    """Yield up to four programs with one planted fault each, of as many kinds as there are."""
+    """Yield up to four programs with one planted fault each, of as many kinds as possible."""
     tree = ast.parse(source)
     found = [(kind, mutated) for kind, mutated in _all_mutants(tree)]
     chosen = random.Random(f"{_SEED} {seed}")  # noqa: S311

@@ -1,4 +1,4 @@
-"""Answers as the collector would hold them."""
+"""Answers as generation records."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from collector.contract import Content, Generation
 def generation(
     reference: Any, output: list[dict[str, Any]], before: list[dict[str, Any]] | None = None
 ) -> Generation:
-    """Return an answer of these parts, after these messages."""
+    """Return a generation that answers these messages with these parts."""
     content = Content(
         input_messages=json.dumps(before or []),
         output_messages=json.dumps([{"role": "assistant", "parts": output}]),
@@ -21,5 +21,5 @@ def generation(
 
 
 def text(answer: str) -> list[dict[str, Any]]:
-    """Return the parts of a text."""
+    """Return the parts of a text answer."""
     return [{"type": "text", "content": answer}]

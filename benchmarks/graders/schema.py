@@ -49,7 +49,7 @@ def measure(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _part(row: dict[str, Any]) -> str:
-    """Name the suite's part: `format` alone asserts what 2020-12 takes as an annotation."""
+    """Name the suite's part: `format` is separate because 2020-12 makes it an annotation."""
     if "optional/format/" in row["id"]:
         return "optional formats"
     return "optional" if row["optional"] else "required"

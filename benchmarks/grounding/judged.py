@@ -1,4 +1,4 @@
-"""Answers of a file with the probability that each is unsupported."""
+"""The answers of a file with their predicted probabilities of being unsupported."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -19,51 +19,51 @@ from training.groundedness.twin_examples import Duel, duels_of, real
 
 Floats = NDArray[np.float64]
 SEED = 20261121
-"""The training's own, so that its corrupted answers are the same."""
+"""The training's seed, so that the corrupted answers are the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A file's answers, and grounded ones of them corrupted, by the same unseeing models."""
+class JudgedFile:
+    """A file's answers and corrupted copies, judged by models that were not trained on them."""
 
     name: str
     how: str
-    """`shipped model`, or `out of fold` where the file trained it."""
+    """`shipped model`, or `out of fold` if the file trained it."""
     answers: Sequence[Labelled]
     probability: Floats
     corrupted: Sequence[Labelled]
     corrupted_probability: Floats
     original: NDArray[np.int64]
-    """The answer that each corrupted one was made of."""
+    """Index of the answer from which each corrupted one was made."""
     cpu_ms: float | None
-    """Processor time an answer from text to judgement, the passages' index included."""
+    """CPU time per answer, including the passages' index."""
     beside: Floats | None = None
-    """The scores of each corrupted answer's original and of itself, each beside the other."""
+    """Scores of each corrupted answer's original and itself, judged as a pair."""
     real: Sequence[Duel] = ()
-    """Two models' answers to one question, where the file has such."""
+    """Two models' answers to one question, if the file has them."""
     real_beside: Floats | None = None
-    """Their scores, each beside the other."""
+    """Their scores, judged as a pair."""
     edit_kinds: Sequence[str] = ()
     edits_beside: Floats | None = None
-    """The scores of supported answers and of edited copies of them, each beside the other."""
+    """Scores of supported answers and their edited copies, judged as a pair."""
     evaluator: str = Groundedness.name
     threshold: float = field(default_factory=lambda: shipped().calibration.threshold)
 
     @property
     def label(self) -> NDArray[np.int64]:
-        """1 where the answer is unsupported."""
+        """1 if the answer is unsupported, else 0."""
         return np.array([item.label for item in self.answers])
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files of a folder that hold labelled answers on passages."""
+    """Return the files of a folder with labelled answers on passages."""
     return [file for file in sorted(folder.glob("*.jsonl.gz")) if load(file)]
 
 
-def judged(file: Path, kept: Path | None = None) -> Judged:
-    """Judge a file by the shipped model, or out of fold where its answers trained that one.
+def judged(file: Path, kept: Path | None = None) -> JudgedFile:
+    """Judge a file with the shipped model, or out of fold if its answers trained that one.
 
-    `kept` is what the training kept by `--out-of-fold`.
+    `kept` is the training's `--out-of-fold` output.
     """
     answers, model = load(file), shipped()
     calibration = model.calibration
@@ -83,7 +83,7 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
         beside, real_beside, edits_beside = (
             values_beside(d, lambda _: model) for d in (pairs, two_models, edits)
         )
-    return Judged(
+    return JudgedFile(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
         answers=answers,
@@ -100,9 +100,9 @@ def judged(file: Path, kept: Path | None = None) -> Judged:
     )
 
 
-def of_folds(found: Judged, folds: Collection[int]) -> Judged:
-    """Return what was judged in some of the training's folds."""
-    # scikit-learn is needed here alone: a held-out folder is judged without it.
+def of_folds(found: JudgedFile, folds: Collection[int]) -> JudgedFile:
+    """Return only the answers in some of the training's folds."""
+    # Only this needs scikit-learn: a held-out folder is judged without it.
     from training.groundedness.fit import fold_of_groups  # noqa: PLC0415
 
     fold = fold_of_groups(found.answers)
@@ -129,14 +129,14 @@ def of_folds(found: Judged, folds: Collection[int]) -> Judged:
 
 
 def trained_on(answers: Sequence[Labelled]) -> bool:
-    """Say whether any of the answers trained the shipped model."""
+    """Return whether any of the answers trained the shipped model."""
     with np.load(FILE, allow_pickle=False) as arrays:
         known = set(arrays["trained"].tolist())
     return any(fingerprint(item) in known for item in answers)
 
 
 def cpu_ms(answers: Sequence[Labelled], judge: Callable[[Labelled], object]) -> float:
-    """Return the processor time an answer; each run of one context indexes it once."""
+    """Return the CPU time per answer; consecutive answers on one context index it once."""
     indexed.clear()
     started = time.process_time()
     for item in answers:

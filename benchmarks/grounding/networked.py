@@ -5,18 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.grounding.judged import SEED, Floats, Judged, cpu_ms, trained_on
+from benchmarks.grounding.judged import SEED, Floats, JudgedFile, cpu_ms, trained_on
 from evals.evaluators.groundedness.judgement import Judgement
 from evals.evaluators.groundedness_model import GroundednessModel
 from training.groundedness.data import Labelled, load
 from training.groundedness.examples import corrupted
 
 
-def networked(file: Path, kept: Path | None) -> Judged | None:
-    """Return a file's answers as judged by both, where they trained neither.
+def networked(file: Path, kept: Path | None) -> JudgedFile | None:
+    """Return a file's answers as judged by both models, which were not trained on them.
 
-    Of answers that trained both, `kept` holds what was said by models without them; without it
-    there is nothing to say of such a file.
+    For answers that trained the models, `kept` has the out-of-fold judgements; without it, return
+    None for such a file.
     """
     answers, evaluator = load(file), GroundednessModel()
 
@@ -35,7 +35,7 @@ def networked(file: Path, kept: Path | None) -> Judged | None:
         with np.load(kept, allow_pickle=False) as arrays:
             probability, of_made = arrays["probability"], arrays["made"]
     numbers = {item.id: at for at, item in enumerate(answers)}
-    return Judged(
+    return JudgedFile(
         name=file.name.removesuffix(".jsonl.gz"),
         how=how,
         answers=answers,

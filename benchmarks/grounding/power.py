@@ -1,4 +1,4 @@
-"""How often the gate fails a candidate that corrupts a share of its grounded answers."""
+"""Power: how often the gate fails a candidate that corrupts a share of its grounded answers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from benchmarks.grounding.judged import Judged
+from benchmarks.grounding.judged import JudgedFile
 from collector.contract import Outcome
 from evals import policy
 from evals.evaluators.groundedness.model import SHARPNESS, shipped
@@ -31,12 +31,12 @@ BESIDE = "beside the other answer, as shipped"
 
 
 NAMED = ("number", "entity", "negation", "foreign")
-"""Numbers changed, names exchanged, negations added, sentences from other passages."""
+"""Changed numbers, exchanged names, added negations, sentences from other passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """How a thousand pairs are judged, of which a share was corrupted."""
+    """The gate's decisions on rollouts of 1,000 pairs with a share of corrupted answers."""
 
     data: str
     score: str
@@ -49,15 +49,15 @@ class Power:
 
 
 class Scores(NamedTuple):
-    """A score of each corrupted answer's original, and of the corrupted one."""
+    """One score for each corrupted answer's original, and for the corrupted answer."""
 
     name: str
     before: Floats
     after: Floats
 
 
-def scores(found: Judged) -> list[Scores]:
-    """Return what can be held against a margin, the shipped score beside the other answer last."""
+def scores(found: JudgedFile) -> list[Scores]:
+    """Return the scores to compare with a margin; the shipped one, judged as a pair, is last."""
     threshold = shipped().calibration.threshold
 
     def sharpened(factor: float) -> Callable[[Floats], Floats]:
@@ -76,7 +76,7 @@ def scores(found: Judged) -> list[Scores]:
     return every
 
 
-def powers(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
+def powers(found: JudgedFile, rollouts: int, seed: int) -> Iterator[Power]:
     """Yield the gate's decisions: by score over all kinds, then by kind with the shipped score."""
     kinds = sorted({item.kind for item in found.corrupted if item.kind})
     every = scores(found)
@@ -89,8 +89,8 @@ def powers(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
             yield draws.power(every[-1], (name, of), share)
 
 
-def equal_arms(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
-    """Yield the gate's decisions on two models' answers, which model is which arm by chance."""
+def equal_arms(found: JudgedFile, rollouts: int, seed: int) -> Iterator[Power]:
+    """Yield the gate's decisions on two models' answers, assigned to the arms at random."""
     if found.real_beside is None or not len(found.real_beside):
         return
     numbers = {item.id: at for at, item in enumerate(found.answers)}
@@ -109,7 +109,7 @@ def equal_arms(found: Judged, rollouts: int, seed: int) -> Iterator[Power]:
 class _Draws:
     """Rollouts drawn from a file's answers."""
 
-    def __init__(self, found: Judged, rollouts: int, seed: int) -> None:
+    def __init__(self, found: JudgedFile, rollouts: int, seed: int) -> None:
         self._found, self._rollouts, self._seed = found, rollouts, seed
         self._kinds = np.array([item.kind for item in found.corrupted])
 
@@ -118,7 +118,7 @@ class _Draws:
         of_kind = [np.flatnonzero(self._kinds == kind) for kind in kinds[1]]
         outcomes, drops = list[Outcome](), list[float]()
         for _ in range(self._rollouts):
-            # Pairs of equal texts: what is not corrupted has one score, whichever.
+            # Uncorrupted pairs have equal texts, hence equal scores.
             baseline = score.before[rng.choice(len(score.before), PAIRS)]
             candidate = baseline.copy()
             for turn, at in enumerate(rng.choice(PAIRS, round(share * PAIRS), replace=False)):
@@ -135,7 +135,7 @@ def decided(baseline: Floats, candidate: Floats) -> Outcome:
 
 
 def _power(
-    found: Judged,
+    found: JudgedFile,
     score: str,
     what: tuple[str, float],
     drops: Sequence[float],
@@ -154,7 +154,7 @@ def _power(
 
 
 def evidence(baseline: Floats, candidate: Floats) -> Evidence:
-    """Return pairs of answers with nothing but their groundedness."""
+    """Return evidence of pairs that contains only groundedness scores."""
     n = len(baseline)
     return Evidence(
         prompts=np.arange(n),

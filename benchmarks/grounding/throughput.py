@@ -1,4 +1,4 @@
-"""How many answers a second `draftgate evaluate` scores, from a collector and back."""
+"""Throughput of `draftgate evaluate`, reading from and posting to a collector."""
 
 import json
 import os
@@ -30,12 +30,12 @@ class Throughput:
     seconds: float
     answers_a_second: float
     cpu_s: float
-    """Of all processes, the collector's part among them, which works in this one."""
+    """CPU time of all processes, including the collector, which runs in this one."""
     answers_a_cpu_second: float
 
 
 def throughput(duels: Sequence[Duel], workers: int) -> Throughput:
-    """Store pairs in SQLite, then let `draftgate evaluate` score their groundedness."""
+    """Store pairs in SQLite, then score their groundedness with `draftgate evaluate`."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'draftgate.db'}"
         with Client.local(url, capture_content=True) as client:
@@ -59,7 +59,7 @@ def throughput(duels: Sequence[Duel], workers: int) -> Throughput:
 
 
 def generation(number: int, answer: str, context: tuple[str, ...]) -> Generation:
-    """Return an answer on passages, as the collector would give it."""
+    """Return an answer on passages as a generation record."""
     message = [{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]
     return Generation(
         trace_id=f"{number + 1:032x}",

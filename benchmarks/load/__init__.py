@@ -1,1 +1,1 @@
-"""Load: span bodies, who sends them, and the servers that take them."""
+"""Load generation: span bodies, senders, and the servers under test."""

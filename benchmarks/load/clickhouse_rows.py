@@ -1,8 +1,7 @@
-"""More generations in ClickHouse than its writer would take in within the hour.
+"""Multiply the generations in ClickHouse, faster than its writer could insert them.
 
-What it holds is repeated inside it, by INSERT ... SELECT, under ids, traces and prompts of their
-own and at the same times: so the rows that rollups are folded from are those of the first, and
-rollups and pairs come of them as of any others.
+Existing rows are copied by INSERT ... SELECT with new ids, traces and prompts and the same times.
+The copies have rollup deltas too, so rollups and pairs are built from them as usual.
 """
 
 from collector.store import Store, progress
@@ -17,7 +16,7 @@ _CHANGED = {
 
 
 def repeat(store: Store, times: int) -> None:
-    """Have the store hold everything so many times (at most 255), not folded or counted yet."""
+    """Copy all rows until there are `times` copies (at most 255), not yet folded or counted."""
     with store.transaction() as connection:
         if not isinstance(connection, AnalyticsConnection):
             raise TypeError("the store has no ClickHouse")
@@ -28,7 +27,7 @@ def repeat(store: Store, times: int) -> None:
             for table, names in _CHANGED.items():
                 clickhouse.command(
                     f"INSERT INTO {table} SELECT * REPLACE ({_changes(names, number, shift)}) "  # noqa: S608  # ours
-                    # Within, for outside the condition would be on the new id.
+                    # In a subquery: outside, the condition would apply to the new id.
                     f"FROM (SELECT * FROM {table} WHERE id BETWEEN {first} AND {last})",
                     {"final": 0},
                 )
@@ -39,7 +38,7 @@ def repeat(store: Store, times: int) -> None:
 
 def _changes(names: tuple[str, ...], number: int, shift: int) -> str:
     values = {
-        # Fifteen random bytes are left, which are those of no other trace.
+        # The remaining fifteen random bytes are unique.
         "trace_id": f"toFixedString(concat(char({number}), substring(trace_id, 2)), 16)",
         "prompt_id": f"concat(prompt_id, '-{number}')",
     }

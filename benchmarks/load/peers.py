@@ -1,7 +1,7 @@
-"""Other stores of LLM traces, each in an environment of its own, made on demand with pip.
+"""Other LLM trace stores, each in its own environment, created on demand with pip.
 
-Arize Phoenix answers before it stores, so its spans are counted where a query reads them: in its
-database, which this process opens beside it. MLflow stores before it answers.
+Arize Phoenix responds before it stores, so its spans are counted in its database, which this
+process opens as well. MLflow stores before it responds.
 """
 
 import subprocess
@@ -24,7 +24,7 @@ _PHOENIX = {
 
 
 def known(folder: Path) -> dict[str, Target]:
-    """Return the peers that need no more than a name, installed under `folder`."""
+    """Return the peers that can be selected by name, installed under `folder`."""
     return {
         "phoenix": lambda work: _phoenix(work, folder),
         "mlflow": lambda work: _mlflow(work, folder),
@@ -32,9 +32,9 @@ def known(folder: Path) -> dict[str, Target]:
 
 
 def installed_version(folder: Path, package: str, requirement: str | None = None) -> str:
-    """Return the version of a peer's package, installing it where it is missing.
+    """Return the version of a peer's package, installing it if it is missing.
 
-    A requirement names extras besides, such as `litellm[proxy]`.
+    `requirement` adds extras, such as `litellm[proxy]`.
     """
     environment = folder / package
     if not (environment / "bin" / "python").exists():

@@ -1,4 +1,4 @@
-"""The project page of a Phoenix that holds many spans, as a reader meets it in the browser."""
+"""The project page of a Phoenix with many spans, in the browser."""
 
 import re
 import tempfile
@@ -16,7 +16,7 @@ from benchmarks.load.spans import NS_BETWEEN_STARTS
 from benchmarks.load.targets import Running, TargetError
 
 _SENT, _BATCH = 2_048, 256
-"""Spans that come in by its own door, and how many in a request."""
+"""Spans sent to its OTLP endpoint, and spans per request."""
 _STORED_WITHIN_S = 900.0
 ROWS = "table tbody tr a"
 _FILTER = ".cm-content"
@@ -25,7 +25,7 @@ _LATENCY = re.compile(r"^([0-9.]+)s$", re.MULTILINE)
 
 @contextmanager
 def serving(spans: int, peers_folder: Path, folder: str | None) -> Iterator[str]:
-    """Serve a Phoenix that holds so many spans; give the address of its list of them."""
+    """Start a Phoenix with this many spans; yield the URL of its list of spans."""
     peers.installed_version(peers_folder, peers.PACKAGES["phoenix"])
     start = peers.known(peers_folder)["phoenix"]
     with tempfile.TemporaryDirectory(prefix="draftgate-", dir=folder) as work:
@@ -35,7 +35,7 @@ def serving(spans: int, peers_folder: Path, folder: str | None) -> Iterator[str]
         with start(Path(work)) as running:
             if running.stored is None or running.stored() != held:
                 raise TargetError(f"Phoenix does not find the {held} spans in its file")
-            # The identifier of the first project, which is where spans go unasked.
+            # The id of the first project, which receives spans by default.
             yield running.url.removesuffix("/v1/traces") + "/projects/UHJvamVjdDox/spans"
 
 
@@ -59,9 +59,9 @@ def _send(running: Running) -> None:
 
 
 def narrowing(page: Page) -> Callable[[], None]:
-    """Empty the list's filter; return what puts a condition in and waits until the list obeys.
+    """Clear the list's filter; return a function that sets a filter and waits for the result.
 
-    The first row does not meet the condition, so that the list has obeyed once it is another.
+    The first row does not match the filter, so that a different first row shows that it applies.
     """
     first = page.locator("table tbody tr").first
     shown = first.inner_text()

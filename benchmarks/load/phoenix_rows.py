@@ -1,7 +1,7 @@
-"""More spans in a Phoenix that is stopped than it would take in within the hour.
+"""Multiply the spans of a stopped Phoenix, faster than it could ingest them.
 
-It takes some 60 spans a second. A few thousand that came in by its own door are repeated inside its
-SQLite file, each time earlier and under new ids, with the rows that it keeps beside each span.
+It ingests about 60 spans per second. A few thousand spans sent to its endpoint are copied in its
+SQLite file, each copy earlier and with new ids, with the rows of related tables.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.load.targets import TargetError
 
 _TABLES = ("traces", "spans", "span_costs", "span_cost_details")
-"""Those that a span has rows in, the ones that others refer to first."""
+"""Tables with rows of a span, referenced tables first."""
 _REFERS_TO = {
     "trace_rowid": "traces",
     "span_rowid": "spans",
@@ -22,9 +22,9 @@ _NEW = {"trace_id": "lower(hex(randomblob(16)))", "span_id": "lower(hex(randombl
 
 
 def multiply(database: Path, spans: int) -> int:
-    """Repeat what the file holds until it has at least so many spans; return how many it has.
+    """Copy the file's spans until it has at least `spans`; return how many it has.
 
-    Raises `TargetError` where its spans have parents, for those would all be of the first copy.
+    Raises `TargetError` if spans have parents: the copies would all refer to the originals.
     """
     with closing(sqlite3.connect(database)) as connection, connection:
         if connection.execute("SELECT count(parent_id) FROM spans").fetchone()[0]:
@@ -61,7 +61,7 @@ def _copy(
         elif name in _REFERS_TO:
             values.append(f"{name} + {number * first[_REFERS_TO[name]]}")
         elif name in _TIMES:
-            # Milliseconds, written as the microseconds that it stores.
+            # Milliseconds, padded to the microseconds that Phoenix stores.
             values.append(f"strftime('%Y-%m-%d %H:%M:%f', {name}, '{earlier}') || '000'")
         else:
             values.append(_NEW.get(name, name))

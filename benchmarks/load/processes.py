@@ -1,4 +1,4 @@
-"""What processes used, as the operating system counted it."""
+"""CPU time and memory of processes, as counted by the operating system."""
 
 import contextlib
 import threading
@@ -10,22 +10,22 @@ _SAMPLED_EVERY_S = 0.1
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """Return a process and all that it started, and they."""
+    """Return a process and all its descendants."""
     first = psutil.Process(pid)
     return [first, *first.children(recursive=True)]
 
 
 def cpu_s(processes: Iterable[psutil.Process]) -> float:
-    """Return the CPU time of processes, and of those of their children that have ended."""
+    """Return the CPU time of processes and of their terminated children."""
     total = 0.0
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])  # user, system, and both of ended children
+            total += sum(process.cpu_times()[:4])  # user, system, and both of terminated children
     return total
 
 
 class Memory:
-    """The highest sum of resident memory that samples saw; a context manager."""
+    """The peak of sampled total resident memory; a context manager."""
 
     def __init__(self, processes: Callable[[], Iterable[psutil.Process]]) -> None:
         self._processes = processes

@@ -1,4 +1,4 @@
-"""How soon a collector takes requests again, once a load has ended."""
+"""Recovery time: how soon a collector accepts requests again after an overload."""
 
 import statistics
 import time
@@ -12,26 +12,26 @@ from benchmarks.load.sender import PROTOBUF, connect, post
 from benchmarks.load.spans import Spans
 
 _REQUESTS: Final = 12
-"""Those whose median time is looked at: the last ones."""
+"""Number of last requests whose median time is compared."""
 _WITHIN_S: Final = 120.0
 _MADE_BEFOREHAND: Final = 32
 _ASKS_EVERY_S: Final = 0.2
 
 
 class Recovered(NamedTuple):
-    """How soon an overload was over, in seconds from the end of the load."""
+    """Recovery times, in seconds from the end of the load."""
 
     first_accepted_after_s: float
     normal_after_s: float
     accepted: int
-    """Requests that were accepted until then."""
+    """Requests accepted until then."""
 
 
 class Probe:
-    """Asks, from the moment that a load ends, whether requests are taken again."""
+    """Sends requests after the load ends, to find when they are accepted again."""
 
     def __init__(self, url: str, batch: int) -> None:
-        """Make requests beforehand: that takes seconds, too."""
+        """Create the requests beforehand, because that takes seconds."""
         self._url = url
         self._bodies = Spans(3, first_start_unix_ns=time.time_ns()).many(
             batch, 10**9, distinct=_MADE_BEFOREHAND
@@ -39,7 +39,7 @@ class Probe:
         self._ready = deque(next(self._bodies) for _ in range(_MADE_BEFOREHAND))
 
     def recover(self, ends_s: float, *, within_s: float) -> Recovered:
-        """Return when a request was first accepted, and when they took no longer than wanted."""
+        """Return when a request was first accepted, and when the median was at most `within_s`."""
         first_s: float | None = None
         accepted = 0
         lately: list[float] = []

@@ -1,7 +1,7 @@
-"""Generations as rows for the store, made without a wire: for databases of millions of them.
+"""Generations as rows for the store, created without OTLP, to fill databases with millions.
 
-They fall into 40 groups (rollout, arm, cohort), evenly in time; both arms of a prompt stand side by
-side. Times are log-normal, another one for each group.
+They are in 40 groups (rollout, arm, cohort), evenly distributed in time; both arms of a prompt are
+adjacent. Latencies are log-normal, with a different distribution per group.
 """
 
 import os
@@ -18,11 +18,11 @@ from collector.store import SpanRows, prepare
 
 _ARMS = tuple(Arm)
 _START, _END = 5, 6
-"""Places of both times in the row of a span."""
+"""Indexes of both times in the row of a span."""
 
 
 class Rows:
-    """Makes rows, the same numbers for the same seed; ids are new each time."""
+    """Creates rows, with equal numbers for equal seeds; ids are new each time."""
 
     def __init__(self, seed: int, *, first_start_unix_ns: int, ns_between_starts: int) -> None:
         self._random = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
-"""A process that makes export requests beforehand and then sends them.
+"""A process that creates export requests beforehand and then sends them.
 
-What it costs is its own: the servers' CPU is read from the operating system, and the sender's is
-not in it.
+It is a separate process so that the servers' CPU time, read from the operating system, does not
+include the sender's.
 """
 
 import gzip
@@ -24,7 +24,7 @@ _TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to send, and how."""
+    """The requests to send, and how to send them."""
 
     url: str
     batch: int
@@ -38,27 +38,27 @@ class Plan:
 
 
 class Sent(NamedTuple):
-    """What sending came to."""
+    """The result of sending."""
 
     begun_s: float
-    """By the clock that all processes of the machine share (`time.perf_counter`)."""
+    """When sending began, by the clock shared by all processes (`time.perf_counter`)."""
     ended_s: float
     statuses: Mapping[int, int]
-    """Requests by status."""
+    """Number of requests by status."""
     last_trace_ids: tuple[str, ...]
-    """The trace of the last span of each connection's last request."""
+    """The trace id of the last span of each connection's last request."""
     body_bytes: int
 
 
 class Sender:
-    """A sender process that has made its requests."""
+    """A sender process whose requests are created."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._connection.recv()
 
     def send(self, on_progress: Callable[[int], object] = lambda _requests: None) -> Sent:
-        """Send everything and return once all is answered; tells now and then how many were."""
+        """Send everything and wait for all responses; call `on_progress` with their number."""
         self._connection.send("go")
         while isinstance(answer := self._connection.recv(), int):
             on_progress(answer)
@@ -70,9 +70,9 @@ class Sender:
 
 @contextmanager
 def sender(plan: Plan, *, made_while_sending: bool = False) -> Iterator[Sender]:
-    """Start a process, give it once its requests are made, and end it.
+    """Start a sender process, yield it once its requests are created, and end it.
 
-    `made_while_sending` is for more than memory holds; texts come again then.
+    `made_while_sending` is for more requests than fit into memory; texts then repeat.
     """
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(
@@ -92,7 +92,7 @@ def sender(plan: Plan, *, made_while_sending: bool = False) -> Iterator[Sender]:
 
 
 def post(http_: http.client.HTTPConnection, path: str, body: bytes, headers: object) -> int:
-    """Post a body and return the answer's status."""
+    """Post a body and return the response's status."""
     http_.request("POST", path, body, headers)  # type: ignore[arg-type]  # a mapping of strings
     answer = http_.getresponse()
     answer.read()
@@ -120,9 +120,9 @@ def _run(plan: Plan, connection: Connection, *, made_while_sending: bool) -> Non
     try:
         connection.recv()
         connection.send(_send(plan, bodies, connection))
-    except EOFError:  # whoever asked has gone
+    except EOFError:  # the parent process has closed the pipe
         return
-    except Exception as exc:  # raised again where it was asked for
+    except Exception as exc:  # raised again in the parent process
         connection.send(exc)
 
 

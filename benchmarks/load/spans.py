@@ -1,7 +1,7 @@
-"""Export requests as a rollout's replay sends them: 25 attributes, about 3.4 kB a span.
+"""Export requests like those of a rollout's replay: 25 attributes, about 3.4 kB per span.
 
 Text is drawn by Zipf's law from a seeded vocabulary, so that it compresses like prose; ids are
-random, as an SDK's are. Generations fall into 40 groups (rollout, arm, cohort).
+random, like an SDK's. Generations are in 40 groups (rollout, arm, cohort).
 """
 
 import json
@@ -21,14 +21,14 @@ COHORTS = ("chat", "code", "rag", "tool_call")
 ROLLOUTS = 5
 GROUPS = ROLLOUTS * 2 * len(COHORTS)
 NS_BETWEEN_STARTS = 8_640_000
-"""10 million generations a day."""
+"""10 million generations per day."""
 
 _POOL_CHARACTERS = 8_000_000
 _WORDS = 20_000
 _QUESTION, _ANSWER = 1_250, 950
 _SYLLABLES = ["".join(letters) for letters in product("bdfgklmnprstvw", "aeiou", ("", *"lnrs"))]
 _PROMPT_ID = 12
-"""The place of `draftgate.prompt.id` among a span's attributes."""
+"""The index of `draftgate.prompt.id` among a span's attributes."""
 
 
 class Identity(NamedTuple):
@@ -46,10 +46,10 @@ class Body(NamedTuple):
 
 
 class Spans:
-    """Makes export requests, the same ones for the same seed."""
+    """Creates export requests, equal ones for equal seeds."""
 
     def __init__(self, seed: int, *, first_start_unix_ns: int, spans_a_trace: int = 1) -> None:
-        self._random = random.Random(seed)  # noqa: S311  # no secret
+        self._random = random.Random(seed)  # noqa: S311  # not a secret
         self._spans_a_trace = spans_a_trace
         self._first_start_unix_ns = first_start_unix_ns
         self._text = _prose(seed)
@@ -64,9 +64,9 @@ class Spans:
             yield Body(request.SerializeToString(), _identities(request))
 
     def many(self, batch: int, batches: int, *, distinct: int = 64) -> Iterator[Body]:
-        """Yield requests as `bodies` does, but cheaply: after `distinct` ones, text comes again.
+        """Yield requests as `bodies` does, but faster: text repeats after `distinct` requests.
 
-        Ids, times and prompts never do.
+        Ids, times and prompts never repeat.
         """
         made: list[ExportTraceServiceRequest] = []
         for number in range(batches):
@@ -83,7 +83,7 @@ class Spans:
         resource_spans.resource.attributes.append(write_attribute("service.name", "bench"))
         scope_spans = resource_spans.scope_spans.add()
         scope_spans.scope.name = "draftgate.bench"
-        # Neighbours within one request share no text, however it is compressed.
+        # Spans of one request share no text, so that compression cannot exploit repetition.
         self._at = self._random.randrange(len(self._text))
         for _ in range(batch):
             span = scope_spans.spans.add()
@@ -178,7 +178,7 @@ def _messages(role: str, text: str) -> str:
 
 
 def _prose(seed: int) -> str:
-    """Return sentences of words that are as frequent as a language's."""
+    """Return sentences whose word frequencies are like a natural language's."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 4, _WORDS)
     words = np.array(["".join(rng.choice(_SYLLABLES, n)) for n in lengths], dtype=object)

@@ -1,4 +1,4 @@
-"""Stores of each kind, opened empty and filled with the same batches, with what that costs."""
+"""Empty stores of each kind, filled with the same batches while measuring the cost."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,14 +16,14 @@ _EVERY = 64 * 1024
 
 
 class Backend(NamedTuple):
-    """An open store, and the server behind it."""
+    """An open store and its database server."""
 
     kind: str
     store: Store
     postgres: Postgres | None
 
     def cpu_s(self) -> float:
-        """Return the processor time of this process, and of the server's."""
+        """Return the CPU time of this process and of the server."""
         own = time.process_time()
         if self.postgres is None:
             return own
@@ -56,7 +56,7 @@ def opened(
 def fill(
     backends: Sequence[Backend], batches: Iterable[tuple[SpanRows, ...]]
 ) -> dict[str, dict[str, float]]:
-    """Write every batch into every store; return the processor time of a span's write."""
+    """Write every batch into every store; return the CPU time per span."""
     taken: dict[str, list[float]] = {one.kind: [] for one in backends}
     since = 0
     for batch in batches:
@@ -69,7 +69,7 @@ def fill(
             since = 0
             settle(backends)
     settle(backends)
-    # The first batch makes connections and partitions.
+    # The first batch is excluded: it creates connections and partitions.
     return {
         kind: {"median": round(median(times[1:] or times), 1), "batches": len(times)}
         for kind, times in taken.items()
@@ -77,7 +77,7 @@ def fill(
 
 
 def settle(backends: Sequence[Backend]) -> None:
-    """Fold and count all that waits."""
+    """Fold all pending rollups and count all pairs."""
     for one in backends:
         while one.store.fold(at_most=10_000):
             pass

@@ -1,4 +1,4 @@
-"""Servers that take OTLP over HTTP, started fresh and asked what they stored."""
+"""Servers under test that accept OTLP over HTTP and can report their stored spans."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 from benchmarks.load.processes import family
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "support"))  # what tests and benchmarks share
+sys.path.insert(0, str(ROOT / "tests" / "support"))  # shared by tests and benchmarks
 
 from postgres_cluster import Postgres, server  # noqa: E402
 
@@ -36,34 +36,34 @@ class TargetError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A server that answers."""
+    """A running server."""
 
     url: str
-    """Where traces are posted."""
+    """The URL for posting traces."""
     processes: Mapping[str, Callable[[], list[psutil.Process]]]
-    """The server's own under `server`; a database's under its name."""
+    """The server's processes under `server`; a database's under its name."""
     stored: Callable[[], int] | None
-    """How many spans a query finds now; None where nobody can tell."""
+    """Return how many spans a query finds now; None if that is unknown."""
     answers_once_stored: bool = True
-    """Whether an answer means that a query finds the spans; where not, they are counted."""
+    """Whether a response means that the spans are queryable; otherwise they are counted."""
     shows: Callable[[str], bool] | None
-    """Whether the server's own API gives the trace of this id; None where nobody can ask."""
+    """Return whether the server's API returns the trace with this id; None if it has no API."""
     size_bytes: Callable[[], int]
     database_url: str | None = None
     headers: Mapping[str, str]
 
 
 Target = Callable[[Path], AbstractContextManager[Running]]
-"""Starts a server on a folder of its own."""
+"""Starts a server on its own folder."""
 
 
 @contextmanager
 def draftgate(
     folder: Path, *, database: str, user: str | None = None, file: Path | None = None
 ) -> Iterator[Running]:
-    """Serve a fresh database: `sqlite`, or `postgresql` in a private, durable cluster.
+    """Serve a new database: `sqlite`, or `postgresql` in a private, durable cluster.
 
-    An SQLite `file` is gone on with.
+    An existing SQLite `file` is used as it is.
     """
     postgres: AbstractContextManager[Postgres | None] = nullcontext()
     if database == "postgresql":
@@ -97,7 +97,7 @@ def collector(
     port: int = 0,
     options: Sequence[str] = ("--no-grpc",),
 ) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
-    """Run `draftgate serve`; give its address and its process, and stop it at the end."""
+    """Run `draftgate serve`; yield its address and process, and stop it on exit."""
     command = [
         sys.executable,
         "-m",
@@ -132,9 +132,9 @@ def command(
     running: Callable[[str, Callable[[], list[psutil.Process]]], Running],
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Running]:
-    """Run a peer's command line; `{port}`, `{port2}` and `{folder}` in it are filled in.
+    """Run a peer's command line, with `{port}`, `{port2}` and `{folder}` filled in.
 
-    It is ready once `address` answers with anything but an error of the server.
+    It is ready once `address` responds with anything but a 5xx.
     """
     places: dict[str, Any] = {"port": free_port(), "port2": free_port(), "folder": folder}
     log = folder / "log"
@@ -157,7 +157,7 @@ def command(
 
 
 def wait_until(ready: Callable[[], bool], process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Return once `ready`; raises `TargetError` where the process ends or takes too long."""
+    """Wait until `ready` is true; raises `TargetError` if the process ends or takes too long."""
     deadline = time.monotonic() + _READY_WITHIN_S
     while process.poll() is None and time.monotonic() < deadline:
         if ready():
@@ -167,7 +167,7 @@ def wait_until(ready: Callable[[], bool], process: "subprocess.Popen[bytes]", lo
 
 
 def found(url: str) -> bool:
-    """Say whether the URL is answered with a 2xx."""
+    """Return whether a GET of the URL returns a 2xx."""
     try:
         return httpx.get(url, timeout=30).is_success
     except httpx.TransportError:
@@ -175,7 +175,7 @@ def found(url: str) -> bool:
 
 
 def answers(url: str) -> bool:
-    """Say whether anything but an error of the server comes back."""
+    """Return whether a GET of the URL returns anything but a 5xx."""
     try:
         return httpx.get(url, timeout=30).status_code < 500
     except httpx.TransportError:
@@ -183,7 +183,7 @@ def answers(url: str) -> bool:
 
 
 def count(database_url: str, sql: str) -> int:
-    """Return the number that the query gives, 0 where its table does not exist yet."""
+    """Return the query's number, 0 if its table does not exist yet."""
     engine = create_engine(database_url, poolclass=NullPool)
     try:
         with engine.connect() as connection:
@@ -214,7 +214,7 @@ def free_port() -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Return the size of every file in the folder."""
+    """Return the total size of the files in the folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
@@ -223,5 +223,5 @@ def _size(database: Path) -> int:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Return the environment without our own packages, which are not the peer's."""
+    """Return the environment variables without Draftgate's packages, for a peer's process."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

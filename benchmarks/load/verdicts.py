@@ -1,4 +1,4 @@
-"""A verdict as large as a real one, without the work behind it."""
+"""A made-up verdict of realistic size."""
 
 from benchmarks.load.spans import COHORTS
 from collector.contract import (
@@ -14,7 +14,7 @@ from collector.contract import (
 
 
 def verdict(rollout: str) -> Verdict:
-    """Return a made-up verdict that is as large as a real one of these cohorts."""
+    """Return a made-up verdict as large as a real one with these cohorts."""
     times = Percentiles(n=1_000, p50=0.2, p95=0.4, p99=0.6)
     scopes = (None, *COHORTS)
     return Verdict(

@@ -1,1 +1,1 @@
-"""What the router's benchmark is made of: proxies in processes, and a load that costs little."""
+"""Parts of the router benchmarks: proxies in processes, and a cheap load generator."""

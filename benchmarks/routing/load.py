@@ -1,4 +1,4 @@
-"""Many streams at once from one process, cheaply: bytes are stamped as they come and read later."""
+"""A cheap load generator for many streams: received bytes are timestamped and parsed later."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ _WORD = re.compile(rb'"content": ?"w(\d+) "')
 
 @dataclass
 class Streamed:
-    """One answer, as it arrived."""
+    """One response, as received."""
 
     name: str
     sent_s: float = 0.0
@@ -23,7 +23,7 @@ class Streamed:
     whole: bool = False
 
     def word_times_s(self) -> dict[int, float]:
-        """Return when each word had arrived, by its number."""
+        """Return the arrival time of each word, by its number."""
         found: dict[int, float] = {}
         before = b""
         for at_s, data in self.pieces:
@@ -35,7 +35,7 @@ class Streamed:
 
 
 class _Connection(asyncio.Protocol):
-    """Asks one question after the other."""
+    """A connection that sends one request after the other."""
 
     def __init__(self, head: bytes, names: Sequence[str], start_s: float) -> None:
         self.done = asyncio.get_running_loop().create_future()
@@ -73,7 +73,7 @@ class _Connection(asyncio.Protocol):
 
 
 async def ask(url: str, connections: int, requests: int, spread_s: float) -> list[Streamed]:
-    """Ask `requests` questions on each of the connections, which begin at random times."""
+    """Send `requests` requests on each connection; connections begin at random times."""
     parts = urlsplit(url)
     head = (
         f"POST {parts.path}/chat/completions HTTP/1.1\r\nHost: {parts.netloc}\r\n"

@@ -1,4 +1,4 @@
-"""The least that a proxy in Python does: pass a request on, and its answer back, unread.
+"""A minimal proxy in Python: forwards requests and responses without parsing them.
 
 python -m benchmarks.routing.plain_proxy UPSTREAM [uvloop]
 """
@@ -12,7 +12,7 @@ from aiohttp import web
 
 
 async def main() -> None:
-    """Serve on a free port, which is written on standard output."""
+    """Serve on a free port, which is written to standard output."""
     upstream = sys.argv[1]
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),

@@ -1,4 +1,4 @@
-"""The router with a share of its requests mirrored, and a collector that takes every span.
+"""The router with a share of its requests mirrored, and a stub collector that accepts every span.
 
 python -m benchmarks.routing.router_process BASELINE CANDIDATE SHARE
 """
@@ -14,7 +14,7 @@ from engine_adapter.router.settings import RouterSettings, Upstream
 
 
 class _Share:
-    """Mirrors a share of the requests, evenly."""
+    """Mirrors a share of the requests, evenly spaced."""
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -37,7 +37,7 @@ class _Share:
 
 
 async def main() -> None:
-    """Serve on a free port, which is written on standard output."""
+    """Serve on a free port, which is written to standard output."""
     baseline, candidate, share = sys.argv[1:4]
 
     async def take(request: web.BaseRequest) -> web.Response:

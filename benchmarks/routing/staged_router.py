@@ -1,9 +1,9 @@
-"""The router's process, which notes when a request and its first word pass.
+"""The router's process, instrumented to record when a request and its first word pass.
 
 python -m benchmarks.routing.staged_router BASELINE CANDIDATE SHARE NOTES
 
-At its end (SIGTERM) it writes to NOTES when, by a question's name, the request was read, when it
-was sent to the baseline, and when the engine's first word was read, by `time.perf_counter`.
+On SIGTERM it writes to NOTES, by request name, when the request was read, when it was sent to the
+baseline, and when the engine's first word was read, by `time.perf_counter`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _NAME = re.compile(rb'"content": "(q\d+-\d+)"')
 _WORD = b'"content": "w0 "'
 _noted: dict[str, dict[str, float]] = {}
 _asked: dict[int, str] = {}
-"""What is asked over a connection to the baseline, by the object's id."""
+"""The name of the request on a connection to the baseline, by the connection object's id."""
 
 
 def _note(name: str, what: str) -> None:
@@ -32,7 +32,7 @@ def _note(name: str, what: str) -> None:
 
 
 def _watch(port: int) -> None:
-    """Put a note before three calls."""
+    """Instrument three methods to record their call times."""
     read, send, answered = (
         ClientConnection.data_received,
         EngineConnection.send,

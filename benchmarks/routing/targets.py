@@ -1,4 +1,4 @@
-"""What is measured: the upstream itself and the proxies before it, each in its own process."""
+"""The targets: the upstream itself and the proxies in front of it, each in its own process."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ from benchmarks.load.peers import installed_version
 ROOT = Path(__file__).resolve().parents[2]
 _LITELLM = "litellm[proxy]"
 _LITELLM_ENV = {
-    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # it then checks no key
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # disables key checks
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOG": "ERROR",
 }
@@ -27,21 +27,21 @@ _STARTS_S = 180.0
 
 @dataclass(frozen=True)
 class Running:
-    """A target that answers."""
+    """A running target."""
 
     name: str
     url: str
     process: psutil.Process | None = None
 
     def cpu_s(self) -> float:
-        """Return the processor time that it has used, its workers included."""
+        """Return its CPU time so far, including its workers."""
         if self.process is None:
             return 0.0
         family = [self.process, *self.process.children(recursive=True)]
         return sum(sum(one.cpu_times()[:2]) for one in family)
 
     def rss_bytes(self) -> int:
-        """Return the memory that it holds."""
+        """Return its resident memory."""
         if self.process is None:
             return 0
         family = [self.process, *self.process.children(recursive=True)]
@@ -50,7 +50,7 @@ class Running:
 
 @contextmanager
 def module(name: str, *arguments: str, called: str | None = None) -> Iterator[Running]:
-    """Run one of the benchmark's own proxies."""
+    """Run one of the benchmarks' own proxies."""
     command = [sys.executable, "-m", f"benchmarks.routing.{name}", *arguments]
     process = subprocess.Popen(  # noqa: S603
         command,
@@ -70,7 +70,7 @@ def module(name: str, *arguments: str, called: str | None = None) -> Iterator[Ru
 
 @contextmanager
 def litellm(upstream: str, folder: Path, work: Path) -> Iterator[Running]:
-    """Run LiteLLM's proxy from an environment of its own, made where it is missing."""
+    """Run LiteLLM's proxy from its own environment, created if it is missing."""
     version = installed_version(folder, "litellm", _LITELLM)
     config = work / "litellm.yaml"
     config.write_text(

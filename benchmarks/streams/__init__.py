@@ -1,1 +1,1 @@
-"""Parts of benchmarks/client.py: who measures, and what is held against what."""
+"""Parts of benchmarks/client.py: the measuring processes, and the comparison with the truth."""

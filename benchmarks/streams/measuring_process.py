@@ -1,4 +1,4 @@
-"""Draftgate's engine over HTTP, in a process of its own: what it measured, as JSON.
+"""Measure streams with Draftgate's HTTP engine in its own process; prints JSON.
 
 python -m benchmarks.streams.measuring_process URL STREAMS REQUESTS
 """
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 async def _measure(url: str, streams: int, requests: int) -> dict[str, object]:
-    # Opened before anything counts: that loads what speaks HTTP, a second of the processor's time.
+    # Opened before the measurement: this imports the HTTP stack, a second of CPU time.
     engine = await EngineOpener().open(HttpRoute(engine="openai", model="m", url=url))
     before_s = _cpu_s()
     with garbage.loaded_set_aside():  # as `draftgate run` does
@@ -47,7 +47,7 @@ async def _answers(engine: Engine, streams: int, requests: int) -> list[dict[str
     async with asyncio.TaskGroup() as group:
         for number in range(requests):
             if number < streams:
-                await asyncio.sleep(RAMP_S)  # this, too
+                await asyncio.sleep(RAMP_S)  # as `draftgate run` does
             group.create_task(one(number))
     return found
 

@@ -1,4 +1,4 @@
-"""GuideLLM and AIPerf, each in an environment of its own, installed on demand with pip."""
+"""GuideLLM and AIPerf, each in its own environment, installed on demand with pip."""
 
 import json
 import os
@@ -22,26 +22,26 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class RivalError(Exception):
-    """A rival could not be installed or driven; the message ends with what it printed."""
+    """A rival could not be installed or run; the message ends with its output."""
 
 
 class Found(NamedTuple):
-    """What a rival measured."""
+    """A rival's measurements."""
 
     version: str
     cpu_s: float
-    """Of the whole process and its children, from start to end."""
+    """CPU time of the process and its children, from start to end."""
     answers: Sequence[Answer]
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A load generator that is not ours."""
+    """Another load generator."""
 
     name: str
     folder: Path
     command: Callable[[str, int, int, Path], list[str]]
-    """Of URL, streams, requests and the folder to write to."""
+    """Returns the command line for a URL, streams, requests and an output folder."""
     read: Callable[[Path], list[Answer]]
 
     def measure(self, url: str, streams: int, requests: int) -> Found:
@@ -71,12 +71,12 @@ def known(folder: Path) -> list[Rival]:
 
 
 def _install(environment: Path, package: str) -> str:
-    """Return the package's version, installing it where it is missing."""
+    """Return the package's version, installing it if it is missing."""
     python = environment / "bin" / "python"
     if not python.exists():
         print(f"installing {package} into {environment}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)  # noqa: S603
-        # Their trees are large: pip took over 15 minutes to resolve one, uv seconds.
+        # Their dependency trees are large: pip took over 15 minutes to resolve one, uv seconds.
         _run([str(python), "-m", "pip", "install", "--quiet", "uv"], environment)
         uv = str(environment / "bin" / "uv")
         _run([uv, "pip", "install", "--quiet", "--python", str(python), package], environment)
@@ -85,7 +85,7 @@ def _install(environment: Path, package: str) -> str:
 
 
 def _hub(folder: Path) -> dict[str, str]:
-    """Return what makes a rival find our tokenizer by a name: AIPerf takes no folder."""
+    """Return variables by which a rival finds our tokenizer by name: AIPerf accepts no folder."""
     cached = folder / "hub" / f"models--{_TOKENIZER_NAME.replace('/', '--')}"
     (cached / "refs").mkdir(parents=True)
     (cached / "refs" / "main").write_text(_REVISION)

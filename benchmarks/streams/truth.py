@@ -1,4 +1,4 @@
-"""What the server wrote and when, and how far a client's figures are from it."""
+"""The server's true times, and the errors of a client's times."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
-    """One answer's times in seconds, by the server or by a client."""
+    """One answer's times in seconds, recorded by the server or a client."""
 
     ttft_s: float
     gaps_s: Sequence[float]
 
 
 def of_server(at_s: float, written_s: Sequence[float], chunks: int) -> Answer:
-    """Return an answer's true times: from the request's arrival to each content chunk's write."""
+    """Return an answer's true times, from the request's arrival to each content chunk's write."""
     content = written_s[:chunks]
     return Answer(content[0] - at_s, [later - earlier for earlier, later in pairwise(content)])
 
@@ -36,7 +36,7 @@ def errors(
 
 
 def differences(true: Sequence[Answer], measured: Sequence[Answer]) -> Mapping[str, Any]:
-    """Return how far two unpaired sets of answers are apart, in milliseconds."""
+    """Return the differences of two unpaired sets of answers, in milliseconds."""
     return {
         "ttft_median_error_ms": _ms(_median(measured, "ttft") - _median(true, "ttft")),
         "ttft_p99_error_ms": _ms(_p99(measured, "ttft") - _p99(true, "ttft")),
