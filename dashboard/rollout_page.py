@@ -99,8 +99,10 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     findings.show(shown)
     st.subheader("Latency", anchor="latency")
     latency.show(narrowed(verdict.latency, cohort), shown)
-    st.subheader("Acceptance", anchor="acceptance")
-    acceptance.show(narrowed(verdict.acceptance, cohort))
+    counted = any(item.rate is not None for item in verdict.acceptance)
+    if counted or verdict.change is None or verdict.change.is_of_drafts:
+        st.subheader("Acceptance", anchor="acceptance")
+        acceptance.show(narrowed(verdict.acceptance, cohort))
     st.subheader("Quality", anchor="quality")
     quality.show(narrowed(verdict.quality, cohort))
     divergence.show(narrowed(verdict.divergence, cohort))

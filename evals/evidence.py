@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.contract import Arm
+from collector.contract import Arm, Change
 from evals.applicability import (
     GREEDY,
     NEEDS,
@@ -229,6 +229,8 @@ class Evidence:
     """None if sampled answers were not audited."""
     workload: Mapping[str, int] = field(default_factory=dict)
     """Planned pairs of each cohort; empty if the run did not record them."""
+    change: Change | None = None
+    """What the rollout changes; None if the answers do not say, or say several things."""
     launches: Launches | None = None
     """None unless every answer names the launch of its server."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
@@ -248,6 +250,11 @@ class Evidence:
         sides, never = (self.baseline, self.candidate), np.iinfo(np.int64).max
         starts = [np.where(s.present, s.start_unix_ns, never) for s in sides]
         return np.asarray(np.min(starts, axis=0))
+
+    @property
+    def wants_drafts(self) -> bool:
+        """Say whether the candidate has to speculate, as it has to if nobody says otherwise."""
+        return self.change is None or self.change.is_of_drafts
 
     def side(self, arm: Arm) -> Side:
         """Return the columns of one arm."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.contract import Arm
+from collector.contract import Arm, Change
 from collector.data_hash import data_hash
 from evals.errors import EvidenceError
 from evals.evidence import (
@@ -65,8 +65,17 @@ def from_table(table: pa.Table) -> Evidence:
         divergences=_divergences(table),
         sampled=_sampled(table),
         workload=_workload(table),
+        change=_change(table),
     )
     return found.with_applicability().with_launches()
+
+
+def _change(table: pa.Table) -> Change | None:
+    """Return what the rollout changes, if its answers say one thing that is known."""
+    names = [f"{arm}_change" for arm in Arm if f"{arm}_change" in table.column_names]
+    said = {one for name in names for one in pc.unique(table[name].drop_null()).to_pylist()}
+    known = [change for change in Change if change.value in said]
+    return known[0] if len(said) == len(known) == 1 else None
 
 
 def _workload(table: pa.Table) -> dict[str, int]:

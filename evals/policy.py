@@ -5,12 +5,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from collector.contract import Role
+from collector.contract import Change, Role
 from evals.errors import PolicyError
 from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
@@ -178,17 +179,35 @@ def text_of(path: Path) -> str:
 
 
 def shipped(name: str) -> Policy:
-    """Return a policy that Draftgate ships: `default` (production) or `demo` (160 pairs)."""
+    """Return a policy that Draftgate ships, such as `default` (production) or `demo`."""
     return parse(shipped_text(name), f"{name}.yaml")
 
 
 def shipped_text(name: str) -> str:
     """Return the text of a policy that Draftgate ships."""
-    folder = resources.files("evals") / "policies"
-    names = sorted(f.name.removesuffix(".yaml") for f in folder.iterdir())
-    if name not in names:
+    if name not in (names := shipped_names()):
         raise PolicyError(f"{name}: no such shipped policy; wanted one of {', '.join(names)}")
-    return (folder / f"{name}.yaml").read_text(encoding="utf-8")
+    return (_shipped_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def shipped_names() -> list[str]:
+    """Return the names of the policies that Draftgate ships."""
+    return sorted(one.name.removesuffix(".yaml") for one in _shipped_folder().iterdir())
+
+
+def shipped_for(change: Change) -> str:
+    """Return the name of the shipped policy that fits a change.
+
+    `lossless` where the change promises to say what the baseline says, and is not of drafts, whose
+    shipped policy is `default`; `quality` elsewhere.
+    """
+    if change.is_of_drafts:
+        return "default"
+    return "lossless" if change in (Change.PREFIX_CACHE, Change.ATTENTION_KERNEL) else "quality"
+
+
+def _shipped_folder() -> Traversable:
+    return resources.files("evals") / "policies"
 
 
 _LATER = ("live", "lossless", "launches")
@@ -203,7 +222,7 @@ def parse(text: str, source: str) -> Policy:
     """Validate a policy file's text, or read a canonical policy; `source` names it in messages."""
     if text.startswith(_CANONICAL):
         return _from_canonical(text, source)
-    root = Node(load_yaml(text, source), source, "")
+    root = Node(_based(load_yaml(text, source), source), source, "")
     root.only(*_SECTIONS, *Role)
     if root.required("version").integer() != 1:
         raise root.required("version").error("wanted 1, the only version that this gate reads")
@@ -233,6 +252,27 @@ def parse(text: str, source: str) -> Policy:
         live=read_live(root, alpha_pass),
         lossless=read_lossless(root),
     )
+
+
+def _based(document: object, source: str) -> object:
+    """Return a policy's document over that of the shipped policy which it names as its base.
+
+    A section of keys adds to the base's, anything else stands in its place.
+    """
+    if not isinstance(document, dict) or "base" not in document:
+        return document
+    own = {key: value for key, value in document.items() if key != "base"}
+    name = Node(document, source, "").required("base").one_of(shipped_names())
+    base = load_yaml(shipped_text(name), f"{name}.yaml")
+    if not isinstance(base, dict):
+        raise PolicyError(f"{name}.yaml: wanted a mapping of keys")
+    both = _based(base, f"{name}.yaml")
+    assert isinstance(both, dict)  # noqa: S101  # as its base is
+    for key, value in own.items():
+        old = both.get(key)
+        merged = isinstance(old, dict) and isinstance(value, dict)
+        both[key] = old | value if merged else value
+    return both
 
 
 _CANONICAL = '{"alpha_fail_family":'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from collector.contract import Answer, LaunchCounts, Outcome, Verdict
+from collector.contract import Answer, Change, LaunchCounts, Outcome, Verdict
 
 _SHIPS = {
     Outcome.PASS: "May it ship: yes.",
@@ -44,9 +44,14 @@ def need_lines(verdict: Verdict) -> list[str]:
 
 
 def scope_lines(verdict: Verdict) -> list[str]:
-    """Return the limits of the verdict: the launches that it holds for, and its assumption."""
-    lines = [] if verdict.launches is None else [_of_launches(verdict.launches)]
+    """Return the limits of the verdict: its change, its launches, and its assumption."""
+    lines = [] if verdict.change is None else [f"The change: {_named(verdict.change)}."]
+    lines += [] if verdict.launches is None else [_of_launches(verdict.launches)]
     return [*lines, verdict.assumption] if verdict.assumption else lines
+
+
+def _named(change: Change) -> str:
+    return change.value.replace("_", " ")
 
 
 def _of_launches(found: LaunchCounts) -> str:

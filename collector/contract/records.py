@@ -360,6 +360,8 @@ class Generation:
         a.DRAFTGATE_WORKLOAD, Form.STRING, few_values=True, of_resource=True
     )
     """Planned pairs per cohort of the whole run, as JSON: `{"chat": 400}`."""
+    change: str | None = on_wire(a.DRAFTGATE_CHANGE, Form.STRING, few_values=True, of_resource=True)
+    """What the rollout changes: one of `Change`."""
     quality: tuple[str, ...] = ()
     """Flags for errors in the span, set by the collector; never on the wire."""
 

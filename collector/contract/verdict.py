@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from collector.contract.change import Change
 from collector.contract.records import Arm
 from collector.contract.registration import EvidencePart, Outcome, VerdictHistory
 
@@ -225,6 +226,8 @@ class Verdict:
     format_version: int = FORMAT_VERSION
     rollout: str
     outcome: Outcome
+    change: Change | None = None
+    """What the candidate changes; None if nobody said."""
     summary: str
     """The verdict in one sentence."""
     reasons: tuple[str, ...]

@@ -48,6 +48,7 @@ COLUMNS = (
     g.c.workload,
     g.c.concurrency,
     g.c.launch,
+    g.c.change,
 )
 _COUNTS = (
     "spec_steps",
@@ -233,6 +234,7 @@ def _types() -> dict[str, pa.DataType]:
         "workload": text,
         "concurrency": count,
         "launch": text,
+        "change": text,
         "cohort": text,
         "duplicates": count,
     }

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collector.client import Client, ClientError
-from collector.contract import RegisteredPolicy, StoredVerdict
+from collector.contract import Change, RegisteredPolicy, StoredVerdict
 from engine_adapter.errors import PolicyRegistrationError
 
 
-def register(client: Client, rollout: str, policy: str | None) -> RegisteredPolicy:
+def register(
+    client: Client, rollout: str, policy: str | None, change: Change = Change.SPECULATION
+) -> RegisteredPolicy:
     """Register a policy, given as a file or a shipped policy's name; return the registered one.
 
-    Without a policy, register the shipped `default` unless another is already registered. Raises
-    `ClientError`, and `PolicyRegistrationError` for an unusable policy.
+    Without a policy, register the shipped one of the change unless another is already registered.
+    Raises `ClientError`, and `PolicyRegistrationError` for an unusable policy.
     """
     # Imported here: `evals` takes a second to import, which `--help` need not wait for.
     from evals import policy as policies  # noqa: PLC0415
@@ -22,7 +24,7 @@ def register(client: Client, rollout: str, policy: str | None) -> RegisteredPoli
     from evals.registration import register_once, registration_of  # noqa: PLC0415
 
     try:
-        chosen = policies.named(policy or "default")
+        chosen = policies.named(policy or policies.shipped_for(change))
     except EvalsError as exc:
         raise PolicyRegistrationError(f"policy: {exc}") from exc
     if policy is None:
@@ -41,7 +43,9 @@ def require_usable(policy: str | None) -> None:
         raise PolicyRegistrationError(f"policy: {exc}") from exc
 
 
-def register_for_run(url: str, rollout: str, policy: str | None) -> str:
+def register_for_run(
+    url: str, rollout: str, policy: str | None, change: Change = Change.SPECULATION
+) -> str:
     """Register a run's policy; return a sentence about the registration.
 
     Raises `PolicyRegistrationError` if the given policy cannot be registered. If none was given,
@@ -49,7 +53,7 @@ def register_for_run(url: str, rollout: str, policy: str | None) -> str:
     """
     try:
         with Client.from_environment(url) as client:
-            stored = register(client, rollout, policy)
+            stored = register(client, rollout, policy, change)
     except ClientError as exc:
         if policy is not None:
             raise PolicyRegistrationError(f"policy {policy}: cannot be registered: {exc}") from exc

@@ -81,7 +81,9 @@ def run(
         require_collector(rollout.collector.url)  # before a server or a model is started
         notes = journal.open_beside(file, rollout, fresh=fresh) if keep else journal.unwritten()
         chosen = policy or registration.beside(file, rollout.policy)
-        said = registration.register_for_run(rollout.collector.url, rollout.rollout, chosen)
+        said = registration.register_for_run(
+            rollout.collector.url, rollout.rollout, chosen, rollout.change
+        )
         errors.print(said, markup=False, soft_wrap=True)
         with closing(notes), terminated_as_interrupted():
             counts = replay_with_progress(

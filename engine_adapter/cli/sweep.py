@@ -92,7 +92,9 @@ def _rows(file: Path, rollout: Rollout, plan: Plan, console: Console) -> list[Ro
 
         def begin(configuration: Configuration) -> None:
             name = configuration.rollout.rollout
-            said = registration.register_for_run(rollout.collector.url, name, policy)
+            said = registration.register_for_run(
+                rollout.collector.url, name, policy, rollout.change
+            )
             console.print(said, markup=False, soft_wrap=True)
 
         sweeps.run(file, rollout, plan, begin=begin, show=show, done=done)

@@ -178,7 +178,8 @@ class _Replay:
     ) -> None:
         """Send a generation, and count it."""
         launch = None if made.arm is None else launched[made.arm]
-        sender.send(replace(made, workload=self._workload, launch=launch))
+        change = self._rollout.change.value
+        sender.send(replace(made, workload=self._workload, change=change, launch=launch))
         self._made += 1
         self._failed += made.error_type is not None
         if made.arm is not None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ks_2samp
 
-from collector.contract import ArmServed
+from collector.contract import ArmServed, Change
 from evals.evidence import BoolColumn, Evidence, Objects, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE
 from evals.policy import METRICS, Policy
@@ -33,6 +33,11 @@ _MIXED = ("request_model", "response_model", "temperature", "max_tokens")
 """Of these the arms of split traffic must have one mix."""
 
 
+_MODELS = ("request_model", "response_model")
+_RENAMES = (Change.QUANTIZATION, Change.OTHER)
+"""Changes under which the candidate may go by another model's name."""
+
+
 class Difference(NamedTuple):
     """What is not alike, in words."""
 
@@ -57,6 +62,8 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
     """Yield what the sides of a pair were not asked, or did not say, alike."""
     complete = evidence.complete
     for name, words in _ASKED.items():
+        if name in _MODELS and evidence.change in _RENAMES:
+            continue
         sides = evidence.baseline.recorded.get(name), evidence.candidate.recorded.get(name)
         if sides[0] is None or sides[1] is None:
             continue
@@ -78,7 +85,8 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
 
 
 def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
-    found = [(_ASKED[name], _mix_p(evidence, name)) for name in _MIXED]
+    renamed = _MODELS if evidence.change in _RENAMES else ()
+    found = [(_ASKED[name], _mix_p(evidence, name)) for name in _MIXED if name not in renamed]
     found.append((_ASKED["input_tokens"], _lengths_p(evidence)))
     for (words, _), p in zip(found, adjusted([p for _, p in found]), strict=True):
         if p is not None and p < policy.validity.srm_p_min:

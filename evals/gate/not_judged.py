@@ -66,6 +66,8 @@ def _why(cell: Cell, finding: Finding) -> str:
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:
     """Say if no answer of the candidate, or of one cohort's, shows that it drafted."""
+    if not evidence.wants_drafts:
+        return
     candidate = evidence.candidate
     answered = candidate.answered & ~candidate.fallback
     if answered.any() and not drafted(candidate).any():

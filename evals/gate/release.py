@@ -69,6 +69,7 @@ def decide(
     return Verdict(
         rollout=rollout,
         outcome=outcome,
+        change=evidence.change,
         summary=summary(
             rollout,
             outcome,

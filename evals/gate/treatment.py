@@ -58,6 +58,8 @@ def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
     All answers are looked at together: one by itself may have had nothing to draft. A name of a
     method is what a sender says of its configuration; only counts show that tokens were drafted.
     """
+    if not evidence.wants_drafts:
+        return None
     words = idle_words(speculation_of(evidence.candidate), policy)
     return None if words is None else Obstacle(Reason.TREATMENT, words, bars_fail=False)
 

@@ -834,6 +834,7 @@ SIDE: dict[str, Any] = {
     "workload": None,
     "concurrency": None,
     "launch": None,
+    "change": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

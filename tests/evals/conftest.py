@@ -50,6 +50,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "cohort": pa.string(),
     "concurrency": pa.int64(),
     "launch": pa.string(),
+    "change": pa.string(),
 }
 
 Side = Mapping[str, Any]

@@ -154,8 +154,9 @@ def over(
                 first = (turn + number) % 2
                 row[which] = side(
                     start_unix_ns=10**12 + 10**9 * (2 * n + first),
+                    ttft_s=0.1 * seconds,
                     tpot_s=0.01 * seconds,
-                    e2e_s=seconds,
+                    e2e_s=0.29 * seconds,
                     launch=f"{which}-{launch}" if named else None,
                 )
             if split:

@@ -77,7 +77,7 @@ def test_the_hash_is_of_what_the_policy_means() -> None:
     assert len(plain.policy_hash) == 64
 
 
-@pytest.mark.parametrize("name", ["default", "demo"])
+@pytest.mark.parametrize("name", policy.shipped_names())
 def test_shipped_policies_are_valid(name: str) -> None:
     """Both shipped policies load, and prove that requests do not get lost."""
     shipped = policy.shipped(name)

@@ -26,14 +26,21 @@ _IN_LAYERS = {
 }
 
 
-def write(folder: Path, target: Path) -> None:
-    """Write the model and its byte-level tokenizer to the target."""
+def write(folder: Path, target: Path, *, quantised: bool = False) -> None:
+    """Write the model and its byte-level tokenizer to the target; its matrices as Q8_0 if asked."""
     config = json.loads((folder / "config.json").read_text())
     writer = gguf.GGUFWriter(target, "llama")
     _add_shape(writer, config)
+    kinds = gguf.LlamaFileType
+    writer.add_file_type(kinds.MOSTLY_Q8_0 if quantised else kinds.ALL_F32)
     _add_tokenizer(writer, folder, config)
     for name, weights in load_file(folder / "model.safetensors").items():
-        writer.add_tensor(_name(name), _weights(name, weights, config))
+        exact = _weights(name, weights, config)
+        if quantised and exact.ndim == 2:
+            packed = gguf.quants.quantize(exact, gguf.GGMLQuantizationType.Q8_0)
+            writer.add_tensor(_name(name), packed, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+        else:
+            writer.add_tensor(_name(name), exact)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -53,7 +60,6 @@ def _add_shape(writer: gguf.GGUFWriter, config: dict[str, int]) -> None:
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])  # type: ignore[index]
     writer.add_vocab_size(config["vocab_size"])
-    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
 
 
 def _add_tokenizer(writer: gguf.GGUFWriter, folder: Path, config: dict[str, int]) -> None:

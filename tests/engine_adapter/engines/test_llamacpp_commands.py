@@ -25,6 +25,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("gguf")
     for name in ("target", "draft"):
         gguf_model.write(MODELS / name, folder / f"{name}.gguf")
+    gguf_model.write(MODELS / "target", folder / "target-q8.gguf", quantised=True)
     program = f"{sys.executable} {llamacpp_server.__file__} {folder}/target.gguf --port {{port}}"
     return f"{program} --draft {folder}/draft.gguf"
 
@@ -170,4 +171,35 @@ def test_a_sweep_launches_each_configuration_anew(command: str, tmp_path: Path) 
             launched = [{one.launch for one in client.generations(f"gguf-k{k}-c1")} for k in (1, 3)]
     assert [len(names) for names in launched] == [4, 4]
     assert not launched[0] & launched[1]
+    assert servers() == []
+
+
+def test_another_quantisation_is_checked_run_and_judged(command: str, tmp_path: Path) -> None:
+    """The arms differ in it alone, its policy needs no drafts, the verdict names the change."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text())
+    quantised = document["baseline"]["start"].replace("/target.gguf", "/target-q8.gguf")
+    document["candidate"] = document["baseline"] | {"start": quantised}
+    document["load"] = {"max_prompts": 40, "warmup": 1}
+    path.write_text(yaml.safe_dump(document))
+    refused = json.loads(invoke("check", str(path), "--json").stdout)["findings"]
+    assert {"quantization": "error"}.items() <= {f["check"]: f["severity"] for f in refused}.items()
+    path.write_text(yaml.safe_dump(document | {"change": "quantization"}))
+    checked = invoke("check", str(path), "--json")
+    assert checked.exit_code == 0, checked.stdout
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        found = invoke("run", str(path), "--collector", url, "--json")
+        assert (found.exit_code, json.loads(found.stdout)["failed"]) == (0, 0), found.stderr
+        assert "policy quality" in " ".join(found.stderr.split())
+        scored = invoke("evaluate", "gguf", "--collector", url)
+        assert scored.exit_code == 0, scored.stdout
+        verdict = json.loads(invoke("gate", "gguf", "--collector", url, "--json").stdout)
+    assert (verdict["change"], verdict["policy_name"], verdict["pairs"]) == (
+        "quantization",
+        "quality",
+        40,
+    )
+    assert "treatment" not in {finding["reason"] for finding in verdict["findings"]}
+    assert not [line for line in verdict["not_judged"] if "speculat" in line]
+    assert verdict["divergence"][0]["compared"] == 40
     assert servers() == []
