@@ -68,7 +68,7 @@ def _until_closed(stream: TextIO) -> TextIO:
         return stream
     raw = _UntilClosed(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw),  # type: ignore[type-var]  # it takes what a buffer gives
+        io.BufferedWriter(raw),  # type: ignore[type-var]  # its `write` takes the writer's buffer
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,

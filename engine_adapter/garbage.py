@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def loaded_set_aside() -> Iterator[None]:
-    """Leave what is loaded by now out of all collections while the block runs.
+    """Exclude all existing objects from garbage collections while the block runs.
 
-    A look at all of it takes tens of milliseconds, in which no stream is read; what comes and goes
-    within the block is little. If something is set aside already, all stays so afterwards.
+    A full collection takes tens of milliseconds, in which no stream is read; the objects created
+    within the block are few. If objects were frozen before, all stay frozen afterwards.
     """
     is_first = not gc.get_freeze_count()
     gc.collect()

@@ -11,7 +11,7 @@ from dashboard.charts import look
 
 
 def acceptance_by_cohort(acceptance: Sequence[Acceptance]) -> look.Spec:
-    """Draw the acceptance rate, a bar per cohort, with the length beside it."""
+    """Draw the acceptance rate, one bar per cohort, labelled with the acceptance length."""
     rows: list[dict[str, Any]] = [  # Any: a JSON value
         {
             "series": series(item, acceptance),

@@ -22,7 +22,7 @@ _SHORT = {"ttft_s": "TTFT", "ttfo_s": "TTFO", "tpot_s": "TPOT", "e2e_s": "End to
 def show(latency: Sequence[ArmLatency], findings: Sequence[Finding]) -> None:
     """Draw TTFT, TTFO, TPOT and end-to-end percentiles, and the same numbers as a table.
 
-    The candidate's carry their ratio to the baseline's where a finding is about it.
+    The candidate's values include the ratio to the baseline's, if a finding has one.
     """
     if not latency:
         st.html(markup.note("The verdict has no latency here."))

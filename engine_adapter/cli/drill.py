@@ -23,7 +23,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def drill(  # one argument an option
+def drill(  # one argument per option
     rollout: RolloutName,
     router: Annotated[str, typer.Option(help="Address, such as http://localhost:8080.")],
     *,

@@ -25,7 +25,7 @@ Collector = Annotated[
 Database = Annotated[
     str,
     typer.Option(
-        envvar="DRAFTGATE_DATABASE_URL", help="Database to open, where no collector is given."
+        envvar="DRAFTGATE_DATABASE_URL", help="Database to open if no collector is given."
     ),
 ]
 

@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command()
-def sweep(  # an option each
+def sweep(  # one argument per option
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
     k: Annotated[str, typer.Option(help="Draft tokens a step, as 0,2,4; 0 is an A/A control.")],
     concurrency: Annotated[str, typer.Option(help="Requests in flight, as 1,4,16.")] = "1",

@@ -126,6 +126,6 @@ async def observe(
     except GenerationError as exc:
         seen.error = exc
     seen.ended_s = time.perf_counter()
-    if seen.error is None and seen.chunk_times_s:  # what follows the last chunk is bookkeeping
+    if seen.error is None and seen.chunk_times_s:  # the rest after the last chunk is bookkeeping
         seen.ended_s = seen.chunk_times_s[-1]
     return seen

@@ -30,7 +30,7 @@ _KEPT = 4096
 _OURS = "draftgate."
 
 
-class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM is an optional neighbour
+class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM may not be installed
     """Reports LiteLLM's calls; metadata whose names begin with `draftgate.` become attributes."""
 
     def __init__(

@@ -22,7 +22,7 @@ from engine_adapter.router.decision import Decision
 from engine_adapter.router.settings import Upstream
 from engine_adapter.router.trace_context import TraceContext
 
-if TYPE_CHECKING:  # protobuf offers the type to checkers alone
+if TYPE_CHECKING:  # protobuf provides this type only to type checkers
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 

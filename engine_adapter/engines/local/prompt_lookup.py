@@ -32,7 +32,7 @@ class PromptLookup:
     def propose(self, texts: Texts, k: int, sampling: Sampling) -> Draft:
         """Return up to k tokens; none if the text's last tokens do not occur earlier."""
         del sampling
-        follows = torch.zeros_like(texts.lengths)  # where a continuation begins; 0 is nowhere
+        follows = torch.zeros_like(texts.lengths)  # start of a continuation; 0 means none
         for size in range(1, LONGEST + 1):  # the longest match is written last
             found = self._earliest(texts, size)
             follows = torch.where(found > 0, found, follows)

@@ -203,7 +203,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection and turn on TCP keepalive."""
-        self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
+        self._transport = transport  # type: ignore[assignment]  # asyncio passes a `Transport`
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.since_s = self._loop.time()
@@ -513,7 +513,7 @@ def _ambiguity(
     headers = request.headers
     coding = headers.get("transfer-encoding")
     has_body = coding is not None or "content-length" in headers
-    if offers_upgrade and (has_body or request.method == "CONNECT"):  # is it a body, or behind it?
+    if offers_upgrade and (has_body or request.method == "CONNECT"):  # body, or upgraded protocol?
         return _unreadable("a request that offers an upgrade has no body here")
     if _says_twice(request):
         return _unreadable("the request says twice to whom it goes, or how long it is")

@@ -144,7 +144,7 @@ class EngineConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        self._transport = transport  # type: ignore[assignment]  # a stream's, as the loop makes it
+        self._transport = transport  # type: ignore[assignment]  # asyncio passes a `Transport`
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End or fail a response that is still in progress."""
