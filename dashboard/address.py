@@ -11,7 +11,7 @@ IN_A_ROW = 7
 """Limit on options shown as buttons; more become a drop-down list."""
 
 
-def asked(name: str) -> str | None:
+def get(name: str) -> str | None:
     """Return a choice's value in the address bar."""
     return st.query_params.get(name)
 
@@ -20,7 +20,7 @@ def keep(name: str, value: str | None, default: str | None = None) -> None:
     """Write a choice into the address bar; remove it if it is the default."""
     if value is None or value == default:
         st.query_params.pop(name, None)
-    elif asked(name) != value:
+    elif get(name) != value:
         st.query_params[name] = value
 
 
@@ -36,7 +36,7 @@ def choose(
 
     `of` keeps the same choice for two things apart, such as two rollouts.
     """
-    given = asked(name)
+    given = get(name)
     index = options.index(given) if given in options else 0
     value = options[_place(label, f"{name} {of}", titles or options, index)]
     keep(name, value, default=options[0])
@@ -47,7 +47,7 @@ def narrow(
     label: str, name: str, options: Sequence[str], *, of: str = "", every: str = ALL
 ) -> str | None:
     """Return the chosen option, or `None` for all of them."""
-    given = asked(name)
+    given = get(name)
     before = options.index(given) + 1 if given in options else 0
     chosen = _place(label, f"{name} {of}", [every, *options], before)
     keep(name, options[chosen - 1] if chosen else None)
@@ -56,7 +56,7 @@ def narrow(
 
 def ticked(label: str, name: str, *, of: str = "", help_text: str | None = None) -> bool:
     """Return whether a toggle is on; off is not kept in the address bar."""
-    on = st.toggle(label, value=asked(name) == "1", key=f"{name} {of}", help=help_text)
+    on = st.toggle(label, value=get(name) == "1", key=f"{name} {of}", help=help_text)
     keep(name, "1" if on else None)
     return on
 
@@ -64,7 +64,7 @@ def ticked(label: str, name: str, *, of: str = "", help_text: str | None = None)
 def typed(label: str, name: str, *, of: str = "", placeholder: str = "") -> str:
     """Return the typed text; an empty one is not kept in the address bar."""
     value = st.text_input(
-        label, value=asked(name) or "", key=f"{name} {of}", placeholder=placeholder
+        label, value=get(name) or "", key=f"{name} {of}", placeholder=placeholder
     ).strip()
     keep(name, value or None)
     return value

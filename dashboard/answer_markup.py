@@ -19,15 +19,15 @@ def answers(split: Divergence) -> tuple[Html, Html]:
     if split.identical:
         return passage(split.common), passage(split.common)
     left, right = compare(split.baseline_rest, split.candidate_rest)
-    return _parted(split.common, left), _parted(split.common, right)
+    return _diverging(split.common, left), _diverging(split.common, right)
 
 
 def supported(answer: str, spans: Sequence[ScoredSpan]) -> Html:
     """Return an answer with the spans marked that were scored separately."""
-    return Html(f'<pre class="dg-text">{"".join(_judged(answer, spans))}</pre>')
+    return Html(f'<pre class="dg-text">{"".join(_scored(answer, spans))}</pre>')
 
 
-def _parted(common: str, rest: Sequence[TextRun]) -> Html:
+def _diverging(common: str, rest: Sequence[TextRun]) -> Html:
     fork = '<span class="dg-fork" title="The answers part here">▶</span>'
     tail = "".join(_piece(piece) for piece in rest) if rest else "<i>(ends here)</i>"
     return Html(f'<pre class="dg-text">{text(common)}{fork}{tail}</pre>')
@@ -37,7 +37,7 @@ def _piece(piece: TextRun) -> str:
     return text(piece.text) if piece.shared else f"<mark>{text(piece.text)}</mark>"
 
 
-def _judged(answer: str, spans: Sequence[ScoredSpan]) -> Iterable[str]:
+def _scored(answer: str, spans: Sequence[ScoredSpan]) -> Iterable[str]:
     at = 0
     for span in sorted(spans, key=lambda span: span.start):
         start, end = max(span.start, at), min(span.end, len(answer))

@@ -41,7 +41,7 @@ def main() -> None:
         initial_sidebar_state=SIDEBAR_WIDTH,
     )
     st.html(_STYLE)
-    if not sign_in.passed():
+    if not sign_in.is_allowed():
         return
     page = st.navigation(_pages())
     _sidebar()
@@ -74,7 +74,7 @@ def _page(title: str, path: str, icon: str, show: Show, *, default: bool = False
 def _sidebar() -> None:
     with st.sidebar:
         if st.button("Refresh", icon=":material/refresh:", width="stretch"):
-            reading.forget()
+            reading.clear()
         st.html(markup.facts([("Collector", source.from_environment().address)]))
         sign_in.sign_out()
         st.html(

@@ -32,7 +32,7 @@ def messages(document: str | None) -> tuple[Message, ...]:
     if not isinstance(loaded, list) or not all(isinstance(item, dict) for item in loaded):
         return (Message("unreadable", document),)
     return tuple(
-        Message(str(item.get("role", "unknown")), "\n".join(_parts(item)), _thought(item))
+        Message(str(item.get("role", "unknown")), "\n".join(_parts(item)), _reasoning(item))
         for item in loaded
     )
 
@@ -79,7 +79,7 @@ def _parts(message: dict[str, object]) -> Iterator[str]:
             yield _part(part)
 
 
-def _thought(message: dict[str, object]) -> str:
+def _reasoning(message: dict[str, object]) -> str:
     parts = message.get("parts", message.get("content"))
     listed = parts if isinstance(parts, list) else []
     return "\n".join(_part(part) for part in listed if _is_reasoning(part))
@@ -94,13 +94,13 @@ def _part(part: object) -> str:
         if part.get("type") in ("text", "reasoning", "thinking") and isinstance(text, str):
             return text
         if part.get("type") == "tool_call" and isinstance(part.get("name"), str):
-            return f"→ {part['name']} {_spelled(part.get('arguments'))}"
+            return f"→ {part['name']} {_as_text(part.get('arguments'))}"
         if part.get("type") == "tool_call_response":
-            return f"← {_spelled(part.get('response', part.get('result')))}"
+            return f"← {_as_text(part.get('response', part.get('result')))}"
     return _dump(part)
 
 
-def _spelled(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else _dump(value)
 
 

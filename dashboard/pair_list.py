@@ -188,7 +188,7 @@ def _line(row: Row) -> PairLine:
         repeat=row["repeat"],
         cohort=row["cohort"],
         changes=tuple(_changes(row)),
-        trouble=tuple(_said_of(row)),
+        trouble=tuple(_troubles(row)),
     )
 
 
@@ -201,7 +201,7 @@ def _changes(row: Row) -> Iterator[ScoreChange]:
                 yield ScoreChange(metric, baseline, candidate)
 
 
-def _said_of(row: Row) -> Iterator[str]:
+def _troubles(row: Row) -> Iterator[str]:
     for arm in Arm:
         if row[f"{arm.value}_span_id"] is None:
             yield f"{arm.value} missing"

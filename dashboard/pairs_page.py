@@ -79,7 +79,7 @@ def _list(
     if not found.lines:
         return None
     key = _choose(found.lines, f"{rollout} {wanted} {page}")
-    _turn(found, page)
+    _page_buttons(found, page)
     return key
 
 
@@ -98,8 +98,8 @@ def _of_many(
 def _by_loss(
     client: Client, overview: RolloutOverview, cohort: str | None, filters: DeltaGenerator
 ) -> _Key | None:
-    rollout, after = overview.rollout, address.asked("below")
-    asked = address.asked("by")
+    rollout, after = overview.rollout, address.get("below")
+    asked = address.get("by")
     found = client.regressions(
         rollout, cohort=cohort, metric=asked, limit=pair_list.PAGE, after=after
     )
@@ -113,32 +113,32 @@ def _by_loss(
         return None
     lines = tuple(map(pair_list.line_of_regression, found.regressions))
     key = _choose(lines, f"{rollout} {cohort} {metric} {after}")
-    _turn_on("below", after, found.next)
+    _cursor_buttons("below", after, found.next)
     return key
 
 
 def _by_prompt(client: Client, overview: RolloutOverview, cohort: str | None) -> _Key | None:
     complete = words.counted(overview.pairs, "complete pair")
     st.html(markup.note(f"By prompt id; {complete} in all cohorts."))
-    after = address.asked("after")
+    after = address.get("after")
     found = client.pairs(overview.rollout, cohort=cohort, limit=pair_list.PAGE, after=after)
     if not found.pairs:
         return None
     key = _choose(
         tuple(map(pair_list.line_of, found.pairs)), f"{overview.rollout} {cohort} {after}"
     )
-    _turn_on("after", after, found.next)
+    _cursor_buttons("after", after, found.next)
     return key
 
 
-def _turn_on(name: str, after: str | None, following: str | None) -> None:
+def _cursor_buttons(name: str, after: str | None, following: str | None) -> None:
     columns = st.columns(2)
     columns[0].button(
-        "First page", on_click=_go, args=(name, None), disabled=after is None, width="stretch"
+        "First page", on_click=_go_to, args=(name, None), disabled=after is None, width="stretch"
     )
     columns[1].button(
         "Next ▶",
-        on_click=_go,
+        on_click=_go_to,
         args=(name, following),
         disabled=following is None,
         width="stretch",
@@ -148,7 +148,7 @@ def _turn_on(name: str, after: str | None, following: str | None) -> None:
 def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
     """Draw the list; a pair in the address bar stays chosen even if the list lacks it."""
     keys = [_Key(line.prompt_id, line.repeat) for line in lines]
-    asked = _asked()
+    asked = _key_in_address()
     chosen: int | None = st.radio(
         "Pair",
         options=range(len(lines)),
@@ -164,35 +164,35 @@ def _choose(lines: tuple[PairLine, ...], key: str) -> _Key:
     return picked
 
 
-def _asked() -> _Key | None:
-    prompt_id, repeat = address.asked("prompt"), address.asked("repeat")
+def _key_in_address() -> _Key | None:
+    prompt_id, repeat = address.get("prompt"), address.get("repeat")
     if prompt_id is None or repeat is None or not repeat.isdecimal():
         return None
     return _Key(prompt_id, int(repeat))
 
 
 def _page() -> int:
-    page = address.asked("page")
+    page = address.get("page")
     return int(page) - 1 if page is not None and page.isdecimal() and int(page) > 0 else 0
 
 
-def _turn(found: pair_list.PairPage, page: int) -> None:
+def _page_buttons(found: pair_list.PairPage, page: int) -> None:
     last = found.first + len(found.lines)
     st.html(markup.note(f"{words.span_of(found.first + 1, last)} of {words.count(found.pairs)}"))
     columns = st.columns(2)
     columns[0].button(
-        "◀ Previous", on_click=_go, args=("page", str(page)), disabled=not page, width="stretch"
+        "◀ Previous", on_click=_go_to, args=("page", str(page)), disabled=not page, width="stretch"
     )
     columns[1].button(
         "Next ▶",
-        on_click=_go,
+        on_click=_go_to,
         args=("page", str(page + 2)),
         disabled=last >= found.pairs,
         width="stretch",
     )
 
 
-def _go(name: str, value: str | None) -> None:
+def _go_to(name: str, value: str | None) -> None:
     """Go to another page and choose its first pair."""
     for chosen in ("prompt", "repeat"):
         st.query_params.pop(chosen, None)

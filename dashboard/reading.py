@@ -100,7 +100,7 @@ def summary(client: Client, at: Stamp, start_unix_s: int | None) -> tuple[ArmSum
     return _summary(client, at, start_unix_s)
 
 
-def forget() -> None:
+def clear() -> None:
     """Clear the caches."""
     for kept in (_newest, _pairs, _advice, _feedback, _summary):
         kept.clear()

@@ -15,7 +15,7 @@ _LAST = "last rollout"
 def choose(client: Client, source: Source, page: str) -> RolloutOverview | None:
     """Return the rollout to show, or show why there is none and return `None`."""
     overviews = {overview.rollout: overview for overview in client.rollouts()}
-    name = address.asked("rollout") or _last(list(overviews))
+    name = address.get("rollout") or _last(list(overviews))
     if not overviews:
         states.empty(source)
     elif name is None:

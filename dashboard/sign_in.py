@@ -16,7 +16,7 @@ def configured() -> bool:
         return False
 
 
-def passed() -> bool:
+def is_allowed() -> bool:
     """Return whether the viewer may see pages; if not, draw the sign-in button."""
     if not configured() or st.user.is_logged_in:
         return True
@@ -27,7 +27,7 @@ def passed() -> bool:
     return False
 
 
-def who() -> str | None:
+def viewer() -> str | None:
     """Return the signed-in viewer's email address or name; `None` without sign-in."""
     if not configured() or not st.user.is_logged_in:
         return None
@@ -37,7 +37,7 @@ def who() -> str | None:
 
 def sign_out() -> None:
     """Draw the viewer's name and a sign-out button; nothing without sign-in."""
-    name = who()
+    name = viewer()
     if name is not None:
         st.html(markup.facts([("Signed in as", name)]))
         st.button("Sign out", on_click=st.logout, width="stretch")

@@ -29,7 +29,7 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
             "Latency", "metric", list(_METRICS), of=overview.rollout, titles=list(_METRICS.values())
         )
         dims = _choose_dims(distributions.dimensions(table), overview.rollout)
-    window = address.asked("window") or "all"
+    window = address.get("window") or "all"
     start_s = window_start_s(window if window in WINDOWS else "all", overview)
     wanted = distributions.Slice(
         cohort,

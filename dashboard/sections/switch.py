@@ -69,7 +69,7 @@ def _confirm(client: Client, source: Source, rollout: str, wanted: Switch) -> No
     if not (reason and sure):
         st.html(markup.note("✕ Say why, and tick that you mean it: both are needed."))
         return
-    name = sign_in.who()
+    name = sign_in.viewer()
     said = reason if name is None else f"{reason} ({name}, on the dashboard)"
     try:
         client.set_switch(rollout, wanted, reason=said)

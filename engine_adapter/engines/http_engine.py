@@ -20,7 +20,7 @@ from engine_adapter.engines.answer import (
 )
 from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
-from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_passing
+from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_transient
 from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
 from engine_adapter.engines.self_description import (
@@ -56,7 +56,7 @@ class HttpEngine:
     def __init__(self, route: HttpRoute, client: HttpClient) -> None:
         self.route = route
         self.client = client
-        self._finding = Description(probe=Probe(), setup=SpeculationSetup())
+        self._description = Description(probe=Probe(), setup=SpeculationSetup())
         self._info = EngineInfo(
             provider=self.reader.provider, model=route.model, version="unknown", fingerprint=""
         )
@@ -71,7 +71,7 @@ class HttpEngine:
         client = client_of(route)
         engine = cls(route, client)
         try:
-            await engine._introduce()
+            await engine._read_description()
         except BaseException:
             await client.close()
             raise
@@ -84,7 +84,7 @@ class HttpEngine:
 
     async def probe(self) -> Probe:
         """Return what the engine reported when the route was opened."""
-        return self._finding.probe
+        return self._description.probe
 
     async def close(self) -> None:
         """Close the connections."""
@@ -104,7 +104,7 @@ class HttpEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent`, the chunks, and the `Answer`; raises `GenerationError`."""
-        reader = self.reader(self._finding.setup)
+        reader = self.reader(self._description.setup)
         self._in_flight += 1
         self._overlapped += self._in_flight > 1
         overlapped = self._overlapped
@@ -159,7 +159,7 @@ class HttpEngine:
             counts = request_counts(before, after, self.counters, answer.output_tokens)
             if counts is not None and any(count is not None for count in counts):
                 scraped = replace(
-                    answer.speculation or self._finding.setup.configured,
+                    answer.speculation or self._description.setup.configured,
                     source=CountSource.SCRAPE.value,
                     **counts._asdict(),
                 )
@@ -168,32 +168,34 @@ class HttpEngine:
         return answer
 
     async def _scrape(self) -> Scrape | None:
-        url = self._finding.probe.metrics_url
+        url = self._description.probe.metrics_url
         return await metrics_of(self.client, url) if url is not None else None
 
-    async def _introduce(self) -> None:
+    async def _read_description(self) -> None:
         try:
             said = await self._self_description()
         except GenerationError as exc:
             raise EngineSetupError(str(exc)) from exc
         found = self.interpret(said)
         listed = served_model(said.of(MODELS), self.route.model)
-        self._finding = replace(found, probe=replace(found.probe, **listed._asdict()))
+        self._description = replace(found, probe=replace(found.probe, **listed._asdict()))
         self._info = replace(
             self._info,
-            version=self._finding.probe.version or "unknown",
-            fingerprint=fingerprint(self.route, identity(self._finding.probe)),
+            version=self._description.probe.version or "unknown",
+            fingerprint=fingerprint(self.route, identity(self._description.probe)),
         )
         counted = said.again is not None and _is_counted(said.again)
         self._before = said.metrics
         self._scrapes = (
-            said.metrics is not None and not counted and self._finding.probe.speculates is not False
+            said.metrics is not None
+            and not counted
+            and self._description.probe.speculates is not False
         )
 
     async def _self_description(self) -> SelfDescription:
         models = await documents_of(self.client, (MODELS,))
         check_model(models.get(MODELS), self.route.model, self.client.url)
-        answers = [await self._asked() for _ in range(self.questions)]
+        answers = [await self._answer_question() for _ in range(self.questions)]
         url = self._metrics_url()
         metrics = await metrics_of(self.client, url) if url is not None else None
         return SelfDescription(
@@ -209,7 +211,7 @@ class HttpEngine:
             return self.route.metrics_url
         return server_root(self.client.url) + self.metrics_route
 
-    async def _asked(self) -> Answer | None:
+    async def _answer_question(self) -> Answer | None:
         """Return the answer to a short request; `None` if it failed in a way that may pass."""
         reader = self.reader()
         try:
@@ -217,7 +219,7 @@ class HttpEngine:
                 async for _ in items:
                     pass
         except GenerationError as exc:
-            if is_passing(exc):
+            if is_transient(exc):
                 return None
             raise
         return reader.answer()

@@ -14,7 +14,7 @@ QUESTION = Request(
 """Asked twice before a run, to see which fields this server sends; it repeats itself so that
 n-gram drafts can match."""
 
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     (
         "connection_reset",
         "first_byte_timeout",
@@ -30,10 +30,11 @@ _PASSING = frozenset(
 """Failures of one request after which the next may succeed."""
 
 
-def is_passing(failure: GenerationError) -> bool:
+def is_transient(failure: GenerationError) -> bool:
     """Return whether the next request may succeed despite this failure."""
     return (
-        failure.error_type in _PASSING or (failure.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
+        failure.error_type in _TRANSIENT
+        or (failure.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
 
 

@@ -113,7 +113,7 @@ class VllmEngine(HttpEngine):
         configured = Speculation(
             method=text(flags, "method"),
             draft_model=_folder(text(flags, "model")),
-            num_speculative_tokens=count(flags, "num_speculative_tokens") or _told_width(said),
+            num_speculative_tokens=count(flags, "num_speculative_tokens") or _reported_width(said),
             lossless=_LOSSLESS.get(rule) if rule is not None else None,
         )
         probe = Probe(
@@ -151,7 +151,7 @@ def _speculates(said: SelfDescription) -> bool | None:
     return metrics.total("vllm:spec_decode_num_drafts_total") is not None
 
 
-def _told_width(said: SelfDescription) -> int | None:
+def _reported_width(said: SelfDescription) -> int | None:
     spoken = said.again.speculation if said.again is not None else None
     return spoken.num_speculative_tokens if spoken is not None else None
 

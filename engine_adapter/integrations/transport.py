@@ -67,7 +67,7 @@ class _Instrument:
         self._setup = setup
         self._record = record
 
-    def asked(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
+    def with_fields(self, request: Any) -> Any:  # Any: httpx's or httpx2's request
         """Return the request with the engine's extra fields; other routes pass unchanged."""
         if not request.url.path.endswith(_ROUTES):
             return request
@@ -117,7 +117,7 @@ class AcceptanceTransport(_WrappingTransport):
 
     def handle_request(self, request: Any) -> Any:  # Any: httpx's or httpx2's own classes
         """Send the request; observe its answer as it passes."""
-        request = self._instrument.asked(request)
+        request = self._instrument.with_fields(request)
         response = self._wrapped.handle_request(request)
         observation = self._instrument.observe(request, response)
         if observation is not None:
@@ -141,11 +141,11 @@ class AsyncAcceptanceTransport(_WrappingTransport):
 
     async def handle_async_request(self, request: Any) -> Any:  # Any: as above
         """Send the request; observe its answer as it passes."""
-        request = self._instrument.asked(request)
+        request = self._instrument.with_fields(request)
         response = await self._wrapped.handle_async_request(request)
         observation = self._instrument.observe(request, response)
         if observation is not None:
-            response.stream = _observed_later(response.stream, observation, _library(request))
+            response.stream = _observed_async(response.stream, observation, _library(request))
         return response
 
     async def aclose(self) -> None:
@@ -179,7 +179,7 @@ def _observed(stream: Any, observation: _Observation, library: Any) -> Any:
     return Observed()
 
 
-def _observed_later(stream: Any, observation: _Observation, library: Any) -> Any:
+def _observed_async(stream: Any, observation: _Observation, library: Any) -> Any:
     """Return the observed asynchronous stream."""
 
     class Observed(library.AsyncByteStream):  # type: ignore[misc]

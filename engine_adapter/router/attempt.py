@@ -127,13 +127,13 @@ class Attempt:
             response = self._response = await self.arm.transport.handle_request(self._request)
             if response.is_stream and response.status < 300:
                 self.observer.reader.take_headers(response.headers)
-                client.begin(response.status, headers.of_answer(response.headers))
+                client.begin(response.status, headers.response_headers(response.headers))
                 await response.stream_to(self)
-            elif not await self._document(response):
+            elif not await self._pass_document(response):
                 self.finish()
                 return False
         except GenerationError as exc:
-            return self._broken_off(exc)
+            return self._handle_break(exc)
         except (ConnectionError, asyncio.CancelledError):  # closing stops the engine's work
             self.finish(cancelled)
             raise
@@ -193,9 +193,9 @@ class Attempt:
             self.observer.catch_up()
             if self.seen.error is not None:
                 raise self.seen.error
-        self._succeed()
+        self._commit()
 
-    async def _document(self, response: Response) -> bool:
+    async def _pass_document(self, response: Response) -> bool:
         """Pass on an answer that is not a stream; return `False` if the other arm is to answer.
 
         It is parsed unless it is larger than `observed_bytes`.
@@ -207,10 +207,14 @@ class Attempt:
         body, is_whole = b"".join(pieces), size <= self._observed_bytes
         self.seen.ended_s = time.perf_counter()
         self._observe_document(response, body, is_whole=is_whole)
-        self._succeed()
+        self._commit()
         if self.context.arm is Arm.CANDIDATE and self.failure is not None:
             return False
-        status, named, client = response.status, headers.of_answer(response.headers), self._client
+        status, named, client = (
+            response.status,
+            headers.response_headers(response.headers),
+            self._client,
+        )
         if is_whole:
             client.whole(status, named, self._edit.whole(body))
             return True
@@ -235,14 +239,14 @@ class Attempt:
         else:
             self.observer.unread = True
 
-    def _succeed(self) -> None:
+    def _commit(self) -> None:
         self._answers = True
         if self._response is not None and self._response.status >= 500:
             self.arm.breaker.failed()
         else:
             self.arm.breaker.succeeded()
 
-    def _broken_off(self, exc: GenerationError) -> bool:
+    def _handle_break(self, exc: GenerationError) -> bool:
         """Handle an answer that the engine broke off; return whether the client got part of it."""
         if self._answers:
             self.finish(exc)

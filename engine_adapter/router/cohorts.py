@@ -51,7 +51,7 @@ class Cohorts:
         if said is not None and self._may_say(said):
             return said
         for rule in self._rules:
-            if rule.hold(moment):
+            if rule.matches(moment):
                 return rule.cohort
         return (shape(moment.facts) if self._by_shape else None) or self._default
 

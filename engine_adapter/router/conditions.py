@@ -58,7 +58,7 @@ class Bounds(Section):
             raise ValueError("give at least one of `at_least`, `at_most`, `above`, `below`")
         return self
 
-    def hold(self, number: float | None) -> bool:
+    def matches(self, number: float | None) -> bool:
         """Return whether the number is within the bounds."""
         return (
             number is not None
@@ -150,7 +150,7 @@ class Conditions(Section):
         """Return the conditions in a fixed order."""
         return self._made
 
-    def hold(self, moment: Moment) -> bool:
+    def matches(self, moment: Moment) -> bool:
         """Return whether every condition holds; true if there are none."""
         return all(condition.holds(moment) for condition in self._made)
 
@@ -198,7 +198,7 @@ def _within(
 ) -> Condition | None:
     if bounds is None:
         return None
-    return Condition(f"{name} {bounds.words()}", lambda moment: bounds.hold(of(moment)))
+    return Condition(f"{name} {bounds.words()}", lambda moment: bounds.matches(of(moment)))
 
 
 def _is(name: str, wanted: bool | None, of: Callable[[Moment], bool]) -> Condition | None:  # noqa: FBT001

@@ -26,7 +26,7 @@ class DeferredWork:
         """Queue the work."""
         self._due.append(work)
         if self._next is None:
-            self._next = asyncio.get_running_loop().call_later(_BEHIND_S, self._some)
+            self._next = asyncio.get_running_loop().call_later(_BEHIND_S, self._run_some)
 
     def close(self) -> None:
         """Do the remaining work at once."""
@@ -36,11 +36,11 @@ class DeferredWork:
         while self._due:
             self._due.popleft()()
 
-    def _some(self) -> None:
+    def _run_some(self) -> None:
         number = 1 + len(self._due) // _BACKLOG
         try:
             for _ in range(number):
                 self._due.popleft()()
         finally:  # the work may have queued more
             loop = asyncio.get_running_loop()
-            self._next = loop.call_soon(self._some) if self._due else None
+            self._next = loop.call_soon(self._run_some) if self._due else None

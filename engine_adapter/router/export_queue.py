@@ -22,7 +22,7 @@ _TIMEOUT_S: Final = 10.0
 _LAST_CHANCE_S: Final = 5.0
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 30.0
-_PASSING: Final = frozenset(
+_RETRYABLE: Final = frozenset(
     (
         HTTPStatus.REQUEST_TIMEOUT,
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -42,45 +42,45 @@ class ExportQueue:
         self._headers = {**access.headers, "content-type": "application/x-protobuf"}
         self._bound = bound
         self._counts = counts
-        self._waiting: deque[bytes] = deque()
-        self._some = asyncio.Event()
+        self._queue: deque[bytes] = deque()
+        self._available = asyncio.Event()
         self._session: aiohttp.ClientSession | None = None
 
     def __len__(self) -> int:
         """Return the number of queued spans."""
-        return len(self._waiting)
+        return len(self._queue)
 
     def offer(self, span: bytes) -> None:
         """Queue a span; if the queue is full, drop and count it. Never waits."""
-        if len(self._waiting) >= self._bound:
+        if len(self._queue) >= self._bound:
             self._counts.spans["dropped"] += 1
             return
-        self._waiting.append(span)
-        self._some.set()
+        self._queue.append(span)
+        self._available.set()
 
     async def run(self) -> None:
         """Export spans until cancelled; back off while the collector fails."""
         wait_s = _GATHER_S
         while True:
-            await self._some.wait()
+            await self._available.wait()
             await asyncio.sleep(wait_s)
             if await self._send_batch():
                 wait_s = _GATHER_S
             else:
                 wait_s = min(_LONGEST_WAIT_S, max(_FIRST_WAIT_S, 2 * wait_s))
-            if not self._waiting:
-                self._some.clear()
+            if not self._queue:
+                self._available.clear()
 
     async def close(self) -> None:
         """Export the remaining spans within `_LAST_CHANCE_S`; drop and count the rest."""
         try:
             async with asyncio.timeout(_LAST_CHANCE_S):
-                while self._waiting and await self._send_batch():
+                while self._queue and await self._send_batch():
                     pass
         except TimeoutError:
             pass
-        self._counts.spans["dropped"] += len(self._waiting)
-        self._waiting.clear()
+        self._counts.spans["dropped"] += len(self._queue)
+        self._queue.clear()
         if self._session is not None:
             await self._session.close()
 
@@ -89,14 +89,14 @@ class ExportQueue:
 
         Return `False` if the export must be retried.
         """
-        batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
+        batch = [self._queue[n] for n in range(min(_BATCH, len(self._queue)))]
         if not batch:
             return True
         outcome = await self._post(b"".join(batch), len(batch))
         if outcome is None:
             return False
         for _ in batch:
-            self._waiting.popleft()
+            self._queue.popleft()
         self._counts.spans.update({name: number for name, number in outcome.items() if number})
         return True
 
@@ -107,7 +107,7 @@ class ExportQueue:
                 said = await answer.read()
         except (aiohttp.ClientError, OSError, TimeoutError):
             return None
-        if answer.status in _PASSING:
+        if answer.status in _RETRYABLE:
             return None
         if not answer.ok:
             return {"refused": number}

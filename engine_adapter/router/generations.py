@@ -68,20 +68,20 @@ class Generations:
         """
         make = partial(self._attempt, concurrency, request)
         if context.decision.mirrored and context.decision.arm is Arm.BASELINE:
-            context = self._mirrored(make, context)
+            context = self._with_mirror(make, context)
         if context.decision.arm is Arm.CANDIDATE and self._control.candidate_allowed():
             candidate = None
             if self._arms[Arm.CANDIDATE].breaker.allows():
                 candidate = make(replace(context, arm=Arm.CANDIDATE))
                 if await candidate.answer(client):
                     return
-            context = self._fallen_back(context, candidate)
+            context = self._fallback_context(context, candidate)
         self._require_baseline()
         baseline = make(context)
         if not await baseline.answer(client):
             client.whole(*upstream_failure(baseline.failure or CLIENT_LEFT))
 
-    def _fallen_back(self, context: AttemptContext, tried: Attempt | None) -> AttemptContext:
+    def _fallback_context(self, context: AttemptContext, tried: Attempt | None) -> AttemptContext:
         failure = tried.failure if tried is not None else None
         self._counts.fallbacks[failure.error_type if failure else _BREAKER_OPEN] += 1
         return replace(
@@ -91,7 +91,7 @@ class Generations:
             since_s=tried.seen.started_s if tried is not None else None,
         )
 
-    def _mirrored(self, make: "partial[Attempt]", context: AttemptContext) -> AttemptContext:
+    def _with_mirror(self, make: "partial[Attempt]", context: AttemptContext) -> AttemptContext:
         """Mirror the request to the candidate; return the context with the pair's id.
 
         Return the context unchanged if the request cannot be mirrored now.

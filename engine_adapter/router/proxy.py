@@ -19,7 +19,7 @@ from engine_adapter.router.generation_spans import AttemptContext
 from engine_adapter.router.generations import Generations
 from engine_adapter.router.http1.client_answer import ClientAnswer
 from engine_adapter.router.http1.client_request import ClientRequest
-from engine_adapter.router.http1.headers import RequestHeaders, of_answer
+from engine_adapter.router.http1.headers import RequestHeaders, response_headers
 from engine_adapter.router.replies import ok_reply, refusal, upstream_failure
 from engine_adapter.router.request_edit import document_of, is_quickly_parsed
 from engine_adapter.router.settings import RouterSettings
@@ -88,7 +88,7 @@ class Proxy:
         elif request.path == "/router/state":
             answer.whole(*ok_reply(json.dumps(self._state()).encode(), "application/json"))
         else:
-            await self._passed(request, answer)
+            await self._forward(request, answer)
 
     def _require_passable(self, request: ClientRequest) -> None:
         path = request.path
@@ -103,14 +103,14 @@ class Proxy:
                 503, "router_full", "too many requests are in flight", retry_after_s=1
             )
 
-    async def _passed(self, request: ClientRequest, answer: ClientAnswer) -> None:
+    async def _forward(self, request: ClientRequest, answer: ClientAnswer) -> None:
         path = request.path.removeprefix(BASE)
         is_generation = request.method == "POST" and path in GENERATION_PATHS
         document = self._document(request) if is_generation else None
         outgoing = EngineRequest(
             method=request.method,
             target=request.target.removeprefix(BASE),
-            headers=self._headers.passed(request.raw_headers),
+            headers=self._headers.select(request.raw_headers),
             body=request.pieces(),
         )
         if document is None:
@@ -153,7 +153,7 @@ class Proxy:
             length = response.headers.get("Content-Length", "")
             client.begin(
                 response.status,
-                of_answer(response.headers),
+                response_headers(response.headers),
                 int(length) if length.isdecimal() else None,
             )
             while data := await response.read():

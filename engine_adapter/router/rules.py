@@ -43,7 +43,7 @@ class Rules:
 
     def first_match(self, moment: Moment) -> Match:
         """Return the result of the first matching rule, else the default."""
-        return next((match for rule, match in self._rules if rule.hold(moment)), self._default)
+        return next((match for rule, match in self._rules if rule.matches(moment)), self._default)
 
     def explained(self) -> list[str]:
         """Return the rules in words, one line each."""

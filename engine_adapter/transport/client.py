@@ -17,7 +17,7 @@ from engine_adapter.transport.deadlines import Deadlines, Timeouts
 from engine_adapter.transport.event_stream import EventStream
 from engine_adapter.transport.events import MAX_EVENT_BYTES
 from engine_adapter.transport.exchanges import Exchange
-from engine_adapter.transport.reader_thread import ReaderThread, TakenResponse, is_stream
+from engine_adapter.transport.reader_thread import ReaderThread, ThreadReadResponse, is_stream
 from engine_adapter.transport.reading_gaps import LoopGaps
 
 _KEEP_ALIVE_S = 2.0
@@ -174,7 +174,7 @@ class HttpClient:
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                response_class=TakenResponse,
+                response_class=ThreadReadResponse,
                 headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect_s),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -231,7 +231,7 @@ class ThreadTakeover:
         exchange.gather()
 
 
-class TakenResponse(aiohttp.ClientResponse):
+class ThreadReadResponse(aiohttp.ClientResponse):
     """A response whose connection the thread reads, if its exchange has a reader."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:

@@ -52,16 +52,16 @@ class Connections:
         self._addresses: list[_Address] = []
         self._resolved_s = 0.0
 
-    def kept(self) -> EngineConnection | None:
+    def acquire(self) -> EngineConnection | None:
         """Return an idle connection, else one opened in advance, else `None`."""
         now_s = asyncio.get_running_loop().time()
-        found = _young(self._idle, now_s)
+        found = _pop_usable(self._idle, now_s)
         if found is None:
-            found = _young(self._ahead, now_s)
+            found = _pop_usable(self._ahead, now_s)
             self._make_ahead(now_s)
         return found
 
-    def give_back(self, connection: EngineConnection) -> None:
+    def release(self, connection: EngineConnection) -> None:
         """Keep a connection whose response was read to its end; close any other."""
         if not connection.is_reusable:
             connection.close()
@@ -116,9 +116,9 @@ class Connections:
     async def _make_one(self) -> None:
         await asyncio.sleep(_BEHIND_S)
         with suppress(GenerationError):  # the next request gets the error itself
-            self._keep(await self.made(), self._ahead)
+            self._keep(await self.open(), self._ahead)
 
-    async def made(self) -> EngineConnection:
+    async def open(self) -> EngineConnection:
         """Open a connection; raises `GenerationError` if that fails."""
         try:
             async with asyncio.timeout(self._connect_s):
@@ -172,7 +172,9 @@ class Connections:
         return GenerationError(error_type, f"{self._url}: {words} ({said})")
 
 
-def _young(among: list[tuple[EngineConnection, float]], now_s: float) -> EngineConnection | None:
+def _pop_usable(
+    among: list[tuple[EngineConnection, float]], now_s: float
+) -> EngineConnection | None:
     """Remove and return the latest usable connection; close the unusable ones after it."""
     while among:
         connection, since_s = among.pop()

@@ -106,7 +106,7 @@ class EngineConnection(asyncio.Protocol):
         finally:
             self._waiter = None
 
-    def taken(self) -> bytes:
+    def take_pieces(self) -> bytes:
         """Remove and return the buffered pieces, joined; resume reading."""
         pieces = self.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)

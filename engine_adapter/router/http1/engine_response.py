@@ -57,7 +57,7 @@ class EngineResponse:
         connection = self._open()
         while not connection.pieces and not connection.ended:
             await self._wait(connection)
-        return connection.taken()
+        return connection.take_pieces()
 
     async def stream_to(self, receiver: Receiver) -> None:
         """Hand over each piece in the call that reads it; raises `GenerationError`.
@@ -69,7 +69,7 @@ class EngineResponse:
         try:
             while not connection.ended:
                 if connection.pieces and not receiver.receive(
-                    connection.taken(), connection.heard_s
+                    connection.take_pieces(), connection.heard_s
                 ):
                     connection.pause()
                 if connection.paused:
@@ -79,7 +79,7 @@ class EngineResponse:
                     await self._wait(connection)
         finally:
             connection.receive = None
-        receiver.receive_last(connection.taken())
+        receiver.receive_last(connection.take_pieces())
 
     def close(self) -> None:
         """Release the connection; close it if the response was not read to its end."""
@@ -87,7 +87,7 @@ class EngineResponse:
             self._timer.cancel()
             self._timer = None
         if self._connection is not None:
-            self._connections.give_back(self._connection)
+            self._connections.release(self._connection)
             self._connection = None
 
     def _open(self) -> EngineConnection:

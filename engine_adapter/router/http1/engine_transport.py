@@ -43,7 +43,7 @@ class EngineTransport:
         """
         parts, bodyless = self._parts(request), request.method == "HEAD"
         deadlines = Deadlines(self._url, self._timeouts)
-        kept = self._connections.kept()
+        kept = self._connections.acquire()
         try:
             return await self._exchange(kept, parts, deadlines, bodyless=bodyless, retries=0)
         except GenerationError as exc:
@@ -69,7 +69,7 @@ class EngineTransport:
         self.last_begun_unix_ns = time.time_ns()
         if connection is None:
             await asyncio.sleep(0)  # asyncio.timeout needs a task; after this wait we are in one
-            connection = await deadlines.within(self._connections.made())
+            connection = await deadlines.within(self._connections.open())
         connection.send(*parts, bodyless=bodyless)
         response = EngineResponse(self._connections, connection, deadlines, retries)
         await response.begin()

@@ -54,7 +54,7 @@ class RequestHeaders:
         of_one_connection = {name.encode() for name in _OF_ONE_CONNECTION}
         self._passed = (_PASSED | named) - of_one_connection - _OWN
 
-    def passed(self, headers: Sequence[Header]) -> list[Header]:
+    def select(self, headers: Sequence[Header]) -> list[Header]:
         """Return the request headers to pass on."""
         kept = [
             header
@@ -68,7 +68,7 @@ class RequestHeaders:
         return kept
 
 
-def of_answer(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def response_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the response headers to pass on."""
     named = headers.get("Connection")
     dropped = _OF_ONE_CONNECTION | _connection_options(named) if named else _OF_ONE_CONNECTION

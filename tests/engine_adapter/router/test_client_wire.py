@@ -337,7 +337,7 @@ def test_a_connection_on_which_nothing_comes_to_its_end_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A request that is not whole in time is refused, though it trickles; an idle one just ends."""
-    monkeypatch.setattr(listener, "_LOOK_S", 0.02)
+    monkeypatch.setattr(listener, "_SWEEP_S", 0.02)
     monkeypatch.setattr(listener, "_REQUEST_S", 0.3)
     monkeypatch.setattr(listener, "_KEEP_S", 0.3)
     with asking() as (client, engine, router):

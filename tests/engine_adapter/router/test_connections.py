@@ -61,8 +61,8 @@ def test_one_request_makes_one_connection() -> None:
     """Nothing is made ahead for requests that come one by one."""
 
     async def ask(connections: Connections, port: Port) -> None:
-        assert connections.kept() is None
-        made = await connections.made()
+        assert connections.acquire() is None
+        made = await connections.open()
         await port.has(1)
         made.close()
 
@@ -74,12 +74,12 @@ def test_a_burst_finds_connections_at_hand(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(under_test, "_JUST_NOW_S", 60.0)
 
     async def ask(connections: Connections, port: Port) -> None:
-        assert [connections.kept() for _ in range(3)] == [None] * 3
+        assert [connections.acquire() for _ in range(3)] == [None] * 3
         await port.has(2)
-        used = await connections.made()
-        connections.give_back(used)
-        assert connections.kept() is used
-        ahead = connections.kept()
+        used = await connections.open()
+        connections.release(used)
+        assert connections.acquire() is used
+        ahead = connections.acquire()
         assert ahead is not None
         assert ahead.is_open
         assert ahead is not used
@@ -96,7 +96,7 @@ def test_what_lies_there_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(under_test, "_KEEP_S", 0.2)
 
     async def ask(connections: Connections, port: Port) -> None:
-        assert [connections.kept() for _ in range(2)] == [None] * 2
+        assert [connections.acquire() for _ in range(2)] == [None] * 2
         await port.has(1)
         assert await port.readers[0].read() == b""
 

@@ -206,5 +206,5 @@ def test_headers_pass_by_a_list() -> None:
         (b"Host", b"h"),
         (b"Accept-Encoding", b"gzip"),
     ]
-    passed = RequestHeaders(("te", "host", "accept-encoding")).passed(hop)
+    passed = RequestHeaders(("te", "host", "accept-encoding")).select(hop)
     assert passed == [(b"Accept", b"*/*")]
