@@ -1,6 +1,7 @@
 """The connections of one server, and what becomes of those whose peers are late."""
 
 import asyncio
+import gc
 import math
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
@@ -11,6 +12,8 @@ from collector.serving.unfinished_requests import UnfinishedRequests
 from listening.open_connections import OpenConnections
 
 _SWEEP_EVERY_S: Final = 0.5
+_COLLECTED_TOGETHER: Final = 32
+"""Connections that ended: with TLS, each leaves a circle that holds a quarter of a megabyte."""
 
 Message = MutableMapping[str, Any]  # Any: ASGI
 Receive = Callable[[], Awaitable[Message]]
@@ -75,6 +78,8 @@ class Connections:
         self._by_peer: dict[tuple[str, int], Held] = {}
         self.unfinished = UnfinishedRequests()
         self._sweeping: asyncio.TimerHandle | None = None
+        self._dropped = 0
+        """Since what they left was last collected."""
 
     @property
     def count(self) -> int:
@@ -96,6 +101,7 @@ class Connections:
         """Forget a connection that has ended."""
         self.unfinished.ended(connection, asyncio.get_running_loop().time())
         self._open.discard(connection)
+        self._dropped += 1
         if self._by_peer.get(connection.peer) is connection:
             del self._by_peer[connection.peer]
 
@@ -141,6 +147,9 @@ class Connections:
         for connection in list(self._open):
             if connection.deadline_s <= now_s:
                 connection.expire()
+        if self._dropped >= _COLLECTED_TOGETHER:
+            self._dropped = 0
+            gc.collect(0)
         self._sweeping = loop.call_later(_SWEEP_EVERY_S, self._sweep) if self._by_peer else None
 
 

@@ -576,3 +576,26 @@ def test_the_bounds_hold_under_tls(
         with serving.socket() as bare, contextlib.suppress(ConnectionResetError):
             assert bare.recv(1) == b""
         until(lambda: serving.held.count == 0)
+
+
+def test_connections_under_tls_are_let_go_of(loop_kind: str, certificate: Path) -> None:
+    """Soon after they end, though they hold each other in circles."""
+
+    def held() -> int:
+        return sum(isinstance(one, ssl.SSLObject) for one in gc.get_objects())
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    with server_of(loop_kind, context=context) as serving:
+        gc.collect()
+        before = held()
+        gc.disable()
+        try:
+            for _ in range(3 * 32):
+                with serving.socket() as bare, client.wrap_socket(bare) as secured:
+                    secured.sendall(b"GET / HTTP/1.1\r\n")
+            until(lambda: held() - before <= 32)
+        finally:
+            gc.enable()
