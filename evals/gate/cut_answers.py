@@ -1,4 +1,4 @@
-"""Whether the candidate's answers end early: fewer tokens than the baseline's, far oftener."""
+"""Detect a candidate that cuts its answers short: they have fewer tokens far more often."""
 
 from collections.abc import Iterator
 
@@ -12,19 +12,19 @@ from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy
 
 _SHORT = 0.8
-"""Share of the other answer's tokens below which an answer is short."""
+"""An answer with less than this share of the other answer's tokens is short."""
 _LOPSIDED = 0.75
-"""Share of the short answers that are the candidate's, or chance that one of split traffic has
-fewer tokens, from which on it is the candidate that cuts."""
+"""The candidate cuts answers if at least this share of the short answers is its own, or if one of
+its answers in split traffic has fewer tokens with at least this probability."""
 
 _ADVICE = "bound `output_tokens` by a `min` in the policy if that is meant"
 
 
 def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
-    """Yield that the candidate cuts its answers short, unless the policy bounds that itself.
+    """Yield an obstacle if the candidate cuts its answers short and no rule bounds that.
 
-    A candidate that loses nothing writes what the baseline writes. Sampled answers differ in
-    length, but in both directions: a sign test, at the level of a sample ratio.
+    A lossless candidate writes the same answers as the baseline. Sampled answers differ in length,
+    but in both directions: a sign test, at the level of the sample ratio test.
     """
     if bounded_by(policy):
         return
@@ -35,9 +35,9 @@ def cut_answers(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
 
 
 def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
-    """Yield counts of tokens that one side alone gives: a cut prompt, or answer, would show there.
+    """Yield an obstacle for token counts that only one side gives: they could hide a cut.
 
-    Where neither gives them, the cells that need them say so.
+    If neither side gives them, the cells that need them report it.
     """
     if not policy.paired:
         return
@@ -54,19 +54,19 @@ def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstac
 
 
 def bounded_by(policy: Policy) -> bool:
-    """Say whether a policy bounds by itself how short answers may be."""
+    """Return whether a rule of the policy bounds how short answers may be."""
     return any(rule.metric == "output_tokens" and rule.bound == "min" for rule in policy.rules)
 
 
 def shorter(evidence: Evidence) -> tuple[int, int]:
-    """Return the pairs whose candidate's answer is short beside the other, and the reverse."""
+    """Return the numbers of pairs in which the candidate's, and the baseline's, answer is short."""
     candidate, baseline = _tokens(evidence.candidate), _tokens(evidence.baseline)
     below = candidate < _SHORT * baseline, baseline < _SHORT * candidate
     return int(below[0].sum()), int(below[1].sum())
 
 
 def cut_words(short: int, other: int, pairs: int, policy: Policy) -> str | None:
-    """Say that it is the candidate that cuts answers short; None if that may be chance."""
+    """Describe that the candidate cuts answers short; `None` if it may be chance."""
     if not _lopsided(short, other, policy):
         return None
     return (
@@ -77,7 +77,7 @@ def cut_words(short: int, other: int, pairs: int, policy: Policy) -> str | None:
 
 
 def _tokens(side: Side) -> FloatColumn:
-    """Return the tokens of answers that did not fail; NaN where nobody counted."""
+    """Return the tokens of answers that did not fail; NaN if not counted."""
     known = side.answered & ~side.fallback & (side.output_tokens > 0)
     return np.where(known, side.output_tokens, np.nan)
 

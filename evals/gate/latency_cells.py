@@ -27,13 +27,13 @@ from evals.stats import Insufficient, Interval
 from evals.stats.percentiles import ordered_percentile
 
 FASTEST_S = 1e-9
-"""What an unknown time may have been at best: a nanosecond."""
+"""The best case of an unknown time: a nanosecond."""
 
 
 def measure_latency(
     cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy
 ) -> Measurement:
-    """Compare latencies; failed answers are +inf, unknown times the worst for either decision."""
+    """Compare latencies; failed answers are +inf, unknown times the worst case of each decision."""
     if cell.rule.stat == "geomean_ratio":
         return _measure_mean(cell, evidence, scope, policy)
     latency = evidence.latency(cell.rule.metric)
@@ -58,7 +58,7 @@ def measure_latency(
 
 
 def endless_baseline(cell: Cell, baseline_s: FloatColumn) -> Obstacle | None:
-    """Refuse to compare with a quantile beyond which the baseline's answers failed."""
+    """Return the obstacle that the baseline's quantile is infinite by failures, if it is."""
     q = quantile_of(cell.rule.stat)
     if not math.isinf(ordered_percentile(np.sort(baseline_s), q)):
         return None
@@ -97,7 +97,7 @@ def _measure_mean(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
 
 
 def unknown_words(cell: Cell, evidence: Evidence, unknown: BoolColumn) -> str:
-    """Say how many values nobody knows, by the reason why."""
+    """Return how many values are unknown, by reason."""
     sides = (evidence.baseline, evidence.candidate)
     complete = evidence.complete
     flagged = sides[0].times_flagged | sides[1].times_flagged
@@ -119,7 +119,7 @@ def _judged(
     *,
     flagged: bool,
 ) -> Measurement:
-    """Return the measurement with the p value of a pass at worst, and why a pass is none."""
+    """Return the measurement with the p value of a pass at worst, and the obstacle to a pass."""
     if hidden is not None and found.obstacle is hidden and flagged:
         found = replace(found, obstacle=replace(hidden, reason=Reason.QUALITY))
     return with_p_pass(found, worst)
@@ -138,7 +138,7 @@ def _never_measured(cell: Cell, evidence: Evidence, scope: BoolColumn) -> Measur
 
 
 def _filled(latency: Latency, *, c: float, b: float) -> Latency:
-    """Return the times with these in place of the unknown ones."""
+    """Return the times with unknown ones set to `c` (candidate) and `b` (baseline)."""
     candidate = np.where(np.isnan(latency.candidate), c, latency.candidate)
     baseline = np.where(np.isnan(latency.baseline), b, latency.baseline)
     return latency._replace(candidate=candidate, baseline=baseline)

@@ -1,4 +1,4 @@
-"""Whether the arms were asked, served and judged alike, so that a difference is the candidate's."""
+"""Check that the arms were requested, served and judged alike, so a difference is real."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -22,15 +22,15 @@ _ASKED = {
     "input_tokens": "the number of input tokens",
     "cohort": "the cohort",
 }
-"""What both sides of a pair must say alike, where they say it."""
+"""Columns that must be equal on both sides of a pair, if both have them."""
 _GIVEN = ("temperature", "max_tokens", "seed", "cohort")
-"""Of these a side that says nothing was asked without, if anybody says it at all."""
+"""For these a missing value means that the request did not set it, if any answer records it."""
 _NAMED = "response_model"
-"""Every answer of an engine names it, or none."""
+"""An engine gives it in every answer or in none."""
 _SERVED = ("response_model", "input_tokens")
-"""What a side says of its own: a candidate that truncates its context counts fewer tokens."""
+"""Columns that a side itself produces; a candidate that truncates its context has fewer tokens."""
 _MIXED = ("request_model", "response_model", "temperature", "max_tokens")
-"""Of these the arms of split traffic must have one mix."""
+"""Columns of which the arms of split traffic must have the same mix of values."""
 
 
 _MODELS = ("request_model", "response_model")
@@ -39,17 +39,17 @@ _RENAMES = (Change.QUANTIZATION, Change.OTHER)
 
 
 class Difference(NamedTuple):
-    """What is not alike, in words."""
+    """A difference between the arms."""
 
     words: str
     metric: str | None = None
-    """The only one that it touches; `None`: all."""
+    """The only metric that it affects; `None`: all."""
     served: bool = False
-    """Whether it is what an arm made of equal requests, so that harm by it is the arm's own."""
+    """Whether an arm caused it, from equal requests; harm by it is then the arm's own."""
 
 
 def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
-    """Yield everything in which the arms differ beside being two arms."""
+    """Yield all differences between the arms other than the intended one."""
     if policy.paired:
         yield from inside_pairs(evidence)
     else:
@@ -59,7 +59,7 @@ def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
 
 
 def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
-    """Yield what the sides of a pair were not asked, or did not say, alike."""
+    """Yield the columns in which the sides of a pair differ."""
     complete = evidence.complete
     for name, words in _ASKED.items():
         if name in _MODELS and evidence.change in _RENAMES:
@@ -113,7 +113,7 @@ def _versions_served(evidence: Evidence) -> Iterator[Difference]:
 
 
 def served_of(side: Side) -> ArmServed:
-    """Return what an arm's answers say of how they were served."""
+    """Return how an arm's answers were served, as they record it."""
     known = known_values(side, "fingerprint")
     return ArmServed(
         fingerprints=tuple(sorted({str(one) for one in known})),
@@ -124,7 +124,7 @@ def served_of(side: Side) -> ArmServed:
 
 
 def several_served(arm: str, served: ArmServed) -> Difference | None:
-    """Say that an arm was not one thing, or that a part of it may have been another."""
+    """Return a difference if an arm was, or may have been, served by several configurations."""
     if len(served.fingerprints) > 1:
         return Difference(_several_configurations(arm, served.fingerprints))
     if len(served.methods) > 1:
@@ -140,7 +140,7 @@ def several_served(arm: str, served: ArmServed) -> Difference | None:
 
 
 def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
-    """Yield the metrics whose compared scores are not all of one evaluator in one version."""
+    """Yield the metrics whose compared scores are from several evaluators or versions."""
     for metric in evidence.metrics:
         if metric not in METRICS:
             continue
@@ -151,7 +151,7 @@ def _judges(evidence: Evidence, *, paired: bool) -> Iterator[Difference]:
 
 
 def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:
-    """Return the evaluators, in their versions, of a metric's scores."""
+    """Return the evaluators, with versions, of a metric's scores."""
     found = set[str]()
     for side in (evidence.baseline, evidence.candidate):
         judges = side.recorded.get(f"judge_{metric}")
@@ -161,19 +161,19 @@ def judges_of(evidence: Evidence, metric: str, rows: BoolColumn) -> set[str]:
 
 
 def _several_configurations(arm: str, fingerprints: Sequence[str]) -> str:
-    """Say that an arm was not one thing."""
+    """Return the sentence that an arm had several configurations."""
     shown = ", ".join(name[:12] for name in fingerprints[:3])
     return f"the {arm} was served in {len(fingerprints)} configurations (fingerprints {shown})"
 
 
 def several_judges(judges: Sequence[str]) -> str:
-    """Say that scores are not comparable."""
+    """Return the sentence that scores of several evaluators are not comparable."""
     words = f"its scores are of several evaluators or versions ({', '.join(judges)})"
     return f"{words}; run `draftgate evaluate` with one"
 
 
 def known_values(side: Side, name: str) -> Objects:
-    """Return what a side's answers said by a name, without those that said nothing."""
+    """Return the known values of a recorded column."""
     said = side.recorded.get(name)
     if said is None:
         return np.array([], dtype=np.object_)
@@ -181,7 +181,7 @@ def known_values(side: Side, name: str) -> Objects:
 
 
 def is_known(values: Objects) -> BoolColumn:
-    """Say which of the values are not None."""
+    """Return which of the values are not None."""
     return np.asarray(values != None, dtype=np.bool_)  # noqa: E711  # elementwise
 
 

@@ -43,11 +43,11 @@ class Measurement:
     p_pass: float = 1.0
     """One-sided p value against "worse than the margin"."""
     p_harm: float | None = None
-    """One-sided p value against "no worse than the margin" that is exact, or too large, at any
-    n and whatever is unknown: it may fail a cell whatever stands in its way."""
+    """One-sided p value against "no worse than the margin" that is exact or conservative, for any n
+    and any unknown values; it may fail a cell despite an obstacle."""
     obstacle: Obstacle | None = None
     note: str | None = None
-    """What a reader of the numbers must know beside them."""
+    """A remark that readers of the numbers need."""
 
 
 def too_few(cell: Cell, n: int, prompts: int) -> Obstacle | None:

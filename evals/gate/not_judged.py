@@ -1,4 +1,4 @@
-"""What a verdict leaves open: cells without evidence, and pairs that no cohort's cell counts."""
+"""List what a verdict leaves open: cells without evidence, and pairs in no cohort's cell."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,9 @@ from evals.gate.wording import subject, why
 def not_judged(
     cells: Sequence[Cell], findings: Sequence[Finding], evidence: Evidence
 ) -> tuple[str, ...]:
-    """Return each deciding cell that could not be judged, with the reason, and what no cell saw.
+    """Return the deciding cells that could not be judged, with reasons, and what no cell covers.
 
-    Limits on both sides of the margin are no such cell: they were judged, and are too wide.
+    A cell with limits on both sides of the margin is not listed: it was judged, but is too wide.
     """
     return (
         *_cells(cells, findings),
@@ -35,7 +35,7 @@ def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def undecided_cells(judged: Sequence[tuple[Cell, Finding]]) -> tuple[str, ...]:
-    """Return guards whose limits are too wide, and reported cells that decide nothing."""
+    """Return guards with limits that are too wide, and reported cells that are undecided."""
     return tuple(
         _why(cell, f)
         for cell, f in judged
@@ -45,7 +45,7 @@ def undecided_cells(judged: Sequence[tuple[Cell, Finding]]) -> tuple[str, ...]:
 
 
 def reported_failing(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return the reported cells that are beyond their margin."""
+    """Return the reported cells that fail their margin."""
     return tuple(
         f.message.removesuffix(f": {Outcome.FAIL.value}")
         for f in findings
@@ -54,7 +54,7 @@ def reported_failing(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _judged(finding: Finding) -> bool:
-    """Say whether limits on both sides of the margin are all that keeps it from deciding."""
+    """Return whether the cell was judged, and is undecided only because its limits are wide."""
     wide = finding.reason in {Reason.TOO_FEW, Reason.TOO_CLOSE}
     wide |= finding.reason is Reason.LAUNCHES and finding.launches != ()
     return wide and finding.estimate is not None
@@ -65,7 +65,7 @@ def _why(cell: Cell, finding: Finding) -> str:
 
 
 def _unsaid(evidence: Evidence) -> Iterator[str]:
-    """Say if no answer of the candidate, or of one cohort's, shows that it drafted."""
+    """Yield a line if no answer of the candidate, or of a cohort, shows that it drafted."""
     if not evidence.wants_drafts:
         return
     candidate = evidence.candidate
@@ -81,7 +81,7 @@ def _unsaid(evidence: Evidence) -> Iterator[str]:
 
 
 def _unrun(evidence: Evidence) -> Iterator[str]:
-    """Name the cohorts of which only a part of the workload arrived."""
+    """Yield the cohorts of which only a part of the workload arrived."""
     for cohort, planned in sorted(evidence.workload.items()):
         arrived = int(evidence.scope(cohort).sum())
         if 0 < arrived < planned:
@@ -89,7 +89,7 @@ def _unrun(evidence: Evidence) -> Iterator[str]:
 
 
 def _one_configuration(evidence: Evidence) -> Iterator[str]:
-    """Say if both arms name one fingerprint: of weights, draft, engine version and flags."""
+    """Yield a line if both arms have the same fingerprint: weights, draft, engine and flags."""
     named = [_fingerprints(side) for side in (evidence.baseline, evidence.candidate)]
     if named[0] and named[0] == named[1]:
         shown = ", ".join(sorted(name[:12] for name in named[0]))

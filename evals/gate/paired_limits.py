@@ -1,4 +1,4 @@
-"""Limits of paired differences and ratios, for pairs that hang together in time and by prompt."""
+"""Limits of paired differences and ratios, for pairs that depend on each other."""
 
 import math
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from evals.stats.quantile_ratio import quantile_ratio
 from evals.stats.tango import paired_difference
 
 MIN_STRETCHES = 4
-"""Stretches of slow requests below which a quantile's limits are not trusted to pass."""
+"""With fewer stretches of slow requests, a quantile's limits cannot prove a pass."""
 
 
 def share_difference(
     candidate: BoolColumn, baseline: BoolColumn, pairs: Arrangement, cell: Cell, policy: Policy
 ) -> Interval | Insufficient:
-    """Compare shares: Tango's limits, with counts scaled down by the design effect."""
+    """Compare shares with Tango's limits, with counts scaled down by the design effect."""
     differences = candidate.astype(np.float64) - baseline
     effect = pairs.effect(differences)
     gained, lost = (float(x.sum()) for x in (candidate & ~baseline, baseline & ~candidate))
@@ -48,7 +48,7 @@ def share_difference(
 def score_difference(
     differences: FloatColumn, pairs: Arrangement, cell: Cell, policy: Policy
 ) -> Interval | Insufficient:
-    """Compare mean scores: Hall's limits."""
+    """Compare mean scores with Hall's limits."""
     effect = pairs.effect(differences)
 
     def limits(confidence: float) -> Interval | Insufficient:
@@ -86,7 +86,7 @@ def quantile_limits(
     cell: Cell,
     policy: Policy,
 ) -> Interval | Insufficient:
-    """Compare quantiles; how far an arm's exceedances hang together says what they are worth."""
+    """Compare quantiles; the design effect of an arm's exceedances sets its independent draws."""
     q, confidence = quantile_of(cell.rule.stat), 1 - policy.alpha_pass
     exceeds = [exceedances(values, q) for values in (candidate, baseline)]
     effects = dependence.joined(*(a.effect(x) for a, x in zip(arms, exceeds, strict=True)))
@@ -120,7 +120,7 @@ def log_quantile(values: FloatColumn, q: float) -> float:
 def _doubted(
     found: Interval | Insufficient, beyond: float, effects: Sequence[Effect]
 ) -> Interval | Insufficient:
-    """Doubt the limits if the values beyond the quantile come in a few stretches."""
+    """Set a doubt on the limits if the values beyond the quantile come in few stretches."""
     groups = beyond / max(effect.ratio for effect in effects)
     if isinstance(found, Insufficient) or groups >= MIN_STRETCHES or not effects[0].proved:
         return found
@@ -132,7 +132,7 @@ def _doubted(
 
 
 def exceedances(values: FloatColumn, q: float) -> FloatColumn:
-    """Return 1 where a value lies above its sample's q quantile, else 0."""
+    """Return 1 for values above their sample's q quantile, else 0."""
     return (values > ordered_percentile(np.sort(values), q)).astype(np.float64)
 
 

@@ -1,4 +1,4 @@
-"""From cells to a release verdict."""
+"""Judge all cells, and derive the release verdict."""
 
 import hashlib
 import math
@@ -46,8 +46,8 @@ def decide(
 ) -> Verdict:
     """Judge a rollout: the same evidence and policy always give the same verdict.
 
-    `control` is an A/A rollout's evidence. Raises `PolicyError` where the policy proves nothing,
-    and `EvidenceError` where the warm-up to drop is all there is.
+    `control` is an A/A rollout's evidence. Raises `PolicyError` if the policy proves nothing, and
+    `EvidenceError` if no pairs are left after the warm-up.
     """
     whole, evidence = evidence, after_warmup(evidence, policy.sampling.warmup_drop)
     cells, judged = plan(evidence, policy), judge_cells(evidence, policy, control)
@@ -120,7 +120,7 @@ def decide(
 def judge_cells(
     evidence: Evidence, policy: Policy, control: Evidence | None = None
 ) -> tuple[Finding, ...]:
-    """Return every cell's finding, with failures corrected over all prove and guard cells."""
+    """Return every cell's finding; failures are Holm-corrected over all prove and guard cells."""
     cells = plan(evidence, policy)
     slices = {c: evidence.take(evidence.scope(c)) for c in {cell.cohort for cell in cells}}
     measured = _valid(cells, [measure(c, slices[c.cohort], policy) for c in cells],
@@ -142,7 +142,7 @@ def _valid(
     evidence: tuple[Evidence, Evidence | None],
     policy: Policy,
 ) -> list[Measurement]:
-    """Put what makes a cell invalid in its way, unless nothing was measured in the first place."""
+    """Add the obstacles of validity to the cells that were measured."""
     broken = violations(evidence[0], policy)
     untreated = idle(evidence[0], policy)
     controls = control_obstacles(cells, evidence[1], policy)
@@ -158,7 +158,7 @@ def _valid(
 
 
 def _first_of(found: Sequence[Obstacle], own: Sequence[Obstacle]) -> Obstacle:
-    """Return the first of what was found, which bars whatever any of them bars."""
+    """Return the first obstacle, combined with what any of them bars."""
     every = (*found, *own)
     return replace(
         found[0],
@@ -184,7 +184,7 @@ class _Judgement(NamedTuple):
 
 
 def _family_p(measured: Measurement) -> float | None:
-    """Return the p value that enters Holm's family; past an obstacle only certain harm has one."""
+    """Return the cell's p value in Holm's family; despite an obstacle only that of certain harm."""
     obstacle = measured.obstacle
     if obstacle is not None and obstacle.bars_harm:
         return None
@@ -214,7 +214,7 @@ def _judge(
 def _undecided(
     cell: Cell, measured: Measurement, interval: Interval, levels: tuple[float, float]
 ) -> Obstacle:
-    """Say whether launches or pairs are lacking, and how many."""
+    """Return the obstacle that launches or pairs are lacking, with their number."""
     if interval.launches is not None and interval.launches.binds:
         seen = len(interval.launches.ratios)
         return too_few_launches(seen, launches_to_decide(cell, interval.launches, *levels))
@@ -258,7 +258,7 @@ def _by_launch(interval: Interval | None) -> tuple[float | None, ...]:
 
 
 def _launches(cells: Sequence[Cell], evidence: Evidence) -> LaunchCounts | None:
-    """Return how many launches the verdict's times rest on; None where none are judged."""
+    """Return the launches behind the verdict's times; `None` if no times are judged."""
     found = evidence.launches
     if found is None or not any(cell.metric.timed for cell in cells):
         return None
@@ -271,14 +271,14 @@ def _launches(cells: Sequence[Cell], evidence: Evidence) -> LaunchCounts | None:
 
 
 def _both_hashes(evidence: Evidence, control: Evidence | None) -> str:
-    """Return the evidence's hash, or one of the evidence's and the control's."""
+    """Return the evidence's hash; with a control, the hash of both."""
     if control is None:
         return evidence.data_hash
     return hashlib.sha256(f"{evidence.data_hash} {control.data_hash}".encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the gate and of what it computes with."""
+    """Return the versions of the gate and of the libraries that it computes with."""
     found = {"gate": GATE_VERSION, "numpy": np.__version__, "scipy": scipy.__version__}
     try:
         found["draftgate"] = metadata.version("draftgate")

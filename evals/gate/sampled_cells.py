@@ -1,4 +1,4 @@
-"""Whether sampled answers are the baseline's: the cell of a policy with a section `lossless`."""
+"""The cell of a lossless policy for sampled answers: do they follow the baseline's law."""
 
 from collections.abc import Mapping
 
@@ -33,12 +33,12 @@ def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
 
 
 def is_sampled(evidence: Evidence) -> BoolColumn:
-    """Say of which pairs either side says that it was sampled: a temperature above 0."""
+    """Return the pairs of which either side records a temperature above 0."""
     return sampled(evidence.baseline) | sampled(evidence.candidate)
 
 
 def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
-    """Return what was seen of the candidate's sampled answers, and of the baseline's."""
+    """Return the audits of the candidate's and of the baseline's sampled answers."""
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
         tally = Tally()
@@ -49,7 +49,7 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
 
 
 def sampled(side: Side) -> BoolColumn:
-    """Say which of an arm's answers say that they were sampled."""
+    """Return which of an arm's answers record a temperature above 0."""
     said = side.recorded.get("temperature")
     if said is None:
         return np.zeros(len(side.present), dtype=np.bool_)
@@ -89,7 +89,7 @@ def _finding(audited: Audited | None, judged: Judged) -> Finding:
 
 
 def _answers_needed(audited: Audited | None, judged: Judged) -> int | None:
-    """Return the answers that hold the lacking tokens, by those seen; None where none were."""
+    """Estimate the answers that hold the missing tokens; `None` if no answer was audited."""
     lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
     if audited is None or lacking is None or not audited.tokens:
         return None

@@ -31,7 +31,7 @@ def measure_failures(
 ) -> Measurement:
     """Compare the shares of answers that failed or never arrived.
 
-    Of an arm whose request another route answered nobody knows whether it would have failed.
+    If another route answered an arm's request, it is unknown whether the arm would have failed.
     """
     sides = (evidence.baseline, evidence.candidate)
     unknown = [side.fallback[scope] for side in sides]
@@ -60,7 +60,7 @@ def measure_failures(
 
 
 def empty_words(sides: Sequence[Side], scope: BoolColumn) -> str | None:
-    """Say how many answers of the baseline and of the candidate have no token; None for none."""
+    """Return how many answers of baseline and candidate have no token; `None` if none."""
     counts = [int((side.empty & scope).sum()) for side in sides]
     if not any(counts):
         return None
@@ -70,7 +70,7 @@ def empty_words(sides: Sequence[Side], scope: BoolColumn) -> str | None:
 def measure_scores(
     cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy
 ) -> Measurement:
-    """Compare scores; a pair that lacks one is held to the worst case for either decision."""
+    """Compare scores; missing scores take the worst case for each decision."""
     scores = evidence.scores(cell.rule.metric)
     rows, both = scope & scores.applicable, scope & scores.both
     n, prompts = int(both.sum()), clusters(evidence, both)
@@ -99,14 +99,14 @@ def measure_scores(
 
 
 def filled(scores: Scores, unknown: tuple[float, float]) -> tuple[FloatColumn, FloatColumn]:
-    """Return both sides' scores with these in place of the unknown ones."""
+    """Return both sides' scores, with the unknown ones set to these values."""
     sides = (scores.baseline, scores.candidate)
     b, c = (np.where(np.isnan(s), value, s) for s, value in zip(sides, unknown, strict=True))
     return b, c
 
 
 def never_scored(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
-    """Say that a cell has no score at all, and why."""
+    """Return why a cell has no score at all."""
     found = evidence.applicability(cell.rule.metric)
     why = _reasons(cell, evidence, scope)
     if why is None and bool((found.unsure & scope).any()):
@@ -119,7 +119,7 @@ def never_scored(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
 
 
 def unscored_words(cell: Cell, evidence: Evidence, without: BoolColumn, owed: int) -> str:
-    """Say how many pairs lack a score, and why."""
+    """Return how many pairs lack a score, and why."""
     why = _reasons(cell, evidence, without)
     words = f"{int(without.sum())} of {owed} pairs lack a score that they are owed"
     return f"{words} ({why})" if why else words
@@ -136,7 +136,7 @@ def _reasons(cell: Cell, evidence: Evidence, rows: BoolColumn) -> str | None:
 
 
 def _harm(cell: Cell, evidence: Evidence, rows: BoolColumn, policy: Policy) -> float | None:
-    """Return the p value of harm, with every score that nobody knows in the candidate's favour."""
+    """Return the p value of harm, with all unknown scores in the candidate's favour."""
     baseline, candidate = filled(evidence.scores(cell.rule.metric), (0, 1))
     b, c = baseline[rows], candidate[rows]
     if len(b) == 0:
@@ -161,7 +161,7 @@ def _share_harm(
 
 
 def nothing_at_stake(cell: Cell, baseline: FloatColumn) -> Obstacle | None:
-    """Refuse to compare where even a candidate that is worth nothing would be within the margin.
+    """Return the obstacle that even a candidate with all scores 0 would be within the margin.
 
     A baseline that never passes has nothing to lose: a broken reference, evaluator or `pass_at`
     looks like that, and would pass any candidate.

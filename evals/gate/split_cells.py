@@ -1,4 +1,4 @@
-"""Cells of split traffic: each request was answered by one arm, so that nothing is paired."""
+"""Cells of split traffic: each request was answered by one arm, so nothing is paired."""
 
 import math
 from dataclasses import replace
@@ -39,7 +39,7 @@ from evals.stats.score_difference import unpaired_difference
 
 
 class _Sample(NamedTuple):
-    """One arm's values, what each weighs, and the independent draws that they are worth."""
+    """One arm's values, their weights, and the number of independent draws that they count as."""
 
     values: FloatColumn
     weights: FloatColumn
@@ -53,7 +53,7 @@ _Both = tuple[BoolColumn, BoolColumn]
 
 
 def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
-    """Compare two groups of requests; the pool's candidates are weighted to the baseline's mix."""
+    """Compare two groups of requests; pooled candidates are weighted to the baseline's mix."""
     sides = (evidence.candidate, evidence.baseline)
     rows = tuple(_owed(cell, evidence, side, scope) for side in sides)
     known = tuple(
@@ -128,7 +128,7 @@ def _nothing(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
 
 
 def _extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> tuple[float, float]:
-    """Return what stands for unknown values of candidate and baseline, at worst or at best."""
+    """Return the values for unknown ones of candidate and baseline, at worst or at best."""
     kind = cell.metric.kind
     if kind == "score":
         return (0.0, 1.0) if worst else (1.0, 0.0)
@@ -144,7 +144,7 @@ def _extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> tu
 
 
 def _at_extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> Evidence:
-    """Return the evidence with the sums' unknown numbers at the extremes that the arms showed."""
+    """Return the evidence with the sums' unknown numbers set to the arms' observed extremes."""
     if cell.rule.stat != "mean_ratio":
         return evidence
     sides = filled(cell, (evidence.candidate, evidence.baseline), seen, worst=worst)
@@ -152,7 +152,7 @@ def _at_extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) ->
 
 
 def _owed(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> BoolColumn:
-    """Say which answers of an arm are to be measured."""
+    """Return which answers of an arm should be measured."""
     present = side.present & scope
     if cell.metric.kind == "failures":
         return present
@@ -166,7 +166,7 @@ def _owed(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> Bool
 
 
 def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
-    """Say which answers of an arm are measured."""
+    """Return which answers of an arm are measured."""
     if cell.metric.kind == "failures":
         return ~side.fallback
     if cell.metric.kind in ("score", "latency"):
@@ -175,7 +175,7 @@ def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
 
 
 def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float | None:
-    """Return the p value of harm, with all that is unknown in the candidate's favour."""
+    """Return the p value of harm, with all unknown values in the candidate's favour."""
     compare = _CERTAIN.get(cell.rule.stat)
     if compare is None or not all(rows.any() for rows in owed):
         return None
@@ -192,7 +192,7 @@ def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float 
 
 
 def _no_comparison(cell: Cell, evidence: Evidence, rows: BoolColumn) -> Obstacle | None:
-    """Say so if whatever the candidate does, it is no worse than the baseline."""
+    """Return the obstacle that no candidate could be worse than this baseline, if so."""
     if cell.rule.stat in QUANTILE_STATS:
         return endless_baseline(cell, _values(cell, evidence, evidence.baseline)[rows])
     if cell.metric.kind != "score" or not rows.any():
@@ -214,7 +214,7 @@ def _values(
     unknown: float = math.nan,
     shares: bool = True,
 ) -> FloatColumn:
-    """Return one arm's values, with one in place of those that are not known."""
+    """Return one arm's values, with unknown ones set to `unknown`."""
     kind, rule = cell.metric.kind, cell.rule
     if kind == "failures":
         return np.where(side.fallback, unknown, side.failed.astype(np.float64))
@@ -261,7 +261,7 @@ def _limits(
                 unknown[i])
         for i in (0, 1)
     ]  # fmt: skip
-    # As they are: the hour, one of the covariates, would explain a few launches away.
+    # Unadjusted: the hour, one of the covariates, would explain the differences of few launches.
     plain = [_values(cell, evidence, sides[i], unknown=unknown[i])[rows[i]] for i in (0, 1)]
     logs = (partial(_log_of, cell, plain[0]), partial(_log_of, cell, plain[1]))
     found = _compare(cell, samples[0], samples[1], confidence)
@@ -269,7 +269,7 @@ def _limits(
 
 
 def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Counts] | None:
-    """Return the launch of each value of both arms, if limits are to be taken over launches."""
+    """Return the launch of each value of both arms, if limits are to hold over launches."""
     launches = evidence.launches
     if launches is None or not launches.enough or not cell.metric.timed:
         return None
@@ -277,7 +277,7 @@ def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Coun
 
 
 def _log_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
-    """Return the logarithm of the cell's statistic over some of one arm's values."""
+    """Return the logarithm of the cell's statistic over one arm's values in the mask."""
     if cell.rule.stat in QUANTILE_STATS:
         return log_quantile(values[rows], quantile_of(cell.rule.stat))
     return float(np.log(values[rows]).mean())
@@ -296,7 +296,7 @@ def _covariates(
 
 
 class _Rows(NamedTuple):
-    """Some of one arm's answers, what is known of their requests, and the mix to weigh them to."""
+    """Answers of one arm, their requests' covariates, and the mix to weight them to."""
 
     known: BoolColumn
     before: FloatColumn
@@ -367,7 +367,7 @@ def _sample(
         measure = np.log(values) if stat == "geomean_ratio" else values
         better = adjusted(measure, rows.before, rows.centre)
         effect, values = arm.effect(better.values), better.values
-        # Of a share the variance is told by the share itself: what is gained are draws.
+        # A share's variance follows from the share, so the gain is counted as further draws.
         gain = better.gain if stat == "diff" else 1.0
         values = np.exp(values) if stat == "geomean_ratio" else values
     worth = len(values) / effect.ratio
@@ -385,7 +385,7 @@ def _sample(
 
 
 def _standardised(sample: _Sample) -> FloatColumn:
-    """Return as many values, none weighted, that have the weighted distribution's quantiles."""
+    """Return as many unweighted values that have the weighted distribution's quantiles."""
     if (sample.weights == sample.weights[0]).all():
         return sample.values
     order = np.argsort(sample.values, kind="stable")
@@ -397,7 +397,7 @@ def _standardised(sample: _Sample) -> FloatColumn:
 def _reversal(
     cell: Cell, evidence: Evidence, rows: _Both, policy: Policy, found: Measurement
 ) -> str | None:
-    """Say where the raw pool points the other way than the pool at one mix of cohorts."""
+    """Return a note if the raw pool and the pool at one mix of cohorts point opposite ways."""
     if cell.cohort is not None or found.interval is None or cell.rule.stat == "mean_ratio":
         return None
     raw = _limits(cell, evidence, rows, policy, weighted=False)

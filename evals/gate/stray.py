@@ -1,4 +1,4 @@
-"""Cohorts of a few stray pairs: named, judged in the pool alone, and holding nothing up."""
+"""Stray cohorts of a few pairs: named, judged only in the pool, and no obstacle to a release."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,7 +9,7 @@ from evals.evidence import Evidence
 from evals.policy import Policy
 
 _MOST = 0.05
-"""Share of all pairs above which they are no strays: many small cohorts are the traffic itself."""
+"""Maximum share of all pairs for strays; more small cohorts than that are the traffic itself."""
 
 
 def stray_cohorts(evidence: Evidence, policy: Policy) -> tuple[SetAside, ...]:

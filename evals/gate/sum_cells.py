@@ -1,4 +1,4 @@
-"""Cells of output tokens and of cost, whose statistic is a ratio of sums."""
+"""Cells of output tokens and of cost; their statistic is a ratio of sums."""
 
 import math
 from dataclasses import replace
@@ -29,7 +29,7 @@ from evals.stats.ratio_of_sums import Arm, EffectOf, ratio_of_sums
 
 
 def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
-    """Compare the tokens, or the cost a token, of the pairs that both arms answered."""
+    """Compare the tokens, or the cost per token, of the pairs that both arms answered."""
     sides = (evidence.candidate, evidence.baseline)
     answered = scope & evidence.baseline.answered & evidence.candidate.answered
     known = answered & counted(cell, sides[0]) & counted(cell, sides[1])
@@ -59,8 +59,8 @@ def filled(
 ) -> tuple[Side, Side]:
     """Return candidate and baseline with every unknown number at the worst, or best, of its arm.
 
-    There is no worst number of tokens or seconds: what the arm showed at most, or at least, stands
-    for the few that are unknown.
+    Tokens and seconds have no worst case, so the few unknown ones are set to the arm's observed
+    maximum or minimum.
     """
     grows = worst == (cell.rule.bound == "max")  # towards a larger ratio
     candidate = _at_extreme(cell, sides[0], known[0], larger=grows)
@@ -68,7 +68,7 @@ def filled(
 
 
 def _at_extreme(cell: Cell, side: Side, known: BoolColumn, *, larger: bool) -> Side:
-    """Return a side whose cell's value is as large, or small, as its known numbers allow."""
+    """Return a side with unknown numbers set so that the cell's value is largest, or smallest."""
     has = counted(cell, side)
 
     def extreme(values: FloatColumn, *, most: bool) -> FloatColumn:
@@ -89,14 +89,14 @@ def _with(evidence: Evidence, sides: tuple[Side, Side]) -> Evidence:
 
 
 def without_price(cell: Cell, policy: Policy) -> Obstacle | None:
-    """Refuse to tell a cost without prices: the time alone is none."""
+    """Return the obstacle that a cost needs prices, if the policy has none."""
     if cell.metric.kind != "cost" or policy.prices is not None:
         return None
     return Obstacle(Reason.MISSING, "the policy gives no `prices`")
 
 
 def uncounted(cell: Cell, answered: int) -> Obstacle:
-    """Say that no answer has what the cell needs."""
+    """Return the obstacle that no answer has the numbers that the cell needs."""
     if answered == 0:
         return Obstacle(Reason.MISSING, "no pair was answered by both arms", cell.min_n)
     words = _unknown_words(cell, answered, answered)
@@ -109,13 +109,13 @@ def _unknown_words(cell: Cell, unknown: int, answered: int) -> str:
 
 
 def counted(cell: Cell, side: Side) -> BoolColumn:
-    """Say where a side has the numbers that the cell needs, of its own answer."""
+    """Return which of a side's own answers have the numbers that the cell needs."""
     tokens = side.answered & ~side.fallback & (side.output_tokens > 0)
     return tokens & (side.latency_s("e2e") > 0) if cell.metric.kind == "cost" else tokens
 
 
 def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price: float) -> Arm:
-    """Return one arm's sums: tokens, or seconds at the price of a token's worth of them."""
+    """Return one arm's sums: tokens, or the cost of its seconds per token."""
     tokens = side.output_tokens[rows]
     if cell.metric.kind == "tokens":
         return Arm(tokens, None, effect_of)
@@ -156,7 +156,7 @@ def _limits(
 
 
 def log_rate(arm: Arm, rows: BoolColumn) -> float:
-    """Return the logarithm of an arm's factor and sums over some of its values."""
+    """Return the logarithm of an arm's factor and sums over its values in the mask."""
     below = 1.0 if arm.denominator is None else float(arm.denominator[rows].sum())
     return math.log(arm.factor * float(arm.numerator[rows].sum()) / below)
 

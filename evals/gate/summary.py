@@ -1,4 +1,4 @@
-"""The verdict in a few sentences: what was decided, what decided it, and what it leaves open."""
+"""The verdict in a few sentences: the decision, its reasons, and what is left open."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ _SHOWN = 3
 
 
 def reasons(outcome: Outcome, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Return what decided, the worst first."""
+    """Return the deciding findings as reasons, the worst first."""
     groups = [group for group in by_margin(findings) if any(_decides(outcome, f) for f in group)]
 
     def worst(group: Sequence[Finding]) -> tuple[bool, int, bool, float]:
@@ -48,9 +48,9 @@ def left_open(
     aside: Sequence[SetAside],
     suspected: Sequence[str] = (),
 ) -> str:
-    """Return what to add to a summary: the first of each kind, and how many more.
+    """Return the sentences on open questions: the first of each kind, and how many more.
 
-    What a guard or a reported cell leaves open, or shows, is added to a pass alone.
+    Those on guards and reported cells are added only to a pass.
     """
     passed = outcome is Outcome.PASS
     named = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
@@ -64,7 +64,7 @@ def left_open(
 
 
 def _by_reason(cells: Sequence[str]) -> list[str]:
-    """Say a reason once, behind all the cells that it holds for: `a, b (why)`."""
+    """Group cells by their reason: `a, b (why)`."""
     subjects = dict[str, list[str]]()
     for cell in cells:
         subject, _, reason = cell.partition(" (")

@@ -1,4 +1,4 @@
-"""Signs that something of the candidate is broken, which no cell may have been asked about."""
+"""Signs of a broken candidate that no cell of the policy may cover."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from evals.gate.sampled_cells import sampled
 
 
 def suspicions(evidence: Evidence) -> tuple[str, ...]:
-    """Return what looks broken, in words: an acceptance that collapsed, and where."""
+    """Return sentences on what looks broken: where acceptance collapsed."""
     side = evidence.candidate
     counted = side.speculated & side.answered & side.counts_usable & ~side.fallback
     if _collapsed(side, counted):

@@ -1,4 +1,4 @@
-"""Whether the candidate did what it is to be judged for: it speculated, and lost nothing by it."""
+"""Check that the candidate really speculated, and that its speculation is lossless."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.policy import Policy
 
 MAX_IDLE_SHARE = 0.02
-"""Share of answers with a draft up to which the candidate is not known to speculate."""
+"""A candidate with at most this share of answers with drafts is not known to speculate."""
 
 
 def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
-    """Yield what keeps the candidate's answers from standing for the candidate."""
+    """Yield the obstacles to taking the answers as those of the candidate."""
     yield from _impossible_counts(evidence)
     yield from _more_than_the_answer(evidence)
     yield from _lossy(evidence)
@@ -32,7 +32,7 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
-    """Yield answers that accepted more tokens than they have: a last step may end beyond them."""
+    """Yield an obstacle if answers accepted more tokens than they have, last step aside."""
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
         known = side.answered & (side.draft_tokens >= 0) & (side.output_tokens > 0)
         step = np.ceil(side.draft_tokens / np.maximum(side.steps, 1))
@@ -53,10 +53,10 @@ def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
-    """Return why the candidate is not known to have speculated.
+    """Return the obstacle that the candidate is not known to have speculated, if so.
 
-    All answers are looked at together: one by itself may have had nothing to draft. A name of a
-    method is what a sender says of its configuration; only counts show that tokens were drafted.
+    All answers are taken together, since a single answer may have had nothing to draft. A method's
+    name is only the sender's claim on its configuration; counts prove that tokens were drafted.
     """
     if not evidence.wants_drafts:
         return None
@@ -65,7 +65,7 @@ def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:
 
 
 def speculation_of(candidate: Side) -> SpeculationCounts:
-    """Count what a candidate's answers say of speculation."""
+    """Count a candidate's answers by what they record on speculation."""
     answered = candidate.answered & ~candidate.fallback
     both = answered & (candidate.accepted_tokens >= 0) & (candidate.draft_tokens > 0)
     return SpeculationCounts(
@@ -80,21 +80,21 @@ def speculation_of(candidate: Side) -> SpeculationCounts:
 
 
 def idle_words(seen: SpeculationCounts, policy: Policy) -> str | None:
-    """Say why a candidate is not known to have speculated; None if it is."""
+    """Return why a candidate is not known to have speculated; `None` if it is known."""
     if seen.answered == 0:
         return None
     return _undrafted(seen, policy) or _mixed(seen)
 
 
 def drafted(candidate: Side) -> BoolColumn:
-    """Say which answers' counts show a drafted token."""
+    """Return which answers' counts show a drafted token."""
     counts = (candidate.draft_tokens, candidate.accepted_tokens, candidate.steps)
     shown = np.any([one > 0 for one in counts], axis=0)
     return np.asarray(shown & candidate.answered & ~candidate.fallback)
 
 
 def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
-    """Say that next to no answer shows a drafted token, or that none was accepted."""
+    """Return a sentence if almost no answer has drafted tokens, or none was accepted."""
     if seen.drafted:
         if seen.drafted <= MAX_IDLE_SHARE * seen.answered:
             return f"the candidate drafted in {seen.drafted:,} of {seen.answered:,} answers alone"
@@ -113,7 +113,7 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
 
 
 def _none_accepted(seen: SpeculationCounts, policy: Policy) -> str | None:
-    """Say that drafts served nothing: what such a candidate gains, it gains by something else."""
+    """Return a sentence if no draft was accepted: any gain then has another cause."""
     if seen.judged == 0 and policy.validity.speculation == "required":
         return (
             "no count shows that a draft token was accepted; send "
@@ -126,7 +126,7 @@ def _none_accepted(seen: SpeculationCounts, policy: Policy) -> str | None:
 
 
 def _mixed(seen: SpeculationCounts) -> str | None:
-    """Say that a part of the answers says nothing of speculation."""
+    """Return a sentence if a part of the answers records nothing on speculation."""
     if seen.silent == seen.answered or seen.silent <= MAX_UNBOUNDED_SHARE * seen.answered:
         return None
     return (

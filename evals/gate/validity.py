@@ -1,4 +1,4 @@
-"""Whether the evidence may be judged at all: alike arms, sample ratio, drift, load generator."""
+"""Check that the evidence may be judged: alike arms, sample ratio, drift, load generator."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -22,35 +22,35 @@ from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 MAX_ORDER = 0.75
-"""Chance that one arm's request starts later than the other's, beyond which the arms did not run
-side by side."""
+"""Maximum probability that one arm's request starts later than the other's; above it the arms did
+not run side by side."""
 MAX_APART = 0.1
-"""Share of the requests by which one arm may stand later, far in time from the other."""
+"""Maximum share of the requests by which one arm may be later, far in time from the other."""
 _FAR = 0.05
-"""Share of the run's duration that is far."""
+"""Share of the run's duration that counts as far."""
 _TIMED: tuple[Kind, ...] = ("latency", "cost")
 
 
 class Violation(NamedTuple):
-    """What does not hold, and which cells it leaves undecided."""
+    """A violated condition, and the cells that it affects."""
 
     obstacle: Obstacle
     scope: str | None
-    """A cohort, or `None` for the pool."""
+    """A cohort, or `None` for all pairs."""
     metric: str | None = None
-    """`None` touches every metric of `kinds`."""
+    """`None`: every metric of `kinds`."""
     kinds: tuple[Kind, ...] = ("latency", "score", "failures", "tokens", "cost")
     every_scope: bool = False
 
     def touches(self, cell: Cell) -> bool:
-        """Say whether the cell rests on what does not hold."""
+        """Return whether the violation affects the cell."""
         if self.metric not in (None, cell.rule.metric) or cell.metric.kind not in self.kinds:
             return False
         return self.every_scope or cell.cohort == self.scope
 
 
 def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
-    """Return everything that does not hold, in a fixed order."""
+    """Return all violations, in a fixed order."""
     return (
         *(
             Violation(
@@ -90,7 +90,7 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
 
 
 def _too_few_launches(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
-    """Refuse to judge times over fewer launches of the servers than the policy wants."""
+    """Yield a violation if there are fewer launches of the servers than the policy requires."""
     if policy.launches is None:
         return
     least, found = policy.launches.min, evidence.launches
@@ -109,7 +109,7 @@ def _too_few_launches(evidence: Evidence, policy: Policy) -> Iterator[Violation]
 
 
 def _unrun(evidence: Evidence) -> Iterator[Violation]:
-    """Refuse to pass on a part of the workload: what never arrived is what nobody knows."""
+    """Yield a violation if only a part of the workload arrived: the rest is unknown."""
     for cohort, planned in sorted(evidence.workload.items()):
         arrived = int(evidence.scope(cohort).sum())
         if arrived < planned * (1 - MAX_UNBOUNDED_SHARE):
@@ -121,8 +121,8 @@ def _unrun(evidence: Evidence) -> Iterator[Violation]:
 def _sample_ratio(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     """Compare the arms' counts with the design's, by scope; Holm over the scopes.
 
-    In paired designs every request was sent to both arms: what never arrived is the failures
-    cells' to judge, and a mismatch leaves the others undecided alone.
+    In paired designs every request was sent to both arms: missing answers are judged by the cells
+    of failures, and a mismatch makes only the other cells undecided.
     """
     share = 0.5 if policy.paired else policy.sampling.candidate_share
     scopes = (None, *evidence.cohorts)
@@ -153,7 +153,7 @@ def _arrived(evidence: Evidence, scope: BoolColumn) -> tuple[int, int]:
 
 
 def _order(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
-    """Refuse to compare times of arms that ran one after the other, or by clocks that disagree."""
+    """Yield a violation for times if the arms ran one after the other, or clocks disagree."""
     sides = (evidence.candidate, evidence.baseline)
     later = candidate_later(*(_starts(side) for side in sides))
     if later is None:
@@ -171,7 +171,7 @@ def _order(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
 
 
 def _apart(evidence: Evidence, policy: Policy) -> str | None:
-    """Say that a part of the arms' requests stands apart in time."""
+    """Return a sentence if a part of the arms' requests is far apart in time."""
     level = policy.validity.srm_p_min
     if not policy.paired:
         starts = [_starts(side) for side in (evidence.candidate, evidence.baseline)]
@@ -206,7 +206,8 @@ def _starts(side: Side) -> Counts:
 def _drift(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     """Test each metric's difference of the arms against time, within cohorts; Holm over metrics.
 
-    Among many pairs the slightest trend is significant: one that explains next to nothing is none.
+    With many pairs the slightest trend is significant, so one that explains almost nothing is
+    ignored.
     """
     metrics = sorted({rule.metric for rule in policy.rules})
     look = _paired_trend if policy.paired else _split_trend
@@ -252,13 +253,13 @@ def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | Non
 
 
 def _effect_of(arrangement: Arrangement, metric: str) -> EffectOf:
-    """Return the design effect of outcomes: what is lost is lost in the declared stretches."""
+    """Return the design effect of outcomes; losses come in the declared stretches."""
     lost = METRICS[metric].kind in ("failures", "score")
     return arrangement.effect_of_stretches if lost else arrangement.effect
 
 
 def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
-    """Return what the metric measures of one side, logarithms for ratios; NaN where unknown."""
+    """Return the metric's values of one side, logarithms for ratios; NaN if unknown."""
     kind, none = METRICS[metric].kind, np.full(len(evidence), np.nan)
     if kind == "failures":
         return (~side.answered).astype(np.float64)
@@ -271,7 +272,7 @@ def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
 
 
 def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
-    """Compare how late requests were sent with the median of what is measured, by metric."""
+    """Compare the load generator's delay with the median of each metric."""
     limit = policy.validity.client_lag_p99_max_frac
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
         lags = side.client_lag_s[~np.isnan(side.client_lag_s)]

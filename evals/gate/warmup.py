@@ -1,4 +1,4 @@
-"""Dropping the warm-up: the first pairs of a rollout, by a count that the policy fixed."""
+"""Drop the warm-up: the first pairs of a rollout, by the policy's count."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from evals.evidence import Evidence
 def after_warmup(evidence: Evidence, count: int) -> Evidence:
     """Return the evidence without the `count` pairs that started first, whatever their values.
 
-    A pair starts with its earlier side; ties go by prompt and repeat. Raises `EvidenceError` where
+    A pair starts with its earlier side; ties go by prompt and repeat. Raises `EvidenceError` if
     nothing would be left.
     """
     if count == 0 or len(evidence) == 0:

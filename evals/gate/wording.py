@@ -20,14 +20,14 @@ def finding_message(
 
 
 def why(finding: Finding) -> str:
-    """Return why a finding is inconclusive, without the pairs it needs: its own line says them."""
+    """Return why a finding is inconclusive, without the pairs it needs (another line has them)."""
     if finding.reason is Reason.TOO_FEW and finding.n_needed is not None:
         return "too few pairs"
     return finding.message.rpartition(f"{Outcome.INCONCLUSIVE.value}: ")[2]
 
 
 def hypothesis(cell: Cell) -> str:
-    """Return what the cell claims and the pairs it needs at least."""
+    """Return the cell's hypothesis and its minimum number of pairs."""
     comparison = "the ratio candidate/baseline of" if _is_ratio(cell) else "candidate − baseline in"
     return (
         f"{cell.rule.role.value}: {comparison} {subject(cell)} is {margin(cell)} "
@@ -56,7 +56,7 @@ def margin(cell: Cell) -> str:
 
 
 def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstacle:
-    """Say why limits on both sides of the margin decide nothing, and what would settle it."""
+    """Return the obstacle that the limits are on both sides of the margin, with the need."""
     if n_needed is not None:
         words = f"too few pairs: the limits are too wide, needs about {n_needed:,} more {cell.unit}"
         return Obstacle(Reason.TOO_FEW, words, n_needed)
@@ -67,7 +67,7 @@ def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstac
 
 
 def too_few_launches(seen: int, needed: int | None) -> Obstacle:
-    """Say that what single launches showed differs too much to decide."""
+    """Return the obstacle that single launches differ too much to decide."""
     words = f"too few launches: the limits over {seen} launches are too wide"
     if needed is None:
         return Obstacle(Reason.LAUNCHES, f"{words} for the margin")
@@ -76,7 +76,7 @@ def too_few_launches(seen: int, needed: int | None) -> Obstacle:
 
 
 def _stands_on_margin(cell: Cell, measured: Measurement) -> bool:
-    """Say whether the margin is within three tenths of the way from the estimate to the limit."""
+    """Return whether the margin is in the first three tenths of the way from estimate to limit."""
     interval = measured.interval
     if interval is None or interval.estimate is None:
         return False
@@ -88,7 +88,7 @@ def _stands_on_margin(cell: Cell, measured: Measurement) -> bool:
 
 
 def reason_words(reason: Reason, words: str) -> str:
-    """Return the reason an obstacle gives; the name of the reason is left out where plain."""
+    """Return an obstacle's words, with `contract broken` before them for that reason."""
     return f"contract broken, {words}" if reason is Reason.QUALITY else words
 
 
@@ -110,7 +110,7 @@ def _numbers(cell: Cell, measured: Measurement) -> str:
 
 
 def _spread(cell: Cell, interval: Interval) -> str:
-    """Return between which ratios the launches lie."""
+    """Return the range of the launches' ratios."""
     if interval.launches is None:
         return ""
     ratios = interval.launches.ratios

@@ -1,1 +1,1 @@
-"""Judging a rollout while traffic flows: e-values, declared looks, and the switch."""
+"""Judge a rollout while traffic flows: e-values, declared looks, and the switch."""

@@ -20,11 +20,11 @@ from evals.watch.stretch import longest, starts_by_part
 from evals.watch.window import Window
 
 THRESHOLD_PAIRS = 300
-"""Pairs whose baseline's p99 becomes the rollback's threshold; they are not held against it."""
+"""Pairs whose baseline p99 becomes the rollback's threshold; they are not tested against it."""
 
 
 def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, unix_ns: int) -> Watch:
-    """Count what is new in the window, once; windows must follow on each other."""
+    """Return the state after a window's new pairs; each window must follow the previous one."""
     watch = _past_warmup(watch, window, policy)
     at = done_at(window, policy)
     complete = counted(watch, at) & window.since(at) & _of_one_arm(window, policy)
@@ -49,7 +49,7 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
 
 
 def refill(watch: Watch, window: Window, early: EarlyPairs, policy: Policy) -> None:
-    """Keep the early pairs of a window that is counted already, after a restart."""
+    """After a restart, add the early pairs of a window that is already counted."""
     at = done_at(window, policy)
     new = counted(watch, at) & window.since(at) & _of_one_arm(window, policy)
     early.add(window, new & window.first_repeat, at)
@@ -61,21 +61,21 @@ def done_at(window: Window, policy: Policy) -> Counts:
 
 
 def counted(watch: Watch, at: Counts) -> BoolColumn:
-    """Say which come after the warm-up."""
+    """Return which pairs come after the warm-up."""
     if watch.count_after is None:
         return np.zeros(len(at), dtype=np.bool_)
     return np.asarray(at > watch.count_after)
 
 
 def _of_one_arm(window: Window, policy: Policy) -> BoolColumn:
-    """In split traffic leave out what both arms answered: it is no split."""
+    """Return which pairs count: in split traffic, those that only one arm answered."""
     if policy.paired:
         return np.ones(len(window.evidence), dtype=np.bool_)
     return ~window.evidence.complete
 
 
 def _past_warmup(watch: Watch, window: Window, policy: Policy) -> Watch:
-    """Fix where counting begins, once so many pairs are complete as the policy drops."""
+    """Fix the start of counting, once as many pairs are complete as the policy drops."""
     drop = policy.sampling.warmup_drop
     if watch.count_after is not None:
         return watch
@@ -93,7 +93,7 @@ def _past_warmup(watch: Watch, window: Window, policy: Policy) -> Watch:
 def _cohorts(
     watch: Watch, window: Window, new: BoolColumn, at: Counts, policy: Policy
 ) -> tuple[WatchCohort, ...]:
-    """Add what arrived; before the warm-up is over, the pairs that it takes."""
+    """Add the window's arrivals to each cohort, and during the warm-up the pairs dropped."""
     known = {c.cohort: c for c in watch.cohorts}
     evidence = window.evidence
     after = watch.count_after
@@ -129,12 +129,12 @@ def _cohorts(
 
 
 def _sum(was: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts with more; none stands for 0."""
+    """Return the sums of two counters; a missing key is 0."""
     return {m: n for m in {*was, *more} if (n := was.get(m, 0) + more.get(m, 0))}
 
 
 def _workload(watch: Watch, window: Window) -> Mapping[str, int]:
-    """Return the most pairs that any run said of a cohort."""
+    """Return the planned pairs of each cohort: the maximum over all runs."""
     said = dict(watch.workload)
     for cohort, pairs in window.evidence.workload.items():
         said[cohort] = max(pairs, said.get(cohort, 0))
@@ -142,7 +142,7 @@ def _workload(watch: Watch, window: Window) -> Mapping[str, int]:
 
 
 def newly_scored(watch: Watch, window: Window, metric: str, policy: Policy) -> BoolColumn:
-    """Say which pairs were judged in the window and count."""
+    """Return which pairs count and were judged in this window."""
     at = done_at(window, policy)
     judged_now = window.newly_judged(metric, at, paired=policy.paired)
     return np.asarray(
@@ -151,7 +151,7 @@ def newly_scored(watch: Watch, window: Window, metric: str, policy: Policy) -> B
 
 
 def _with_threshold(watch: Watch, early: EarlyPairs, at: Counts, policy: Policy) -> Watch:
-    """Fix the rollback's threshold once there are pairs enough; later pairs are held to it."""
+    """Fix the rollback's threshold once there are enough pairs; only later pairs are tested."""
     rollback = live(policy).rollback
     if rollback is None or watch.threshold_s is not None:
         return watch
@@ -162,7 +162,7 @@ def _with_threshold(watch: Watch, early: EarlyPairs, at: Counts, policy: Policy)
     seconds = seconds[np.isfinite(seconds)]
     if len(seconds) < THRESHOLD_PAIRS // 2 or len(at) == 0:
         return watch
-    # From the end of this window on: what it holds was seen before the threshold was fixed.
+    # From the end of this window on: its pairs were seen before the threshold was fixed.
     return replace(
         watch, threshold_s=float(np.quantile(seconds, 0.99)), exceed_after=watch.arrived_up_to
     )

@@ -1,4 +1,4 @@
-"""Differences within bounds: e-processes over pairs, a confidence sequence over split traffic."""
+"""Bounded differences: e-processes over pairs, a confidence sequence over split traffic."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ _NO_COHORT = ""
 def differences(
     cell: WatchCell, window: Window, counts: BoolColumn, threshold_s: float | None, policy: Policy
 ) -> Losses:
-    """Return candidate − baseline of the cell's pairs among those that newly count."""
+    """Return candidate − baseline for the cell's pairs that newly count."""
     evidence = window.evidence
     rows = np.flatnonzero(counts & evidence.scope(cell.cohort))
     sides = (evidence.baseline, evidence.candidate)
@@ -35,7 +35,7 @@ def differences(
 
 
 def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Policy) -> FloatColumn:
-    """Return what the cell measures of each answer, in [0, 1]; NaN where that is not known."""
+    """Return the cell's outcome of each answer, in [0, 1]; NaN if unknown."""
     if cell.metric == EXCEEDANCE:
         rollback = live(policy).rollback
         if rollback is None or threshold_s is None:
@@ -52,7 +52,7 @@ def outcome(cell: WatchCell, side: Side, threshold_s: float | None, policy: Poli
 
 
 def nothing_at_stake(cell: WatchCell) -> bool:
-    """Say whether even a candidate that is worth nothing would be within the margin.
+    """Return whether even a candidate with all outcomes at worst would be within the margin.
 
     As in the gate: a baseline that never passes has nothing to lose.
     """
@@ -67,10 +67,10 @@ def nothing_at_stake(cell: WatchCell) -> bool:
 
 
 def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float, stretch: float) -> WatchCell:
-    """Return the cell after more pairs, in whatever order they came within a stretch."""
+    """Return the cell after more pairs; their order within a stretch does not matter."""
     if len(found.rows) == 0 or cell.passing is None or cell.failing is None:
         return cell
-    # Worse is more for `max`, less for `min`; either decision is made against the worst case.
+    # Worse is more for `max`, less for `min`; each decision assumes its own worst case.
     worst, best = (
         (found.highest, found.lowest) if cell.bound == "max" else (-found.lowest, -found.highest)
     )
@@ -100,7 +100,7 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float, stretch: floa
 
 
 def log_e_at_worst(process: EProcess, lost: int, stretch: float) -> float:
-    """Return log E of a pass after so many more pairs whose candidate lost all there is."""
+    """Return log E of a pass after `lost` more pairs in which the candidate lost everything."""
     bets = Bets(process.limit, process.log_wealth, process.n)
     return bets.after(np.full(lost, -1.0)).log_e_in_stretches(stretch)
 

@@ -1,4 +1,4 @@
-"""What keeps pairs from being evidence, seen in any window: arms unlike, or another treatment."""
+"""Doubts about the evidence, seen in any window: the arms differ, or no real treatment."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -34,11 +34,11 @@ from evals.policy import METRICS, Policy
 from evals.watch.window import Window
 
 _KEPT = 3
-"""Names that are kept of what must be one: enough to show that they are several."""
+"""Names kept of a value that must be unique; enough to show several."""
 
 
 def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -> Watch:
-    """Return the watch with what the window's new pairs, and its scores, show."""
+    """Return the watch with the doubts from the window's new pairs and scores."""
     evidence = window.evidence.take(new)
     short, other = shorter(evidence)
     rerouted = evidence.baseline.fallback | evidence.candidate.fallback
@@ -64,13 +64,13 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
 
 
 def doubt_of(cell: WatchCell, watch: Watch, policy: Policy) -> WatchDoubt | None:
-    """Return the first reason for which a cell proves nothing."""
+    """Return the first doubt that prevents a cell from proving anything, if any."""
     found = (*watch.doubts, *_of_sums(watch, policy))
     return next((one for one in found if one.metric in (None, cell.metric)), None)
 
 
 def _kind(words: str) -> str:
-    """Return what a doubt is about: its words without their numbers."""
+    """Return a doubt's kind: its words without the numbers."""
     return "".join(letter for letter in words if not letter.isdigit() and letter != ",")[:40]
 
 
@@ -100,7 +100,7 @@ def _several(watch: Watch) -> Iterator[WatchDoubt]:
 
 
 def _judges(was: Mapping[str, tuple[str, ...]], window: Evidence) -> Mapping[str, tuple[str, ...]]:
-    """Add the evaluators of the window's scores, also of pairs that are counted already."""
+    """Add the evaluators of the window's scores, including those of pairs counted already."""
     every = np.ones(len(window), dtype=np.bool_)
     found = dict(was)
     for metric in sorted({*window.metrics} & {*METRICS}):
@@ -110,7 +110,7 @@ def _judges(was: Mapping[str, tuple[str, ...]], window: Evidence) -> Mapping[str
 
 
 def _served(was: Mapping[str, ArmServed], new: Evidence) -> Mapping[str, ArmServed]:
-    """Add what the new pairs say of how the arms were served."""
+    """Add how the arms were served in the new pairs."""
     found = {}
     for arm, side in (("baseline", new.baseline), ("candidate", new.candidate)):
         before, after = was.get(arm, ArmServed()), served_of(side)
@@ -133,7 +133,7 @@ def _sum(one: SpeculationCounts, other: SpeculationCounts) -> SpeculationCounts:
 
 
 def _of_sums(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:
-    """Yield what only all windows together show."""
+    """Yield the doubts that only all windows together show."""
     if watch.pairs == 0:
         return
     for arm, served in watch.served.items():

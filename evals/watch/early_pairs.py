@@ -1,6 +1,6 @@
-"""The first pairs of each scope, kept until the last look: what quantiles are made of.
+"""The first pairs of each scope, kept until the last look, for quantiles.
 
-They are no part of the stored state: a restart reads them again from the collector.
+They are not part of the stored state; a restart reads them again from the collector.
 """
 
 from collections import defaultdict
@@ -14,13 +14,13 @@ from evals.watch.window import Window
 
 
 class EarlyPairs:
-    """Pairs in the order in which they became complete, for the pool and for each cohort."""
+    """Pairs in the order in which they became complete, for all pairs and for each cohort."""
 
     def __init__(self, most: int) -> None:
-        """Keep at least `most` answers of each arm, a scope."""
+        """Keep at least `most` answers of each arm in each scope."""
         self._most = most
         self.arrived_up_to = 0
-        """Pairs that completed up to here are in; adding them again changes nothing."""
+        """Pairs completed up to this number are included; adding them again changes nothing."""
         self._tables: dict[str | None, list[pa.Table]] = defaultdict(list)
         self._answers: dict[str | None, Counts] = defaultdict(lambda: np.zeros(2, dtype=np.int64))
 
@@ -40,13 +40,13 @@ class EarlyPairs:
                 self._answers[scope] += [int(side[rows].sum()) for side in sides]
 
     def first(self, scope: str | None, pairs: int) -> Evidence | None:
-        """Return the first pairs of a scope; None where there are not so many."""
+        """Return the first pairs of a scope; `None` if there are fewer."""
         if self._answers[scope].min() < pairs:
             return None
         return from_table(pa.concat_tables(self._tables[scope]).slice(0, pairs))
 
     def first_answers(self, answers: int, scope: str | None) -> Evidence | None:
-        """Return split traffic up to where both arms have so many answers; None before that."""
+        """Return split traffic until both arms have this many answers; `None` before that."""
         if self._answers[scope].min() < answers:
             return None
         table = pa.concat_tables(self._tables[scope])
@@ -58,5 +58,5 @@ class EarlyPairs:
 
 
 def _is_of_score(column: str) -> bool:
-    """Say whether only a window in which the metric was judged has the column."""
+    """Return whether the column is of a score; not every window has it."""
     return any(part in column for part in ("_score_", "_unscored_", "_judge_"))

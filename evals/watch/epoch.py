@@ -1,4 +1,4 @@
-"""Beginning anew: what follows when somebody sets the switch on after the watch set it off."""
+"""Start a new epoch if somebody sets the switch on after the watch set it off."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ from evals.watch.plan import fresh
 
 
 def begun_anew(watch: Watch, switch: SwitchState | None) -> Watch:
-    """Note the switch's newest event; set on again, only harm from now on sets it off again.
+    """Record the switch's newest event; if it was set on again, only new harm sets it off.
 
-    Otherwise one who disagrees with the watch could never have the switch on. A pass proved before
-    stays proved; its e-process goes on. So do doubts of the pairs that it rests on.
+    Otherwise a person who disagrees with the watch could never keep the switch on. A pass proved
+    before stays proved; its e-process continues, and so do doubts about its pairs.
     """
     if switch is None or switch.id == watch.switch_event:
         return watch

@@ -1,4 +1,4 @@
-"""What `draftgate watch` would do with a policy, in words."""
+"""Describe what `draftgate watch` would do with a policy."""
 
 from evals.policy import Policy
 from evals.watch.plan import live
@@ -6,7 +6,7 @@ from evals.watch.wording import stretch_words
 
 
 def explained(policy: Policy) -> tuple[str, ...]:
-    """Return a line for each way of judging live traffic; none where the policy is silent on it."""
+    """Return a line for each way of judging live traffic; none without such a section."""
     if policy.live is None:
         return ()
     rules, e_value = live(policy), 1 / policy.alpha_pass

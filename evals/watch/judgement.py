@@ -1,4 +1,4 @@
-"""From cells to what is decided so far: passes one by one, failures over the whole family."""
+"""Decide the cells so far: passes one by one, failures over the whole family."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from evals.watch.wording import message, reason_words, subject
 def judged(watch: Watch, policy: Policy) -> Watch:
     """Return the watch with the outcome of each cell and of the release.
 
-    P values and e-values hold at every moment, and Holm's correction of p values that do so does
-    too: a fail stays. So does a pass of an e-process, until harm shows.
+    P values and e-values are valid at every moment, and so is Holm's correction of such p values:
+    a fail stays. A pass of an e-process stays too, unless harm shows.
     """
     deciding = [i for i, cell in enumerate(watch.cells) if cell.role is not Role.REPORT]
     chains = [chain(watch.cells[i]) for i in deciding]
@@ -81,9 +81,9 @@ def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) 
 
 
 def _survives(cell: WatchCell, watch: Watch, policy: Policy) -> bool:
-    """Say whether a cell passes if every pair that waits for scores is lost.
+    """Return whether a cell passes even if every pair that waits for scores is lost.
 
-    A pass that did so once stays proved.
+    Once it did, the pass stays proved.
     """
     pairs, share = waiting(cell, watch)
     if pairs == 0 or cell.outcome is Outcome.PASS:
@@ -125,11 +125,11 @@ class Waiting(NamedTuple):
 
     pairs: int
     share: float
-    """Of those that are owed one."""
+    """Share of the pairs that need a score."""
 
 
 def waiting(cell: WatchCell, watch: Watch) -> Waiting:
-    """Return the pairs that wait for a score, in cohorts in which one is owed or has been given."""
+    """Return the pairs that wait for a score, in cohorts that need one or have some."""
     if cell.metric == EXCEEDANCE or METRICS[cell.metric].kind != "score":
         return Waiting(0, 0.0)
     owed = scored = 0
@@ -142,7 +142,7 @@ def waiting(cell: WatchCell, watch: Watch) -> Waiting:
 
 
 def _mismatched(cell: WatchCell, watch: Watch, policy: Policy) -> bool:
-    """Say whether the arms' counts are not in the design's shares."""
+    """Return whether the arms' counts deviate from the design's shares."""
     scope = _scope(cell, watch)
     share = 0.5 if policy.paired else policy.sampling.candidate_share
     counts = sum(c.candidate for c in scope), sum(c.baseline for c in scope)
@@ -155,7 +155,7 @@ def _scope(cell: WatchCell, watch: Watch) -> Sequence[WatchCohort]:
 
 
 def released(watch: Watch, policy: Policy) -> Watch:
-    """Return the watch with what its cells say of the release."""
+    """Return the watch with the release's outcome, from its cells."""
     deciding = [c for c in watch.cells if c.role is not Role.REPORT]
     aside = {one.cohort for one in set_aside(watch, policy)}
     proofs = [c for c in deciding if c.role is Role.PROVE and c.cohort not in aside]
@@ -185,7 +185,7 @@ def released(watch: Watch, policy: Policy) -> Watch:
 
 
 def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
-    """Return the rules that must be proved by cohort and made no cell, with the reason."""
+    """Return the prove rules by cohort that made no cell, with the reason."""
     cohorts = sorted({c.cohort for c in watch.cohorts if c.cohort is not None} | {*watch.workload})
     found = []
     for rule in policy.rules:
@@ -199,7 +199,7 @@ def rules_without_cells(watch: Watch, policy: Policy) -> tuple[str, ...]:
 
 
 def not_judged(watch: Watch, policy: Policy) -> tuple[str, ...]:
-    """Return what no cell has judged: rules without cohorts, and cells without the evidence."""
+    """Return what is not judged: rules without cohorts, and cells without evidence."""
     return (
         *rules_without_cells(watch, policy),
         *(
@@ -213,6 +213,6 @@ def not_judged(watch: Watch, policy: Policy) -> tuple[str, ...]:
 
 
 def set_aside(watch: Watch, policy: Policy) -> tuple[SetAside, ...]:
-    """Return the stray cohorts, which hold no release up."""
+    """Return the stray cohorts, which do not block a release."""
     pairs = {c.cohort: c.complete for c in watch.cohorts if c.cohort is not None}
     return stray(pairs, sum(c.complete for c in watch.cohorts), watch.workload, policy)

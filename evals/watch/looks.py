@@ -1,4 +1,4 @@
-"""Statistics without bounds, such as a p95: judged by the gate's methods at declared looks."""
+"""Judge unbounded statistics, such as a p95, by the gate's methods at declared looks."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from evals.watch.plan import gate_cell
 
 
 def look(cell: WatchCell, early: EarlyPairs, n: int, policy: Policy) -> WatchCell:
-    """Take the looks that `n` pairs have reached, each once; later pairs wait for the next."""
+    """Take each look that `n` pairs have reached, once; later pairs wait for the next look."""
     cell = replace(cell, n=n)
     while cell.next_look is not None and cell.next_look <= n:
         cell = _taken(cell, cell.next_look, early, policy)
@@ -26,7 +26,7 @@ def _taken(cell: WatchCell, pairs: int, early: EarlyPairs, policy: Policy) -> Wa
     looks = (*cell.looks[:index], found, *cell.looks[index + 1 :])
     later = [one.pairs for one in looks[index + 1 :]]
     spent = sum(one.alpha for one in looks)
-    # Each look's p value against its share of the level: together they are one, by Bonferroni.
+    # Each look's p value is scaled by its share of the level (Bonferroni).
     ps = [one.p_fail * spent / one.alpha for one in looks if one.p_fail is not None]
     return replace(
         cell,

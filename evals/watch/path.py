@@ -1,4 +1,4 @@
-"""How a cell got where it is: few points, closer together where they are recent."""
+"""The history of a cell as a few points, denser for recent times."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -10,7 +10,7 @@ _MOST = 64
 
 
 def extended(cell: WatchCell, unix_ns: int) -> WatchCell:
-    """Add a point where the cell has counted more; full, every other one of the older half goes."""
+    """Add a point if the cell has counted more; when full, thin out the older half."""
     path = cell.path
     if cell.estimate is None or (path.n and path.n[-1] == cell.n):
         return cell

@@ -1,4 +1,4 @@
-"""Which cells a policy makes of live traffic; a cohort's appear with its first pair."""
+"""The cells that a policy makes for live traffic; a cohort's appear with its first pair."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ BOUNDED = ("score", "failures")
 
 
 def live(policy: Policy) -> Live:
-    """Return how the policy judges live traffic."""
+    """Return the policy's rules for live traffic, or the defaults."""
     return policy.live or scaled(policy.alpha_pass)
 
 
@@ -29,29 +29,29 @@ def begin(rollout: str, policy: Policy) -> Watch:
 
 
 def with_cohorts(watch: Watch, policy: Policy) -> Watch:
-    """Add the cells of cohorts, and of scores in them, that have appeared."""
+    """Add the cells of new cohorts, and of new scores in cohorts."""
     known = {key(cell): cell for cell in watch.cells}
     cells = (known.get(key(cell), cell) for cell in _cells(_cohorts(watch), policy, watch))
     return replace(watch, cells=tuple(cells))
 
 
 def key(cell: WatchCell) -> tuple[object, ...]:
-    """Return what tells a cell from the others."""
+    """Return the key that identifies a cell."""
     return (cell.metric, cell.stat, cell.cohort, cell.role, cell.bound, cell.margin, cell.pass_at)
 
 
 def chain(cell: WatchCell) -> tuple[object, ...]:
-    """Return what cells share that differ in their margin alone, as the gate's cells do."""
+    """Return the key of the cells that differ only in their margin, like the gate's `chain`."""
     return (cell.metric, cell.stat, cell.cohort, cell.bound, cell.pass_at)
 
 
 def is_bounded(metric: str) -> bool:
-    """Say whether e-values, or the confidence sequence, judge a metric."""
+    """Return whether e-values or the confidence sequence judge a metric."""
     return metric == EXCEEDANCE or METRICS[metric].kind in BOUNDED
 
 
 def gate_cell(cell: WatchCell, policy: Policy, alpha: float) -> Cell:
-    """Return a cell as the gate knows it, at the level of a look."""
+    """Convert a cell to the gate's, at the level of a look."""
     rule = Rule(
         role=cell.role,
         metric=cell.metric,
@@ -72,10 +72,10 @@ def _cohorts(watch: Watch) -> Sequence[str]:
 
 
 def cohorts_of(rule: Rule, cohorts: Sequence[str], watch: Watch) -> Sequence[str]:
-    """Return the cohorts of which a rule by cohort makes a cell.
+    """Return the cohorts for which a rule by cohort makes a cell.
 
-    Of a score those whose pairs carry what it needs or have it, and if any does, those of which
-    that is not recorded or nothing has arrived.
+    For a score: cohorts whose pairs have it or carry what it needs; if there are any, also cohorts
+    of which that is not recorded or nothing has arrived.
     """
     if rule.cohorts is not None:
         return rule.cohorts
@@ -143,10 +143,10 @@ def _bounded(cell: WatchCell, policy: Policy) -> WatchCell:
 
 
 def loss_margin(cell: WatchCell) -> float:
-    """Return the acceptable loss, at least 0, whichever side the margin stands on."""
+    """Return the acceptable loss, at least 0, for a margin on either side."""
     return cell.margin if cell.bound == "max" else -cell.margin
 
 
 def fresh(limit: float) -> EProcess:
-    """Return an e-process that has seen nothing."""
+    """Return an e-process without data."""
     return EProcess(limit=limit, log_wealth=(0.0,) * BETS)

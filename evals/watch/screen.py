@@ -1,4 +1,4 @@
-"""The watch on a terminal: what a tired engineer on call must see, the worst first."""
+"""The watch on a terminal, for an engineer on call: the worst first."""
 
 from datetime import datetime
 
@@ -17,14 +17,14 @@ from evals.watch.wording import e_value, margin, reason_words, stretch_words, va
 
 _ORDER = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
 _MANY = 0.05
-"""Share of pairs that wait for scores above which a cell's row says that first."""
+"""If more than this share of the pairs waits for scores, a cell's row says that first."""
 _ROLES = {Role.PROVE: 0, Role.GUARD: 1, Role.REPORT: 2}
 
 
 def screen(
     watch: Watch, policy: Policy, switch: SwitchState | None, note: str | None, now_unix_ns: int
 ) -> RenderableType:
-    """Return the banner and a row a cell; `note` says what keeps it from going on."""
+    """Return the banner and one row per cell; `note` is the current problem, if any."""
     return Group(_banner(watch, policy, switch, note, now_unix_ns), _table(watch))
 
 

@@ -1,4 +1,4 @@
-"""How many requests the policy's longest stretch of harm has held, while traffic flows."""
+"""Convert the policy's longest stretch of harm to requests, while traffic flows."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ from evals.evidence import Counts
 from evals.policy import Policy
 
 _PARTS = 10
-"""Parts of the policy's time by which starts are counted."""
+"""Number of parts of the policy's time in which starts are counted."""
 
 
 def starts_by_part(watch: Watch, started: Counts, policy: Policy) -> Mapping[str, int]:
-    """Return the starts in each tenth of the policy's time, of the newest ones; {} without a time.
+    """Count the newest starts by tenths of the policy's time; {} if the policy has no time.
 
-    Late starts join the part they belong to, unless it is older than the policy's time.
+    Late starts are added to their own part, unless it is older than the policy's time.
     """
     seconds = policy.dependence.stretch_s
     if seconds is None:
@@ -29,7 +29,7 @@ def starts_by_part(watch: Watch, started: Counts, policy: Policy) -> Mapping[str
 
 
 def longest(watch: Watch, by_part: Mapping[str, int], policy: Policy) -> float:
-    """Return the stretch in requests: of a time, the most that ever started within it."""
+    """Return the stretch in requests; for a time, the most that ever started within it."""
     if policy.dependence.stretch_s is None:
         return policy.dependence.stretch
     sums = (sum(by_part.get(str(int(part) + i), 0) for i in range(_PARTS + 1)) for part in by_part)

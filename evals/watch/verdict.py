@@ -1,4 +1,4 @@
-"""A watch as a verdict: the document that everybody reads who asks for verdicts."""
+"""Convert a watch to a verdict."""
 
 from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
 from evals.gate.release import versions
@@ -11,9 +11,9 @@ WATCH_VERSION = "2"
 
 
 def to_verdict(watch: Watch, policy: Policy) -> Verdict:
-    """Return the verdict of all that is counted; its data's hash is that of the place reached.
+    """Return the verdict on all counted pairs; its data hash is that of the place reached.
 
-    Latency percentiles, acceptance and scores by arm are the gate's to state.
+    It has no latency percentiles, acceptance and scores by arm; the gate's verdict has those.
     """
     incomplete = sum(c.baseline + c.candidate - 2 * c.complete for c in watch.cohorts)
     return Verdict(

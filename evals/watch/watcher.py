@@ -1,4 +1,4 @@
-"""Watching a rollout: what is new is counted once, whoever asks, and proven harm sets it off."""
+"""Watch a rollout: count new pairs once, with any number of watchers; switch off proven harm."""
 
 import time
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _STORE_EVERY = 10_000
 
 
 class Step(StrEnum):
-    """What came of one step."""
+    """The result of one step."""
 
     NOTHING_NEW = "nothing new"
     COUNTED = "counted"
@@ -46,20 +46,20 @@ class Seen(NamedTuple):
     watch: Watch
     step: Step
     more: bool
-    """Whether more waits already."""
+    """Whether more pairs are waiting."""
     switch: SwitchState | None
-    """As it stands after the step; None: nobody ever set it."""
+    """State after the step; None if it was never set."""
     set_off: str | None = None
     """Why the switch was set off in this step, or in a dry run would have been."""
 
 
 class Watcher:
-    """Goes on from the stored state, a window at a time.
+    """Continues from the stored state, one window at a time.
 
-    The state, the place up to which everything is counted, and the switch change in one transaction
-    of the collector, by comparing versions: killed at any moment it goes on from there, and of
-    several watchers one counts each window and acts. Every method raises `ClientError` where the
-    collector does not answer; nothing is lost by trying again.
+    The state, the place up to which everything is counted, and the switch are changed in one
+    transaction of the collector, by compare-and-set on versions. So a watcher can be killed at any
+    moment and continue, and of several watchers only one counts each window and acts. Every method
+    raises `ClientError` if the collector does not answer; the call can be repeated.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Watcher:
         dry_run: bool = False,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
-        """With `dry_run` nothing is stored, posted or set; the stored state is gone on from."""
+        """With `dry_run`, start from the stored state, but store, post and set nothing."""
         self._client, self._rollout, self._policy = client, rollout, policy
         self._dry_run, self._clock = dry_run, clock
         self._stored: StoredWatch | None = None
         self._early = EarlyPairs(live(policy).looks[-1])
 
     def step(self) -> Seen:
-        """Count one window of what is new, and act on it."""
+        """Count one window of new pairs, and act on the result."""
         stored, switch = self._state(), self._switch()
         watch = begun_anew(stored.watch, switch)
         start = Place(watch.arrived_up_to, watch.scored_up_to)
@@ -101,7 +101,7 @@ class Watcher:
         return Seen(watch, Step.COUNTED, changes.more, switch, set_off)
 
     def catch_up(self, shown: Callable[[Seen], None] | None = None) -> Seen:
-        """Count all that is there now."""
+        """Count all pairs that are available now."""
         while True:
             seen = self.step()
             if shown is not None:
@@ -110,7 +110,7 @@ class Watcher:
                 return seen
 
     def _state(self) -> StoredWatch:
-        """Return the newest state; another watcher's, where one went on."""
+        """Return the newest state, which may be another watcher's."""
         if self._dry_run and self._stored is not None:
             return self._stored
         ours = [
@@ -127,7 +127,7 @@ class Watcher:
         return log[0] if log else None
 
     def _read_early_pairs(self, watch: Watch) -> None:
-        """Read the first pairs that somebody else counted, or this watcher before a restart."""
+        """Read the first pairs that were counted by another watcher, or before a restart."""
         if all(cell.next_look is None for cell in watch.cells) and watch.threshold_s is not None:
             return
         place = Place(self._early.arrived_up_to, watch.scored_up_to)
@@ -141,7 +141,7 @@ class Watcher:
             place = end
 
     def _harm(self, watch: Watch, switch: SwitchState | None) -> str | None:
-        """Say why the switch is to be set off; None where it is not, or is off already."""
+        """Return why the switch must be set off; `None` if it need not, or is off already."""
         if watch.outcome is not Outcome.FAIL or len(watch.actions) > watch.epoch:
             return None  # once an epoch
         if switch is not None and switch.state is Switch.OFF:
@@ -156,7 +156,7 @@ class Watcher:
         return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
 
     def _store(self, stored: StoredWatch, watch: Watch, set_off: str | None) -> bool:
-        """Store the next state, with the switch's change; False where another watcher went on."""
+        """Store the next state and the switch's change; False if another watcher was faster."""
         if self._dry_run:
             self._stored = replace(stored, version=stored.version + 1, watch=watch)
             return True
@@ -171,9 +171,9 @@ class Watcher:
         return True
 
     def _post(self, stored: StoredWatch) -> None:
-        """Post a verdict where the outcome of the release, or of a cell, is another than posted.
+        """Post a verdict if the outcome of the release, or of a cell, has changed since the last.
 
-        Killed between the two, it is posted again by whoever goes on: the last one stored counts.
+        If the watcher is killed in between, the next one posts again; the last one stored counts.
         """
         outcomes = posted_key(stored.watch)
         if self._dry_run or stored.version == 0 or outcomes == stored.watch.posted:
@@ -192,11 +192,14 @@ class Watcher:
 
 
 def _is_idle(changes: PairChanges, start: Place) -> bool:
-    """Say whether storing the new place is not worth a write: other rollouts move it too."""
+    """Return whether the new place need not be stored: nothing of this rollout is new.
+
+    Other rollouts move the place too, so it is still stored after `_STORE_EVERY` scores.
+    """
     return changes.table.num_rows == 0 and changes.scored_up_to - start.scored < _STORE_EVERY
 
 
 def posted_key(watch: Watch) -> str:
-    """Return what must change for another verdict to be posted: outcomes, a letter a cell."""
+    """Return the key whose change causes a new verdict: the outcomes, one letter per cell."""
     letters = "".join(cell.outcome.value[0] for cell in watch.cells)
     return f"{watch.epoch}:{watch.outcome.value}:{letters}"

@@ -1,4 +1,4 @@
-"""What a window adds: the pairs that became complete in it, and those that were first judged."""
+"""A window of changes: the pairs that became complete, or were first judged, in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,36 +18,36 @@ _SIDES = ("baseline", "candidate")
 
 
 class Place(NamedTuple):
-    """How far everything is counted."""
+    """The position up to which everything is counted."""
 
     arrived: int
     scored: int
 
 
 class Losses(NamedTuple):
-    """Differences of the pairs that newly count, candidate − baseline, and where they stand.
+    """Differences candidate − baseline of the pairs that newly count, and their rows.
 
-    With a score that only one side got, the two hold it for the worst and for the best.
+    If only one side has a score, `lowest` and `highest` take either extreme for the other.
     """
 
     rows: Counts
     lowest: FloatColumn
     highest: FloatColumn
     baseline: FloatColumn
-    """What the baseline's answers have, at least."""
+    """Minimum outcome of the baseline's answers."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Pairs of which something is new, with the numbers that tell what."""
+    """Pairs with changes, and the numbers of those changes."""
 
     evidence: Evidence
     table: pa.Table
-    """The pairs' columns alone, in the evidence's order."""
+    """The columns of the pairs, in the evidence's order."""
     start: Place
     end: Place
     arrived: tuple[Counts, Counts]
-    """The number of each side's first generation; the greatest integer for none."""
+    """The number of each side's first generation; the greatest integer without one."""
     scored: Mapping[str, tuple[Counts, Counts]]
     first_repeat: BoolColumn
     duplicates: Counts
@@ -59,22 +59,22 @@ class Window:
 
     @cached_property
     def answered_at(self) -> Counts:
-        """Return the number of the first generation of each key: split traffic's one answer."""
+        """Return the number of each key's first generation: in split traffic, its one answer."""
         return np.minimum(*self.arrived)
 
     def since(self, at: Counts) -> BoolColumn:
-        """Say which of these numbers stand in the window."""
+        """Return which of these numbers are in the window."""
         return np.asarray((at > self.start.arrived) & (at <= self.end.arrived))
 
     def newly_judged(self, metric: str, at: Counts, *, paired: bool) -> BoolColumn:
-        """Say which pairs have all scores of a metric that they will get, and had not before."""
+        """Return which pairs got the last of their scores of a metric in this window."""
         return np.asarray(
             self._judged(metric, at, self.end, paired=paired)
             & ~self._judged(metric, at, self.start, paired=paired)
         )
 
     def _judged(self, metric: str, at: Counts, place: Place, *, paired: bool) -> BoolColumn:
-        """Say where every answer is judged by then, and at least one is; a failed one never is."""
+        """Return the pairs of which all answers that did not fail, at least one, are judged."""
         if metric not in self.scored:
             return np.zeros(len(self.evidence), dtype=np.bool_)
         by_then = [scored <= place.scored for scored in self.scored[metric]]
@@ -86,7 +86,7 @@ class Window:
 
 
 def read(changes: PairChanges, start: Place) -> Window:
-    """Read a window as the collector gives it."""
+    """Read a window from the collector's response."""
     table = changes.table.sort_by([("prompt_id", "ascending"), ("repeat", "ascending")])
     extra = [name for name in table.column_names if _is_number(name)]
     plain = table.drop_columns(extra)

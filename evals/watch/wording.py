@@ -1,4 +1,4 @@
-"""A watched cell in words, with units, for whoever is on call."""
+"""Describe a watched cell in words, with units, for the engineer on call."""
 
 import math
 
@@ -37,7 +37,7 @@ def message(cell: WatchCell, watch: Watch) -> str:
 
 
 def reason_words(cell: WatchCell) -> str:
-    """Say why a cell is not decided."""
+    """Return why a cell is undecided."""
     if cell.because is not None:
         return cell.because
     taken = [one for one in cell.looks if one.outcome is not None]
@@ -52,7 +52,7 @@ def reason_words(cell: WatchCell) -> str:
 
 
 def stretch_words(policy: Policy) -> str:
-    """Say how long harm may last for what is valid at every moment to be so."""
+    """Return the sentence on the longest stretch of harm for which the results are valid."""
     rules = policy.dependence
     if rules.stretch_s is not None:
         return f"harm lasts no longer than {rules.stretch_s:g} s (`dependence.stretch`)"
@@ -86,7 +86,7 @@ def margin(cell: WatchCell) -> str:
 
 
 def value(cell: WatchCell, number: float | None) -> str:
-    """Return a number in the cell's unit; a dash for none."""
+    """Return a number in the cell's unit, or a dash."""
     if number is None:
         return "–"
     if cell.stat.endswith("_ratio"):
@@ -97,7 +97,7 @@ def value(cell: WatchCell, number: float | None) -> str:
 
 
 def e_values(cell: WatchCell) -> str | None:
-    """Return both e-values against what decides; None where there are none."""
+    """Return both e-values with their thresholds; `None` if the cell has none."""
     if cell.passing is None or cell.failing is None:
         return None
     wanted = (cell.log_e_to_pass, cell.log_e_to_fail)
@@ -119,7 +119,7 @@ def e_value(log_e: float) -> str:
 
 
 def next_look(cell: WatchCell) -> str:
-    """Say when a look comes, or that none does."""
+    """Return when the next look comes, or that there is none."""
     if cell.next_look is None:
         return "all looks taken"
     return f"next look at {cell.next_look:,}"
