@@ -1,1 +1,1 @@
-"""The way in: an export decoded, admitted, and written by one thread."""
+"""Ingest: exports are admitted, decoded, and written by one thread."""

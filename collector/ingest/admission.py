@@ -1,7 +1,7 @@
-"""How much may wait for the store: so many bytes, and not more than a few seconds' work.
+"""Admission control: limits the bytes that wait for the store, to a few seconds' work.
 
-A sender gives up by a time limit of its own, ten seconds in OpenTelemetry's exporters, and sends
-again: what waits longer is written for nobody, and an overload outlasts itself by the queue.
+Senders time out, after ten seconds in OpenTelemetry's exporters, and send again. Bodies that wait
+longer would be written in vain, and the queue would prolong an overload.
 """
 
 import logging
@@ -16,12 +16,12 @@ from collector.errors import QueueFullError
 LONGEST_WAIT_S: Final = 5.0
 _WINDOW_S: Final = 1.0
 _LEAST_SHARE: Final = 4
-"""A quarter of the bytes may always wait: the pace of a moment says little about the next."""
+"""A quarter of the bytes may always wait, because the momentary write rate varies."""
 _log = logging.getLogger(__name__)
 
 
 class Admission:
-    """Counts the bytes of the bodies that hold room, and the pace at which they give it back."""
+    """Counts the bytes reserved by bodies, and the rate at which they are released."""
 
     def __init__(self, max_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes = max_bytes
@@ -32,24 +32,24 @@ class Admission:
         self._given_back_bytes = 0
         self._since_s = 0.0
         self._refused = 0
-        """Since everything that waited was last written."""
+        """Refusals since the queue was last empty."""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the bodies that hold room now."""
+        """Bytes currently reserved by bodies."""
         return self._held_bytes
 
     def check(self, size_bytes: int) -> None:
-        """Raise `QueueFullError` where there is no room for a body now; holds none for it."""
+        """Raise `QueueFullError` if there is no room for a body now; reserves nothing."""
         with self._lock:
             self._check(size_bytes)
 
     @contextmanager
     def room(self, size_bytes: int) -> Iterator["Room"]:
-        """Hold room for a body, from before it is inflated or decoded until it is answered.
+        """Reserve room for a body, from before it is decompressed or decoded until it is answered.
 
-        A body larger than all the room is let in when nothing else is. Raises `QueueFullError`
-        where there is no room.
+        A body larger than the limit is admitted if nothing else is. Raises `QueueFullError` if
+        there is no room.
         """
         room = Room(self)
         room.widen(size_bytes)
@@ -60,9 +60,10 @@ class Admission:
                 self._give_back(room.held_bytes)
 
     def widen(self, room: "Room", size_bytes: int) -> None:
-        """Hold as much for a body at least; raises `QueueFullError` where there is no room.
+        """Reserve at least this much for a body; raises `QueueFullError` if there is no room.
 
-        A body that holds room already may be written in time: it has to fit the memory alone.
+        For a body that has a reservation only the memory limit counts, not the write rate: it may
+        still be written in time.
         """
         with self._lock:
             more = size_bytes - room.held_bytes
@@ -84,7 +85,7 @@ class Admission:
             raise QueueFullError(f"{held} bytes wait to be written, of {bound}")
 
     def _take(self, size_bytes: int) -> None:
-        if not self._held_bytes:  # while nothing waits, nothing says how fast it would be written
+        if not self._held_bytes:  # an idle time must not count in the write rate
             self._since_s, self._given_back_bytes = self._clock(), 0
         self._held_bytes += size_bytes
 
@@ -100,7 +101,7 @@ class Admission:
             self._refused = 0
 
     def _note_refusal(self) -> None:
-        """Log that requests are refused, once until all that waits is written."""
+        """Log that requests are refused, once until the queue is empty again."""
         if not self._refused:
             _log.warning("more is sent than can be written: senders are told to come again")
         self._refused += 1
@@ -113,12 +114,12 @@ class Admission:
 
 
 class Room:
-    """What one body holds."""
+    """The room reserved by one body."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self.held_bytes = 0
 
     def widen(self, size_bytes: int) -> None:
-        """Hold as much at least; raises `QueueFullError` where there is no room for it."""
+        """Reserve at least this much; raises `QueueFullError` if there is no room."""
         self._admission.widen(self, size_bytes)

@@ -1,7 +1,4 @@
-"""What the collector counts while it runs, for `GET /metrics`.
-
-Plain numbers, added to where things happen; nothing here knows who reads them.
-"""
+"""The collector's counters for `GET /metrics`, incremented where the events happen."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -23,13 +20,13 @@ class SignalCounts:
 
     def __init__(self) -> None:
         self.received = 0
-        """Items of the requests that were answered as stored."""
+        """Items in requests that were answered as stored."""
         self.ignored = 0
         """Of these, items of a kind that is not stored: other logs, other metrics."""
         self.rejected: Counter[str] = Counter()
-        """Of these, items that the partial success refused, by what was unusable."""
+        """Of these, items rejected in the partial success, by the unusable field."""
         self.refused: Counter[str] = Counter()
-        """Requests that were refused whole, by the name of their gRPC status code."""
+        """Requests refused as a whole, by the name of their gRPC status code."""
 
 
 class Durations:
@@ -47,7 +44,7 @@ class Durations:
 
 
 class Counters:
-    """Everything that is counted, from the start of the process; may be read at any time."""
+    """All counters since the start of the process; may be read at any time."""
 
     def __init__(self) -> None:
         self.spans = SignalCounts()
@@ -56,11 +53,11 @@ class Counters:
         self.spans_stored = 0
         self.spans_duplicate = 0
         self.quality_violations: Counter[str] = Counter()
-        """By the flag of a received generation."""
+        """By quality flag of received generations."""
         self.requests: Counter[tuple[str, str, str]] = Counter()
         """By method, route and status."""
         self.refusals: Counter[str] = Counter()
-        """Requests that access was denied to, by reason."""
+        """Requests denied by access control, by reason."""
         self.notifications: Counter[tuple[str, str]] = Counter()
         """Attempts to send one, by target and outcome."""
         self.commits = Durations(_COMMIT_BUCKETS_S)
@@ -76,7 +73,7 @@ class Counters:
         rejected: Iterable[str],
         flags: Iterable[str],
     ) -> None:
-        """Count a request that was answered as stored; once a request, not once an item."""
+        """Count a request that was answered as stored; call it once per request."""
         with self._lock:
             counts.received += received
             counts.ignored += ignored
@@ -84,12 +81,12 @@ class Counters:
             self.quality_violations.update(map(_bounded, flags))
 
     def refused(self, counts: SignalCounts, code: str) -> None:
-        """Count a request that was refused whole."""
+        """Count a request that was refused as a whole."""
         with self._lock:
             counts.refused[code] += 1
 
     def committed(self, sent: int, stored: int, duration_s: float) -> None:
-        """Count a transaction: the spans that it was to store, and those that were new."""
+        """Count a transaction: the spans in it, and those that were new."""
         self.spans_stored += stored
         self.spans_duplicate += sent - stored
         self.commits.add(duration_s)
@@ -99,7 +96,7 @@ class Counters:
         self.notifications[target, "received" if why_not is None else "failed"] += 1
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what Prometheus reads."""
+        """Yield the metrics for Prometheus."""
         for signal, counts in (
             ("spans", self.spans),
             ("log_records", self.log_records),
@@ -141,7 +138,7 @@ def _signal(name: str, counts: SignalCounts) -> Iterator[Metric]:
 
 
 def _bounded(flag: str) -> str:
-    """Return a label for the flag; names that senders choose would make endlessly many."""
+    """Return a label for the flag without names chosen by senders, to bound the label values."""
     head, dim, _ = flag.partition("draftgate.dim.")
     return f"{head}{dim}*" if dim else flag
 

@@ -1,6 +1,6 @@
-"""An OTLP export, the same over HTTP and gRPC: decode, write, answer.
+"""Handling of an OTLP export, over HTTP and gRPC: decode, write, answer.
 
-Single source of truth for the status that an error is answered with. Answered means committed.
+Single source of truth for the status of an error. A success is answered only after the commit.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ from collector.store import Batch, merge
 _REASONS_SHOWN = 5
 _LARGE_BYTES = 2**20
 _WRITTEN_AT_ONCE = 4096
-"""Spans of one body in one transaction, which everybody else waits for."""
+"""Most spans of one body in one transaction, because all other writers wait for it."""
 _MAY_NOT_JUDGE = "a score needs an API key with the scope judge"
 
 
 class Sender(NamedTuple):
-    """Who sent a body."""
+    """The sender of a body."""
 
     judges: bool
     """Whether scores in it are stored."""
@@ -56,20 +56,19 @@ class Sender(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """A body whose rows are the writer's alone: they are many, and it lets go of them cheapest."""
+    """A body whose rows are handed to the writer, which frees them at the least cost."""
 
-    told: StoredBody
+    result: StoredBody
     written: Future[None] | None
-    """None where nothing is to be written."""
+    """None if there is nothing to write."""
     later: Sequence[Batch] = ()
-    """The rest of a large body, to be written piece by piece, with those of others between."""
+    """The rest of a large body, to be written in pieces, interleaved with other bodies."""
 
 
 class Exporter:
-    """Stores the bodies of exports, and answers them.
+    """Stores the bodies of exports and creates the responses.
 
-    Both methods raise `CollectorError` where a body cannot be read or stored; nothing of it is
-    stored then.
+    Both methods raise `CollectorError` if a body cannot be decoded or stored.
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class Exporter:
         self._content = content
         self._ingest = ingest
         self._decoders = decoders
-        # Beside the others: who sends little does not wait for who sends much.
+        # A separate limiter, so that small bodies do not wait for large ones.
         self._decoders_of_large = CapacityLimiter(1)
         self._large = CapacityLimiter(1)
         self._large_blocking = threading.Lock()
@@ -97,7 +96,7 @@ class Exporter:
         *,
         sender: Sender,
     ) -> Message:
-        """Store a body that holds room and return the response; for the event loop."""
+        """Store a body with reserved room and return the response; for the event loop."""
         steps = self._steps(signal, body, encoding, room)
         decoded: list[Decoded] = []
         if len(body) <= WHOLE_BYTES:
@@ -117,12 +116,12 @@ class Exporter:
             await asyncio.wrap_future(submitted.written)
         for batch in submitted.later:
             await self._ingest.write(batch)
-        return self._answer(signal, submitted.told)
+        return self._answer(signal, submitted.result)
 
     def export_blocking(
         self, signal: Signal, body: bytes, encoding: Encoding, *, sender: Sender
     ) -> Message:
-        """Store a body and return the response; for a thread that may wait."""
+        """Store a body and return the response; for a thread that may block."""
         is_large = len(body) > _LARGE_BYTES
         with self._ingest.admission.room(len(body)) as room:
             with self._large_blocking if is_large else nullcontext():
@@ -132,7 +131,7 @@ class Exporter:
                 submitted.written.result()
             for batch in submitted.later:
                 self._ingest.submit(batch).result()
-        return self._answer(signal, submitted.told)
+        return self._answer(signal, submitted.result)
 
     def _submit(
         self,
@@ -141,24 +140,24 @@ class Exporter:
         decoded: list[Decoded],
         sender: Sender,
     ) -> Submitted:
-        """Have what is decoded, and the rest of the steps, written; the list is emptied."""
+        """Submit the decoded parts and the remaining steps to the writer; empties the list."""
         decoded += steps
-        batch, told = _together(decoded)
+        batch, result = _together(decoded)
         decoded.clear()
         if batch.scores or batch.of_responses:
             if sender.judges:
                 batch = _posted_by(sender, batch)
             else:
-                batch, told = _without_scores(signal, batch, told)
-        if not told.stored:
-            return Submitted(told, None)
+                batch, result = _without_scores(signal, batch, result)
+        if not result.stored:
+            return Submitted(result, None)
         first, *later = _pieces(batch)
-        return Submitted(told, self._ingest.submit(first), tuple(later))
+        return Submitted(result, self._ingest.submit(first), tuple(later))
 
     def _steps(
         self, signal: Signal, body: bytes, encoding: Encoding, room: Room
     ) -> Iterator[Decoded]:
-        """Yield a body's parts; each is a turn's work, and others may come between."""
+        """Yield a body's decoded parts; each holds the turn only while it is decoded."""
         room.widen(weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
         parts = signal.decode(body, encoding, self._content)
         while True:
@@ -170,7 +169,7 @@ class Exporter:
 
     @contextmanager
     def counting_refusals(self, signal: Signal) -> Iterator[None]:
-        """Count the request that ends inside with a `CollectorError`."""
+        """Count the request as refused if the block raises a `CollectorError`."""
         try:
             yield
         except CollectorError as exc:
@@ -178,37 +177,37 @@ class Exporter:
             self._counters.refused(signal.counts(self._counters), code)
             raise
 
-    def _answer(self, signal: Signal, told: StoredBody) -> Message:
-        rejected = told.rejected
+    def _answer(self, signal: Signal, result: StoredBody) -> Message:
+        rejected = result.rejected
         self._counters.answered(
             signal.counts(self._counters),
-            received=told.stored + told.ignored + len(rejected),
-            ignored=told.ignored,
+            received=result.stored + result.ignored + len(rejected),
+            ignored=result.ignored,
             rejected=rejected,
-            flags=told.flags,
+            flags=result.flags,
         )
-        return signal.answer(len(rejected), _reasons(rejected) or told.warning)
+        return signal.answer(len(rejected), _reasons(rejected) or result.warning)
 
 
 def _together(decoded: Sequence[Decoded]) -> Decoded:
     if len(decoded) == 1:
         return decoded[0]
-    told = StoredBody(
-        sum(part.told.stored for part in decoded),
-        sum(part.told.ignored for part in decoded),
-        tuple(chain.from_iterable(part.told.rejected for part in decoded)),
-        tuple(chain.from_iterable(part.told.flags for part in decoded)),
+    result = StoredBody(
+        sum(part.result.stored for part in decoded),
+        sum(part.result.ignored for part in decoded),
+        tuple(chain.from_iterable(part.result.rejected for part in decoded)),
+        tuple(chain.from_iterable(part.result.flags for part in decoded)),
     )
-    return Decoded(merge(part.batch for part in decoded), told)
+    return Decoded(merge(part.batch for part in decoded), result)
 
 
 def _some(steps: Iterator[Decoded]) -> list[Decoded]:
-    """Return the next step, if there is one."""
+    """Return a list with the next step, or an empty one."""
     return list(islice(steps, 1))
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:
-    """Yield a large batch in pieces, scores with the first spans that can be judged by them."""
+    """Yield a large batch in pieces of at most `_WRITTEN_AT_ONCE` items of each kind."""
     most = max(map(len, (batch.spans, batch.scores, batch.of_responses, batch.samples)))
     for at in range(0, most, _WRITTEN_AT_ONCE):
         piece = slice(at, at + _WRITTEN_AT_ONCE)
@@ -221,7 +220,7 @@ def _pieces(batch: Batch) -> Iterator[Batch]:
 
 
 def status_of(error: CollectorError) -> Status:
-    """Return the status that an error is answered with; it says when to come again, if at all."""
+    """Return the status for an error, with a retry delay if a retry may succeed."""
     if isinstance(error, RateLimitError):
         return _later(Code.RESOURCE_EXHAUSTED, error, error.retry_after_s)
     if isinstance(error, QueueFullError | StoreError):
@@ -244,7 +243,7 @@ def _later(code: int, error: CollectorError, after_s: int) -> Status:
 
 
 def _posted_by(sender: Sender, batch: Batch) -> Batch:
-    """Note in every score which key posted it."""
+    """Return the batch with the sender's key id in every score."""
     return replace(
         batch,
         scores=tuple(replace(score, key_id=sender.key_id) for score in batch.scores),
@@ -255,13 +254,17 @@ def _posted_by(sender: Sender, batch: Batch) -> Batch:
     )
 
 
-def _without_scores(signal: Signal, batch: Batch, told: StoredBody) -> Decoded:
-    """Leave the scores out that a key without the scope judge may not post."""
+def _without_scores(signal: Signal, batch: Batch, result: StoredBody) -> Decoded:
+    """Return the batch without scores, and reject them: the key lacks the scope judge."""
     count = len(batch.scores) + len(batch.of_responses)
     kept = replace(batch, scores=(), of_responses=())
     if signal is LOGS:
-        return Decoded(kept, StoredBody(0, told.ignored, told.rejected + count * (_MAY_NOT_JUDGE,)))
-    return Decoded(kept, told._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}"))
+        return Decoded(
+            kept, StoredBody(0, result.ignored, result.rejected + count * (_MAY_NOT_JUDGE,))
+        )
+    return Decoded(
+        kept, result._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}")
+    )
 
 
 def _reasons(rejected: Sequence[str]) -> str:

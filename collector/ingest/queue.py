@@ -1,7 +1,8 @@
-"""One writer thread: it takes all that is pending, writes one transaction, answers every waiter.
+"""The writer thread: writes all pending batches in one transaction and resolves their futures.
 
-Acknowledged means committed. What waits is bounded by its `admission`; beyond that senders are told
-to come again. A store that fails fails the requests of that transaction, and the writer goes on.
+A batch is acknowledged only after the commit. `admission` bounds the queue; beyond it senders get a
+retryable refusal. If the store fails, the requests of that transaction fail and the writer
+continues.
 """
 
 import asyncio
@@ -29,21 +30,21 @@ class _Pending(NamedTuple):
 
 
 class Ingest:
-    """The queue in front of the store, and the thread that empties it."""
+    """The queue in front of the store, and its writer thread."""
 
     def __init__(
         self, store: Store, *, max_queue_bytes: int, counters: Counters | None = None
     ) -> None:
         self.admission = Admission(max_queue_bytes)
         self.turn = InterpreterTurn()
-        """To be taken by who decodes what will be submitted; the writer takes it too."""
+        """Held by threads while they decode bodies, and by the writer while it writes."""
         self._store = store
         self._counters = counters if counters is not None else Counters()
         self._failing = False
         self._pending: deque[_Pending] = deque()
         self._changed = threading.Condition()
         self._stopping = False
-        # A daemon, so that a program may end without stop(): nothing acknowledged is lost by it.
+        # A daemon, so that a program may exit without stop(): nothing acknowledged is lost.
         self._thread = threading.Thread(target=self._run, name="draftgate-writer", daemon=True)
 
     def start(self) -> None:
@@ -51,17 +52,17 @@ class Ingest:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is pending, then end the thread; nothing may be submitted any more."""
+        """Write pending batches, then end the thread; later submissions are refused."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
 
     def submit(self, batch: Batch) -> Future[None]:
-        """Return what is done once the batch is durable.
+        """Return a future that is done once the batch is durable.
 
-        Raises, or gives, `StoreUnavailableError` where it cannot be stored now; nothing of it is
-        then.
+        Raises, or sets as the future's exception, `StoreUnavailableError` if the batch cannot be
+        stored now; nothing of it is stored then.
         """
         written: Future[None] = Future()
         with self._changed:
@@ -72,7 +73,7 @@ class Ingest:
         return written
 
     async def write(self, batch: Batch) -> None:
-        """Return once the batch is durable; raises as `submit` does."""
+        """Wait until the batch is durable; raises as `submit`."""
         await asyncio.wrap_future(self.submit(batch))
 
     def _run(self) -> None:
@@ -84,9 +85,9 @@ class Ingest:
                 self._pending.clear()
                 if not taken:
                     return
-            # A waiter that went away is not answered, so its rows need not be written.
+            # A cancelled request is not answered, so its rows need not be written.
             self._write([item for item in taken if item.written.set_running_or_notify_cancel()])
-            taken.clear()  # while the next one is waited for, rows that are stored are let go of
+            taken.clear()  # free the stored rows before waiting for the next batch
 
     def _write(self, items: Sequence[_Pending]) -> None:
         batch = merge(item.batch for item in items)
@@ -98,8 +99,8 @@ class Ingest:
             self._note_failing(exc)
             _fail(items, exc)
         except Exception as exc:
-            # Whatever it is, the thread must survive it, and one request must not take the
-            # others with it: each is written alone.
+            # The thread must survive any error, and one request must not fail the others: write
+            # each separately.
             if len(items) > 1:
                 for item in items:
                     self._write([item])
@@ -113,7 +114,7 @@ class Ingest:
                 item.written.set_result(None)
 
     def _note_failing(self, exc: StoreUnavailableError) -> None:
-        """Log that storing fails, once until it works again: senders try many times."""
+        """Log that storing fails, once until it works again, because senders retry often."""
         if not self._failing:
             _log.warning("storing fails, senders are told to come again: %s", exc)
         self._failing = True

@@ -1,7 +1,4 @@
-"""OTLP's signals: what each is decoded to, and how it is answered.
-
-Single source of truth for both, the same over HTTP and gRPC.
-"""
+"""OTLP's signals: how each is decoded and answered, over HTTP and gRPC."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -24,23 +21,23 @@ from collector.store import Batch
 
 
 class StoredBody(NamedTuple):
-    """What a body's sender is answered."""
+    """The result of one body: stored, ignored and rejected items."""
 
     stored: int
     ignored: int
     rejected: tuple[str, ...]
-    """For each item that cannot be stored, the reason."""
+    """The reason for each item that cannot be stored."""
     flags: tuple[str, ...] = ()
     """The quality flags of the generations."""
     warning: str = ""
-    """What of a body that is stored was left out."""
+    """A message about parts of accepted items that were left out."""
 
 
 class Decoded(NamedTuple):
-    """What one body held."""
+    """The decoded content of a body or a part of one."""
 
     batch: Batch
-    told: StoredBody
+    result: StoredBody
 
 
 class Signal(NamedTuple):
@@ -49,9 +46,9 @@ class Signal(NamedTuple):
     service: str
     """Full name of its gRPC service."""
     decode: Callable[[bytes, Encoding, ContentPolicy], Iterator[Decoded]]
-    """Yields a body's parts, decoded."""
+    """Yields a body's decoded parts."""
     answer: Callable[[int, str], Message]
-    """Makes the response of a partial success, from the number rejected and the reasons."""
+    """Creates the response, given the number of rejected items and the reasons."""
     counts: Callable[[Counters], SignalCounts]
     root: weight.Root
 
@@ -69,14 +66,14 @@ def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Ite
     of_responses = tuple(
         one._replace(score=content.apply_score(one.score)) for one in received.of_responses
     )
-    told = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
-    yield Decoded(Batch(scores=scores, of_responses=of_responses), told)
+    result = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
+    yield Decoded(Batch(scores=scores, of_responses=of_responses), result)
 
 
 def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Iterator[Decoded]:
     received = decode_metrics(body, encoding)
-    told = StoredBody(len(received.samples), received.ignored, received.rejected)
-    yield Decoded(Batch(samples=received.samples), told)
+    result = StoredBody(len(received.samples), received.ignored, received.rejected)
+    yield Decoded(Batch(samples=received.samples), result)
 
 
 def _traces_answer(rejected: int, reasons: str) -> Message:

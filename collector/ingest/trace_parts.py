@@ -1,4 +1,4 @@
-"""A body of spans, decoded part by part; what of it cannot be decoded keeps nothing else out."""
+"""Part-by-part decoding of trace bodies; spans that cannot be decoded do not affect others."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -19,18 +19,17 @@ _GARBLED = "a {} is garbled: not UTF-8, or nested too deeply"
 
 
 class DecodedPart(NamedTuple):
-    """What one part held."""
+    """The decoded content of one part."""
 
     rows: tuple[SpanRows, ...]
     rejected: tuple[str, ...]
-    """For each span that cannot be stored, the reason."""
+    """The reason for each span that cannot be stored."""
 
 
 def decode_parts(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[DecodedPart]:
-    """Yield the parts of a body.
+    """Yield the decoded parts of a body.
 
-    Raises `OtlpError` if it cannot be decoded at all: it is no protobuf or JSON, or none of its
-    spans can be.
+    Raises `OtlpError` if the body is no protobuf or JSON, or if none of its spans can be decoded.
     """
     fault, is_usable = None, False
     for part in parts(body, _FORMS[encoding]):
@@ -51,7 +50,7 @@ def _decode(part: bytes, encoding: Encoding, content: ContentPolicy) -> DecodedP
 
 
 def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> DecodedPart:
-    """Decode what can be, span by span; what spans share is looked at once."""
+    """Decode the usable spans of a part, testing each span; shared messages are tested once."""
     form = _FORMS[encoding]
     try:
         found = form.senders(part)
@@ -78,7 +77,7 @@ def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> D
 
 
 def _fault(encoding: Encoding, resource: bytes, scope: bytes, spans: list[bytes]) -> str | None:
-    """Return why the spans, or what they share, cannot be decoded, if so."""
+    """Return why the spans or their resource or scope cannot be decoded; None if they can."""
     form = _FORMS[encoding]
     body = form.of_senders([form.of_scopes(resource, [form.of_spans(scope, spans)])])
     try:

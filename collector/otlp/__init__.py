@@ -1,1 +1,1 @@
-"""OTLP, decoded: bodies of spans, log records, and metrics to what the collector stores."""
+"""OTLP decoding: bodies of spans, log records and metrics to the collector's records."""

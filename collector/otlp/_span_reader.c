@@ -1,9 +1,8 @@
-/* Reads OTLP trace bodies, the short way.
+/* Fast reader of plain OTLP trace bodies.
  *
- * Whatever is plain is read here; whatever is not is left to Python: `read` returns None for a body
- * that it will not judge (garbled, or legal and unusual), and asks `read_attribute` about an
- * attribute of a form that it does not know. So this file decides nothing that protobuf and the
- * codec do not decide, and a body that it refuses is refused, with a reason, by them.
+ * Everything that is not plain is left to Python: `read` returns None for a body that is malformed,
+ * or legal but unusual, and calls Python's `read_attribute` for an attribute of an unknown form. So
+ * the results are always those of protobuf and the codec, which also report the errors.
  *
  * Field numbers: opentelemetry/proto/trace/v1/trace.proto, common/v1/common.proto.
  */
@@ -13,17 +12,17 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What an attribute of a key is, as `attribute_facts.Form` numbers it. */
+/* The forms of attributes, numbered as in `attribute_facts.NativeForm`. */
 enum form { FORM_OTHER, FORM_IGNORED, FORM_TEXT, FORM_STRING, FORM_NAME, FORM_INTEGER, FORM_NUMBER,
             FORM_BOOLEAN, FORM_INTEGERS, FORM_SYSTEM };
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };  /* protobuf's wire types */
 
-#define MAX_NAME 255  /* as collector.contract.names has it */
+#define MAX_NAME 255  /* as in collector.contract.names */
 #define MOST_GUESSES 64
-#define LONGEST_REMEMBERED 128 /* bytes: longer values do not come twice */
+#define LONGEST_REMEMBERED 128 /* bytes: longer values seldom repeat */
 #define LONGEST_KEY 256
-#define MOST_KEYS 8192 /* that are known at once: a body of more is no plain one */
+#define MOST_KEYS 8192 /* cached at once: a body with more keys is not plain */
 #define TRACE_ID_BYTES 16
 #define SPAN_ID_BYTES 8
 
@@ -39,13 +38,14 @@ typedef struct {
     const uint8_t *start; /* of the field, its tag included */
 } Field;
 
-/* One attribute's key, known. */
+/* A cached attribute key. */
 typedef struct {
     PyObject_HEAD
     PyObject *bytes, *name, *field;
     int form;
-    uint64_t last_span;  /* the span that it was last seen on: a key may come once a span */
-    /* What came of it last, for most attributes are those of the span before; NULL at first. */
+    uint64_t last_span;  /* the last span with this key, to detect duplicate keys */
+    /* Its last value and result, because most attributes equal those of the previous span; NULL at
+     * first. */
     PyObject *last_sent, *last_made;
 } Key;
 
@@ -55,17 +55,17 @@ typedef struct {
     PyObject *keys;  /* dict: key's bytes to Key */
     PyTypeObject *key_type;
     uint64_t span;
-    Key *guesses[MOST_GUESSES]; /* borrowed from `keys`: those of the last span, in their order */
-    int attribute;              /* of the span that is read: which one comes next */
+    Key *guesses[MOST_GUESSES]; /* borrowed from `keys`: the keys of the last span, in order */
+    int attribute;              /* index of the next attribute of the current span */
 } SpanReader;
 
-/* Bytes that are put together. */
+/* A growing byte buffer. */
 typedef struct {
     char *bytes;
     Py_ssize_t length, room;
 } Buffer;
 
-/* A span's attributes while they are read. */
+/* A span's attributes while reading. */
 typedef struct {
     PyObject *fields, *facts, *text, *text_sent;
     int has_system;
@@ -97,7 +97,7 @@ static uint64_t little_endian(const uint8_t *at, int bytes) {
     return value;
 }
 
-/* Read the next field; 0 where the bytes are none that this file reads. */
+/* Read the next field; return 0 if it is malformed or of an unsupported wire type. */
 static int read_field(Slice *in, Field *field) {
     uint64_t tag, length;
     field->start = in->at;
@@ -125,7 +125,7 @@ static int read_field(Slice *in, Field *field) {
         in->at += length;
         return 1;
     default:
-        return 0;  /* groups, long out of use */
+        return 0;  /* groups, which are deprecated */
     }
 }
 
@@ -135,7 +135,7 @@ static PyObject *to_bytes(Slice bytes) {
     return PyBytes_FromStringAndSize((const char *)bytes.at, size_of(bytes));
 }
 
-/* Return the text, or NULL without an exception where it is not UTF-8. */
+/* Return the text, or NULL without an exception if it is not UTF-8. */
 static PyObject *to_text(Slice bytes, Outcome *outcome) {
     PyObject *text = PyUnicode_DecodeUTF8((const char *)bytes.at, size_of(bytes), "strict");
     *outcome = DONE;
@@ -188,7 +188,7 @@ static PyType_Slot key_slots[] = {{Py_tp_dealloc, Key_dealloc}, {0, NULL}};
 static PyType_Spec key_spec = {"collector.otlp._span_reader._Key", sizeof(Key), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, key_slots};
 
-/* Return what is known of the key, borrowed; steals `name`. */
+/* Describe and cache a new key; returns a borrowed reference and steals `name`. */
 static Key *learn(SpanReader *self, PyObject *bytes, PyObject *name) {
     PyObject *described = PyObject_CallOneArg(self->describe, name);
     Key *key = NULL;
@@ -221,7 +221,7 @@ static int is_same(PyObject *bytes, Slice sent) {
 
 static Key *look_up(SpanReader *self, Slice sent, Outcome *outcome);
 
-/* Return what is known of the key, borrowed, or NULL with what came of it. */
+/* Return the cached key, borrowed, or NULL with the outcome set. */
 static Key *key_of(SpanReader *self, Slice sent, Outcome *outcome) {
     if (self->attribute >= MOST_GUESSES) return look_up(self, sent, outcome);
     Key **guess = &self->guesses[self->attribute++];
@@ -248,7 +248,7 @@ static Key *look_up(SpanReader *self, Slice sent, Outcome *outcome) {
     return key;
 }
 
-/* Return what was made of the same bytes last time, or NULL. */
+/* Return the last result if it was for the same bytes, or NULL. */
 static PyObject *remembered(const Key *key, Slice sent) {
     if (key->last_sent == NULL || !is_same(key->last_sent, sent)) return NULL;
     return Py_NewRef(key->last_made);
@@ -265,7 +265,7 @@ static int remember(Key *key, Slice sent, PyObject *made) {
 
 /* ---- attributes ---- */
 
-/* Return the integers of an `ArrayValue` as a tuple; NULL where it holds anything else. */
+/* Return the integers of an `ArrayValue` as a tuple; NULL if it contains anything else. */
 static PyObject *read_integers(Slice in, Outcome *outcome) {
     int64_t numbers[64];
     Py_ssize_t count = 0;
@@ -292,7 +292,7 @@ static PyObject *read_integers(Slice in, Outcome *outcome) {
     return tuple;
 }
 
-/* As `collector.contract.names` has it; `sent` is UTF-8. */
+/* As in `collector.contract.names`; `sent` is UTF-8. */
 static int has_control(Slice sent) {
     for (const uint8_t *at = sent.at; at < sent.end; at++) {
         if (*at < 0x20 || *at == 0x7f) return 1;
@@ -308,7 +308,7 @@ static int is_name(PyObject *text, Slice sent) {
     return PyUnicode_GET_LENGTH(text) <= MAX_NAME && !has_control(sent);
 }
 
-/* Return the value that an `AnyValue` has for a key of this form; NULL where it has another. */
+/* Return the value of an `AnyValue` for a key of this form; NULL if it has another type. */
 static PyObject *read_value(Slice in, int form, Outcome *outcome) {
     Field value;
     PyObject *text;
@@ -342,7 +342,7 @@ static PyObject *read_value(Slice in, int form, Outcome *outcome) {
 
 #define MAX_HEAD 11
 
-/* Write what stands before an attribute in a `Span` message, and return its length. */
+/* Write an attribute's tag and length in a `Span` message, and return their size. */
 static Py_ssize_t write_head(Slice sent, uint8_t *head) {
     Py_ssize_t length = 0;
     uint64_t size = (uint64_t)size_of(sent);
@@ -372,7 +372,7 @@ static int keep_text(Reading *reading, PyObject *name, PyObject *value, Slice se
 }
 
 static Outcome mark(SpanReader *self, Reading *reading, Key *key) {
-    if (key->last_span == self->span) return UNUSUAL;  /* a key comes twice */
+    if (key->last_span == self->span) return UNUSUAL;  /* a duplicate key */
     key->last_span = self->span;
     reading->has_system |= key->form == FORM_SYSTEM;
     return DONE;
@@ -385,7 +385,7 @@ static PyObject *ask_python(SpanReader *self, Slice sent) {
     return read;
 }
 
-/* Keep what Python made of an attribute; `key` is NULL where it is not known yet. */
+/* Store Python's result for an attribute; `key` is NULL if it is not cached yet. */
 static Outcome keep_read(SpanReader *self, Reading *reading, Key *key, Slice sent, PyObject *read) {
     PyObject *key_name, *value, *field, *field_value, *fact;
     int is_text;
@@ -407,7 +407,7 @@ static Outcome keep_read(SpanReader *self, Reading *reading, Key *key, Slice sen
     return kept ? DONE : FAILED;
 }
 
-/* Keep what Python makes of an attribute whose key may be known. */
+/* Have Python read an attribute, whose key may be cached, and store the result. */
 static Outcome read_in_python(SpanReader *self, Reading *reading, Key *key, Slice sent) {
     PyObject *read = key == NULL ? NULL : remembered(key, sent);
     if (read == NULL) {
@@ -423,7 +423,7 @@ static Outcome read_in_python(SpanReader *self, Reading *reading, Key *key, Slic
     return outcome;
 }
 
-/* Return what `read_value` does: of short strings, the last one again where it is the same. */
+/* Like `read_value`, but reuses the last short string if it is equal. */
 static PyObject *read_again(Key *key, Slice sent, Outcome *outcome) {
     if (key->form != FORM_STRING && key->form != FORM_NAME)
         return read_value(sent, key->form, outcome);
@@ -437,7 +437,7 @@ static PyObject *read_again(Key *key, Slice sent, Outcome *outcome) {
     return value;
 }
 
-/* Keep a `KeyValue` message. */
+/* Read a `KeyValue` message and store the result. */
 static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
     Field name, any_value;
     Slice in = sent;
@@ -470,7 +470,7 @@ static Outcome read_attribute(SpanReader *self, Reading *reading, Slice sent) {
 
 /* ---- spans ---- */
 
-/* What is read of a `Span` before its attributes are. */
+/* The fields of a `Span` that are read before its attributes. */
 typedef struct {
     Slice trace_id, span_id, parent_span_id, name, message;
     int64_t kind, code;
@@ -500,7 +500,7 @@ static Outcome read_status(Slice in, SpanFields *span) {
     return DONE;
 }
 
-/* The wire type of each field of a `Span`; what is kept as sent is told by `is_other`. */
+/* The wire type of each field of a `Span`; `is_other` selects the fields stored as sent. */
 static const int8_t span_types[17] = {-1, BYTES, BYTES, BYTES, BYTES, BYTES, VARINT, FIXED64, FIXED64,
                                       BYTES, VARINT, BYTES, VARINT, BYTES, VARINT, BYTES, FIXED32};
 
@@ -523,7 +523,7 @@ static int is_other(const Field *field) {
 
 static Outcome read_span_field(SpanReader *self, Field *field, Slice in, SpanFields *span,
                                Reading *reading, Buffer *others) {
-    if (field->number > 16) return DONE; /* of a later version */
+    if (field->number > 16) return DONE; /* a field of a later version */
     if (field->type != span_types[field->number]) return UNUSUAL;
     switch (field->number) {
     case 1: span->trace_id = field->bytes; return DONE;
@@ -547,9 +547,9 @@ static Outcome read_span_field(SpanReader *self, Field *field, Slice in, SpanFie
     return DONE;
 }
 
-enum { SPAN_ITEMS = 13, ATTRIBUTES_ITEMS = 6 }; /* of what is made below */
+enum { SPAN_ITEMS = 13, ATTRIBUTES_ITEMS = 6 }; /* of the named tuples created below */
 
-/* Say whether a type is a named tuple of so many fields; 0 with an exception set if it is not. */
+/* Return whether a type is a named tuple with `count` fields; 0 with an exception set if not. */
 static int has_fields(PyObject *type, Py_ssize_t count) {
     PyObject *fields = PyObject_GetAttrString(type, "_fields");
     int has = fields != NULL && PyType_IsSubtype((PyTypeObject *)type, &PyTuple_Type) &&
@@ -561,7 +561,7 @@ static int has_fields(PyObject *type, Py_ssize_t count) {
     return has;
 }
 
-/* Return an instance of a NamedTuple of the items, which are stolen and may be NULL. */
+/* Return a named tuple of the items, which are stolen and may be NULL. */
 static PyObject *named_tuple(PyObject *type, PyObject **items, Py_ssize_t count) {
     PyObject *plain = PyTuple_New(count), *named = NULL;
     int whole = plain != NULL;
@@ -588,7 +588,7 @@ static PyObject *optional_text(Slice bytes, Outcome *outcome) {
     return size_of(bytes) ? to_text(bytes, outcome) : Py_NewRef(Py_None);
 }
 
-/* Return the span as `ReceivedSpan` has it. */
+/* Return the span as a `ReceivedSpan`. */
 static PyObject *to_span(SpanReader *self, const SpanFields *span, Reading *reading,
                          const Buffer *others, PyObject *scope, PyObject *resource,
                          Outcome *outcome) {
@@ -664,7 +664,7 @@ end:
     return outcome;
 }
 
-/* Find the one message of a field, wherever it stands; empty where there is none. */
+/* Find the single message with this field number, in any position; empty if there is none. */
 static Outcome find_message(Slice in, uint64_t number, Slice *found) {
     Field field;
     int seen = 0;
@@ -688,7 +688,7 @@ static PyObject *scope_name(Slice in, Outcome *outcome) {
             return NULL;
         }
         if (field.number == 1) name = field.bytes;
-        if (field.number == 2) { /* the version, which is not kept, must be text too */
+        if (field.number == 2) { /* the version is not stored, but must be valid text */
             PyObject *version = to_text(field.bytes, outcome);
             if (version == NULL) return NULL;
             Py_DECREF(version);
@@ -753,12 +753,12 @@ static PyObject *SpanReader_read(PyObject *object, PyObject *body) {
     return outcome == UNUSUAL ? Py_NewRef(Py_None) : NULL;
 }
 
-/* ---- how much a body holds ---- */
+/* ---- the weight of a body ---- */
 
 enum { FIELDS = 16, DEEPEST = 100 };
 
-/* Return what is left once all messages in `in` are weighed; below 0 where they are too many, and
- * the same where the bytes are none that this file reads. */
+/* Return `left` minus the weight of all messages in `in`; negative if they are too many or
+ * malformed. */
 static long long weighed(Slice in, const char *schema, const char *weights, int type, int depth,
                          long long left) {
     Field field;

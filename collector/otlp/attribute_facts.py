@@ -1,7 +1,8 @@
-"""What attributes are, known again by their bytes or by their keys.
+"""Cache of interpreted attributes, keyed by their bytes.
 
-Most attributes of a span are those of the span before (model, provider, cohort, k, …), and what an
-attribute says does not depend on its span: so it is parsed, told from text and interpreted once.
+Most attributes of a span equal those of the previous span (model, provider, cohort, k, …), and the
+meaning of an attribute does not depend on its span. So each is parsed, classified and interpreted
+only once.
 """
 
 from enum import IntEnum
@@ -15,24 +16,24 @@ from collector.dialects import SYSTEM, is_text
 from collector.otlp.values import read_attribute
 
 _MOST: Final = 2048
-_LONGEST: Final = 128  # bytes: longer ones are texts, which do not come twice
+_LONGEST: Final = 128  # bytes: longer ones are texts, which seldom repeat
 
 
 class AttributeFacts(NamedTuple):
-    """One attribute."""
+    """One interpreted attribute."""
 
     key: str
     value: AttributeValue
     is_text: bool
     field: str | None
-    """The field of a generation that it is, by the contract."""
+    """The generation field that it sets, by the contract."""
     field_value: Any  # Any: of the field's own type
     fact: Fact | None
-    """What else it says by the contract; its content apart."""
+    """Its fact by the contract, if that is neither a field nor content."""
 
 
 class NativeForm(IntEnum):
-    """The forms that the compiled reader knows; the numbers are those of `_span_reader.c`."""
+    """The forms known to the compiled reader; the numbers must match `_span_reader.c`."""
 
     OTHER = 0
     IGNORED = 1
@@ -55,12 +56,12 @@ _NATIVE: Final = {
     Form.INTEGERS: NativeForm.INTEGERS,
 }
 _SAYS_NO_MORE: Final = frozenset({Form.STRING, Form.MESSAGES})
-"""Forms of content that any string has."""
+"""Content forms for which any string is valid."""
 _known: Final[dict[bytes, AttributeFacts]] = {}
 
 
 def read(raw: bytes) -> AttributeFacts:
-    """Return what a `KeyValue` message is; raises `OtlpError` where it is none."""
+    """Interpret a `KeyValue` message; raises `OtlpError` if it is malformed."""
     return _known.get(raw) or _read(raw)
 
 
@@ -68,7 +69,7 @@ def _read(raw: bytes) -> AttributeFacts:
     key, value = read_attribute(raw)
     fact = interpret(key, value)
     if fact is not None and fact.kind is FactKind.CONTENT:
-        fact = None  # it is read where it is asked for, of the text that is kept
+        fact = None  # content is read on request, from the stored text
     if fact is not None and fact.kind is FactKind.FIELD:
         facts = AttributeFacts(key, value, is_text(key), fact.name, fact.value, None)
     else:
@@ -81,9 +82,9 @@ def _read(raw: bytes) -> AttributeFacts:
 
 
 def describe(key: str) -> tuple[NativeForm, str | None]:
-    """Return the form that values of this key have for the compiled reader, and their field.
+    """Return the form of this key's values for the compiled reader, and their field.
 
-    `OTHER` is always right: the reader then asks `read`.
+    `OTHER` is always correct: the reader then calls `read`.
     """
     known = reading(key)
     if key.startswith(DRAFTGATE_DIM_PREFIX):

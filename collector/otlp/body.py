@@ -1,7 +1,7 @@
 """OTLP bodies to protobuf messages.
 
-The JSON mapping of OTLP differs from protobuf's own in one thing: trace and span ids are
-hexadecimal, not base64; they are rewritten before the message is built.
+OTLP's JSON mapping differs from protobuf's in one respect: trace and span ids are hexadecimal, not
+base64. They are rewritten before the message is built.
 """
 
 import base64
@@ -24,7 +24,7 @@ _FIELDS = re.compile(f"(?:{_FIELD.pattern})*")
 
 
 class Encoding(StrEnum):
-    """How an OTLP body is written; the value is its media type."""
+    """The encoding of an OTLP body; the value is its media type."""
 
     PROTOBUF = "application/x-protobuf"
     JSON = "application/json"
@@ -35,8 +35,8 @@ def parse(
 ) -> M:
     """Fill the message from the body.
 
-    `from_json` rewrites, in place, what OTLP's JSON spells otherwise than protobuf's. Raises
-    `OtlpError` where the body cannot be decoded at all.
+    `from_json` converts, in place, OTLP's JSON to protobuf's. Raises `OtlpError` if the body cannot
+    be decoded at all.
     """
     if encoding is Encoding.JSON:
         _parse_json(body, message, from_json)
@@ -46,7 +46,7 @@ def parse(
 
 
 def objects(parent: JsonObject, *keys: str) -> Iterator[JsonObject]:
-    """Yield the objects in the lists nested under the keys; others are the parser's to refuse."""
+    """Yield the objects in the lists nested under the keys; the parser refuses other values."""
     items = parent.get(keys[0])
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict):
@@ -57,7 +57,7 @@ def objects(parent: JsonObject, *keys: str) -> Iterator[JsonObject]:
 
 
 def rewrite_hex(holder: JsonObject, *keys: str) -> None:
-    """Rewrite ids from hexadecimal, as OTLP has them in JSON, to base64, as protobuf has."""
+    """Rewrite ids from hexadecimal (OTLP's JSON) to base64 (protobuf's JSON)."""
     for key in keys:
         text = holder.get(key)
         if not isinstance(text, str):
@@ -65,7 +65,7 @@ def rewrite_hex(holder: JsonObject, *keys: str) -> None:
         try:
             raw = binascii.unhexlify(text)
         except ValueError:
-            raw = b"?"  # no id has this length: the record is rejected, the others are not
+            raw = b"?"  # an invalid length, so that only this record is rejected
         holder[key] = base64.b64encode(raw).decode()
 
 
@@ -93,7 +93,7 @@ def _parse_json(body: bytes, message: Message, from_json: Callable[[JsonObject],
 
 
 def _reason(exc: Exception) -> str:
-    """Say where the fault is, without the value that was found: it may be a prompt."""
+    """Return where the error is, without the value, which may be a prompt."""
     if isinstance(exc, json.JSONDecodeError | UnicodeDecodeError):
         return str(exc)
     path = _FIELDS.match(str(exc))

@@ -1,7 +1,7 @@
-"""A large body of traces in parts, each a body of its own, so that others come between them.
+"""Splits a large trace body into parts, each a complete body, so that bodies are interleaved.
 
-What a part's spans share, their resource and scope, stands in each part. Nothing is decoded here:
-a body is cut where its fields or values end.
+Each part repeats the resource and scope of its spans. Nothing is decoded here: a body is cut at the
+boundaries of its fields or values.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,19 +12,19 @@ from collector.errors import OtlpError
 from collector.otlp.wire_fields import value_at, varint
 
 WHOLE_BYTES: Final = 128 * 1024
-"""Up to this length, a body is a part of its own."""
+"""Bodies up to this length are not split."""
 _MOST_SPANS: Final = 1024
 _ENOUGH_BYTES: Final = 512 * 1024
 _SHARED_TIMES: Final = 4
-"""A part is so many times as long as what its spans share, for that is read in each."""
+"""A part is at least this many times as long as its resource and scope, which repeat in each."""
 
 
 class _GarbledError(Exception):
-    """The bytes are no fields, or fields of a form that OTLP does not use."""
+    """The bytes are no protobuf fields, or have wire types that OTLP does not use."""
 
 
 class Scope(NamedTuple):
-    """Spans that share a scope; all as sent, tags included."""
+    """Spans that share a scope, as sent, including their tags."""
 
     shared: bytes
     """The scope's message without its spans."""
@@ -40,62 +40,62 @@ class Sender(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How a body is cut and put together in one encoding."""
+    """Functions that split and assemble bodies of one encoding."""
 
     senders: Callable[[bytes], list[Sender]]
-    """Raises `OtlpError` for a body whose parts cannot be told."""
+    """Splits a body; raises `OtlpError` if its structure is malformed."""
     of_spans: Callable[[bytes, Sequence[bytes]], bytes]
-    """Makes a scope of what its spans share, and of them."""
+    """Assembles a scope from its shared part and its spans."""
     of_scopes: Callable[[bytes, Sequence[bytes]], bytes]
-    """Makes a sender of what its scopes share, and of them."""
+    """Assembles a sender from its shared part and its scopes."""
     of_senders: Callable[[Sequence[bytes]], bytes]
-    """Makes a body."""
+    """Assembles a body from senders."""
     nothing: bytes
-    """A resource or scope that says nothing."""
+    """An empty resource or scope."""
 
 
 class _Field(NamedTuple):
     number: int
     start: int
-    """Of all of it."""
+    """Offset of its tag."""
     inside: int
-    """Where its value begins."""
+    """Offset of its value."""
     end: int
 
 
 @dataclass
 class _Part:
-    """A part while it is filled."""
+    """A part under construction."""
 
     form: Form
     bodies: list[bytes] = field(default_factory=list)
-    """Of senders that are all in it."""
+    """Completed senders."""
     scopes: list[bytes] = field(default_factory=list)
-    """Of the sender whose turn it is."""
+    """Scopes of the current sender."""
     spans: int = 0
     size_bytes: int = 0
 
     def is_full(self, shared_bytes: int) -> bool:
-        """Say whether it is enough, the more so the more would be read again in the next."""
+        """Return whether the part is large enough, also relative to the shared bytes."""
         is_enough = self.spans >= _MOST_SPANS or self.size_bytes >= _ENOUGH_BYTES
         return is_enough and self.size_bytes >= _SHARED_TIMES * shared_bytes
 
     def end_sender(self, shared: bytes) -> None:
-        """Go on to the next sender."""
+        """Complete the current sender."""
         if self.scopes:
             self.bodies.append(self.form.of_scopes(shared, self.scopes))
             self.scopes = []
 
 
 def parts(body: bytes, form: Form) -> Iterator[bytes]:
-    """Yield the parts of a body, all its spans in their order.
+    """Yield the parts of a body, with all spans in order.
 
-    A body that is short, holds no span, or whose fields cannot be told, is one part.
+    A body that is short, has no spans, or is malformed, is one part.
     """
     if len(body) > WHOLE_BYTES:
         try:
             found = form.senders(body)
-        except OtlpError:  # its reader will say why
+        except OtlpError:  # its decoder reports the error
             found = []
         if any(scope.spans for sender in found for scope in sender.scopes):
             yield from _cut(found, form)
@@ -155,7 +155,7 @@ def _fields(body: bytes, at: int, end: int) -> Iterator[_Field]:
         number, wire = tag >> 3, tag & 7
         size, inside = value_at(body, at, end, wire)
         at = inside + size
-        # What is no message here is protobuf's to refuse, or to pass over.
+        # Protobuf's parser refuses or skips other unexpected fields.
         if size < 0 or at > end or number < 1 or (number <= 2 and wire != 2):
             raise _GarbledError
         yield _Field(number, start, inside, at)

@@ -1,4 +1,4 @@
-"""Which metrics are an engine's: these are stored, every other is accepted and ignored."""
+"""The metrics that are an engine's and stored; all others are accepted and ignored."""
 
 PREFIXES = {
     "vllm:": "vLLM, as its /metrics has it",
@@ -12,11 +12,11 @@ PREFIXES = {
     "gen_ai.server.": "the GenAI conventions' server metrics",
     "draftgate.engine.": "Draftgate's own",
 }
-"""Beginning of the name to whose it is."""
+"""Prefixes of metric names, and the source of such metrics."""
 
 _PREFIXES = tuple(PREFIXES)
 
 
 def is_engine_metric(name: str) -> bool:
-    """Say whether the metric of this name is an engine's."""
+    """Return whether the metric with this name is an engine's."""
     return name.startswith(_PREFIXES)

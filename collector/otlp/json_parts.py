@@ -1,4 +1,4 @@
-"""What a JSON body of traces holds, cut where its values end, as `body_parts` cuts protobuf."""
+"""Splits a JSON trace body at its values' boundaries, as `body_parts` splits protobuf."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _value_at: Final = json.JSONDecoder().raw_decode
 
 
 class _UnusualError(Exception):
-    """Not JSON, or not as exporters write it."""
+    """The text is not JSON, or not of the form that exporters write."""
 
 
 def _senders(body: bytes) -> list[Sender]:
@@ -47,7 +47,7 @@ def _span(text: str, at: int) -> tuple[bytes, int]:
 def _object(
     text: str, at: int, key: str, read: Callable[[str, int], tuple[_Item, int]]
 ) -> tuple[bytes, list[_Item], int]:
-    """Return an object without a list, the list's items, and where what follows begins."""
+    """Return an object without the list at `key`, the list's items, and the offset after it."""
     rest: dict[str, str] = {}
     items: list[_Item] = []
     at = _after(text, at, "{")

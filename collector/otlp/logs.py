@@ -21,7 +21,7 @@ _UNVERSIONED = "unversioned"
 
 
 class ResponseScore(NamedTuple):
-    """A score of the answer that a response id names; its span is not known."""
+    """A score of a generation named by its response id; its span is not known."""
 
     response_id: str
     score: Score
@@ -29,14 +29,14 @@ class ResponseScore(NamedTuple):
 
 
 class ReceivedScores(NamedTuple):
-    """What one body held."""
+    """The decoded scores of one body."""
 
     scores: tuple[Score, ...]
     of_responses: tuple[ResponseScore, ...]
     ignored: int
-    """Log records that are no evaluation result."""
+    """Number of log records that are no evaluation result."""
     rejected: tuple[str, ...]
-    """For each evaluation result that cannot be stored, the reason."""
+    """The reason for each evaluation result that cannot be stored."""
 
 
 class _RejectedError(Exception):
@@ -51,8 +51,8 @@ class _Evaluator(NamedTuple):
 def decode_logs(body: bytes, encoding: Encoding) -> ReceivedScores:
     """Return the scores of an export request.
 
-    Raises `OtlpError` where the body cannot be decoded at all. A result that names no span, metric
-    or evaluator is rejected and does not keep the others out.
+    Raises `OtlpError` if the body cannot be decoded at all. A result that names no span, metric or
+    evaluator is rejected without affecting the others.
     """
     message = otlp_body.parse(body, encoding, ExportLogsServiceRequest(), _rewrite_ids)
     scores: list[Score] = []
@@ -83,7 +83,7 @@ def _rewrite_ids(document: otlp_body.JsonObject) -> None:
 
 
 def _is_result(record: LogRecord) -> bool:
-    """Say whether the record is an evaluation result, by its field or by the older attribute."""
+    """Return whether the record is an evaluation result, by `event_name` or the older attribute."""
     if record.event_name:
         return bool(record.event_name == EVENT)
     return any(
@@ -118,7 +118,7 @@ class _Span(NamedTuple):
 
 
 def _judged(record: LogRecord, attributes: Mapping[str, AttributeValue]) -> _Span | str:
-    """Return the span that was judged, or the response id of the answer that was."""
+    """Return the judged span, or the response id of the judged answer."""
     if len(record.trace_id) == 16 and len(record.span_id) == 8:
         if any(record.trace_id) and any(record.span_id):
             return _Span(record.trace_id.hex(), record.span_id.hex())
@@ -138,7 +138,7 @@ def _metric(attributes: Mapping[str, AttributeValue]) -> str:
 
 
 def _key(name: str, text: str) -> str:
-    """Return the text, which an index must hold."""
+    """Return the text if it is a valid name, else raise `_RejectedError`."""
     if not is_name(text):
         raise _RejectedError(f"{name}: {WANTED_NAME}")
     return text
@@ -149,7 +149,7 @@ def _evaluator(
     scope: InstrumentationScope,
     resource: Mapping[str, AttributeValue],
 ) -> _Evaluator:
-    """Return who judged: the event's own attributes, else the scope, else the service."""
+    """Return the evaluator, named by the event's attributes, else the scope, else the service."""
     for name, version in (
         (
             _text(attributes, a.DRAFTGATE_EVALUATOR_NAME),
@@ -166,7 +166,7 @@ def _evaluator(
 
 
 def _value(attributes: Mapping[str, AttributeValue]) -> tuple[float | None, str | None]:
-    """Return the value, or the reason why there is none: no number is bent into one."""
+    """Return the value, or the reason why there is none: values are never scaled or clipped."""
     error = _text(attributes, a.ERROR_TYPE)
     if error is not None:
         return None, f"{a.ERROR_TYPE}: {error}"

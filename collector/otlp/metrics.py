@@ -1,4 +1,4 @@
-"""OTLP metric bodies to engine samples: the points of gauges and sums that an engine exports."""
+"""OTLP metric bodies to engine samples: the points of engines' gauges and sums."""
 
 import json
 import math
@@ -35,13 +35,13 @@ _SAMPLED = ("gauge", "sum")
 
 
 class ReceivedSamples(NamedTuple):
-    """What one body held."""
+    """The decoded samples of one body."""
 
     samples: tuple[EngineSample, ...]
     ignored: int
-    """Points of other metrics, of histograms and summaries, and those that carry no value."""
+    """Number of points of other metrics, of histograms and summaries, and without a value."""
     rejected: tuple[str, ...]
-    """For each point that cannot be stored, the reason."""
+    """The reason for each point that cannot be stored."""
 
 
 class _RejectedError(Exception):
@@ -49,7 +49,7 @@ class _RejectedError(Exception):
 
 
 class _Source(NamedTuple):
-    """What exported a metric."""
+    """The exporter of a metric."""
 
     service_name: str | None
     instance: str | None
@@ -58,8 +58,8 @@ class _Source(NamedTuple):
 def decode_metrics(body: bytes, encoding: Encoding) -> ReceivedSamples:
     """Return the engine samples of an export request.
 
-    Raises `OtlpError` where the body cannot be decoded at all. A point that cannot be stored (no
-    finite number, no time, names too long) is rejected and does not keep the others out.
+    Raises `OtlpError` if the body cannot be decoded at all. A point that cannot be stored (no
+    finite number, no time, names too long) is rejected without affecting the others.
     """
     message = otlp_body.parse(body, encoding, ExportMetricsServiceRequest(), _drop_exemplars)
     samples: list[EngineSample] = []
@@ -85,7 +85,7 @@ def decode_metrics(body: bytes, encoding: Encoding) -> ReceivedSamples:
 
 
 def _drop_exemplars(document: otlp_body.JsonObject) -> None:
-    """Drop exemplars, which nobody reads: their ids are hexadecimal, and protobuf's are not."""
+    """Drop exemplars, which are not used: their hexadecimal ids would not parse as protobuf's."""
     for metric in otlp_body.objects(document, "resourceMetrics", "scopeMetrics", "metrics"):
         for data in metric.values():
             if isinstance(data, dict):
@@ -159,7 +159,7 @@ def _labels(point: NumberDataPoint) -> dict[str, str]:
 
 
 def _as_text(value: AttributeValue) -> str:
-    """Return a string as it is, anything else as JSON: a label is text."""
+    """Return a string unchanged, anything else as JSON, because labels are text."""
     if isinstance(value, str):
         return value
     return json.dumps(attributes_to_json({"": value})[""], ensure_ascii=False, sort_keys=True)

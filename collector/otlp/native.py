@@ -1,7 +1,7 @@
-"""The compiled reader of trace bodies, where there is one.
+"""The compiled reader of trace bodies, if it was built.
 
-It is five times as fast as protobuf and Python, and knows plain bodies alone: what it does not read
-is read the long way, so that the collector is the same without it, and slower.
+It is five times as fast as protobuf and Python, but only handles plain bodies. All others are read
+by protobuf and Python, so that without it the collector behaves the same, only slower.
 """
 
 import threading
@@ -14,13 +14,13 @@ from collector.otlp.received import Attributes, ReceivedSpan, read_resource
 try:
     from collector.otlp._span_reader import SpanReader
 except ImportError:  # there was no compiler when this was installed
-    SpanReader = None  # type: ignore[assignment,misc]  # it is asked for below
+    SpanReader = None  # type: ignore[assignment,misc]  # checked below
 
 _MOST_KEYS: Final = 4096
 
 
 class _Readers(threading.local):
-    """One reader a thread: it keeps what it knows of keys, span by span."""
+    """One reader per thread, because it caches keys."""
 
     def __init__(self) -> None:
         self.reader = SpanReader(
@@ -36,18 +36,18 @@ _readers = None if SpanReader is None else _Readers()
 
 
 def is_compiled() -> bool:
-    """Say whether there is a compiled reader."""
+    """Return whether there is a compiled reader."""
     return _readers is not None
 
 
 def read(body: bytes) -> list[ReceivedSpan] | None:
-    """Return the spans of a protobuf body, or None where it has to be read the long way."""
+    """Return the spans of a protobuf body, or None if protobuf and Python have to read it."""
     if _readers is None:
         return None
     reader = _readers.reader
-    if reader.known() > _MOST_KEYS:  # they are the senders' to choose
+    if reader.known() > _MOST_KEYS:  # senders choose the keys
         reader.forget()
     try:
         return reader.read(body)
-    except OtlpError:  # of an attribute, perhaps of a span that is rejected for another reason
+    except OtlpError:  # an attribute's error, maybe of a span that is rejected for another reason
         return None

@@ -1,4 +1,4 @@
-"""Spans as an export brought them, their attributes read."""
+"""Received spans, with their attributes interpreted."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -21,34 +21,34 @@ from collector.otlp.values import read_attribute, read_attributes
 
 MAX_UNIX_NS: Final = 2**63 - 1
 KINDS: Final[Mapping[int, str]] = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
-"""By OTLP's numbers; all others are internal."""
+"""Span kinds by OTLP's numbers; all others are internal."""
 STATUSES: Final[Mapping[int, SpanStatus]] = {1: SpanStatus.OK, 2: SpanStatus.ERROR}
-"""By OTLP's numbers; all others are unset."""
+"""Statuses by OTLP's numbers; all others are unset."""
 
 
 class Resource(NamedTuple):
-    """What the spans of one sender share."""
+    """The resource shared by the spans of one sender."""
 
     attributes: dict[str, AttributeValue]
     raw: bytes
-    """The attributes as sent: a message that has them as its field 1."""
+    """The attributes as sent: a message with them as field 1."""
 
 
 class Attributes(NamedTuple):
-    """A span's attributes, read."""
+    """A span's interpreted attributes."""
 
     fields: Fields
-    """What they say of a generation by the contract."""
+    """The generation fields that they set, by the contract."""
     facts: list[Fact]
-    """What else they say by it, their content apart."""
+    """Their other facts by the contract, without content."""
     text: dict[str, AttributeValue]
-    """The values of those that hold text."""
+    """The values of text attributes."""
     text_sent: dict[str, bytes]
-    """Those that hold text, as sent: each a `Span` message of one attribute."""
+    """The text attributes as sent: each a `Span` message with one attribute."""
     has_system: bool
-    """Whether `gen_ai.system` is among them, by which older conventions tell themselves."""
+    """Whether `gen_ai.system` is among them, which marks older conventions."""
     rest: bytes
-    """Those that hold no text, as sent: the attributes of a `Span` message."""
+    """The other attributes as sent: a `Span` message."""
 
     def values(self) -> dict[str, AttributeValue]:
         """Return every attribute's value."""
@@ -72,8 +72,8 @@ class ReceivedSpan(NamedTuple):
     resource: Resource
     attributes: Attributes
     others: bytes
-    """What else was sent and is kept: a `Span` message of events, links, trace state, flags, and
-    of how many were dropped."""
+    """The other stored fields: a `Span` message with events, links, trace state, flags and dropped
+    counts."""
 
     @property
     def kind(self) -> str:
@@ -86,7 +86,7 @@ class ReceivedSpan(NamedTuple):
         return STATUSES.get(self.status_code, SpanStatus.UNSET)
 
     def span(self) -> Span:
-        """Return the span, decoded; raises `OtlpError` where an event or link is garbled."""
+        """Return the decoded span; raises `OtlpError` if an event or link is malformed."""
         others = wire.Span.FromString(self.others)
         return Span(
             trace_id=self.trace_id.hex(),
@@ -107,20 +107,20 @@ class ReceivedSpan(NamedTuple):
 
 
 class Received(NamedTuple):
-    """What one body held."""
+    """The decoded spans of one body."""
 
     received: tuple[ReceivedSpan, ...]
     rejected: tuple[str, ...]
-    """For each span that cannot be stored, the reason."""
+    """The reason for each span that cannot be stored."""
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The spans that can be stored, decoded."""
+        """The decoded spans that can be stored."""
         return tuple(item.span() for item in self.received)
 
 
 def read_resource(raw: bytes) -> Resource:
-    """Return what a `Resource` message holds; raises `OtlpError` where it is none."""
+    """Decode a `Resource` message; raises `OtlpError` if it is malformed."""
     try:
         sent = wire.Resource.FromString(raw).attributes
     except DecodeError as exc:
@@ -129,7 +129,7 @@ def read_resource(raw: bytes) -> Resource:
 
 
 def read_event(raw: bytes) -> SpanEvent:
-    """Return the event that a `Span.Event` message holds."""
+    """Decode a `Span.Event` message; raises `OtlpError` if it is malformed."""
     try:
         event = trace_pb2.Span.Event.FromString(raw)
     except DecodeError as exc:
@@ -142,7 +142,7 @@ def read_event(raw: bytes) -> SpanEvent:
 
 
 def read_link(raw: bytes) -> SpanLink:
-    """Return the link that a `Span.Link` message holds."""
+    """Decode a `Span.Link` message; raises `OtlpError` if it is malformed."""
     try:
         link = trace_pb2.Span.Link.FromString(raw)
     except DecodeError as exc:

@@ -1,8 +1,8 @@
 """OTLP trace bodies to spans.
 
-Both encodings are read by the same code, so that they cannot store different rows: JSON is made
-protobuf first. Plain bodies have a short way, where it was compiled; a test holds that it leads to
-the same spans.
+Both encodings are read by the same code, so that they store the same rows: JSON is first converted
+to protobuf. Plain bodies are read by the compiled reader, if it was built; a test checks that it
+returns the same spans.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from collector.otlp.received import (
 
 _NO_TRACE = bytes(16)
 _NO_SPAN = bytes(8)
-# Fields of a span that have no column, attributes, events and links apart.
+# Fields of a span without a column, besides attributes, events and links.
 _UNTYPED: Final = (
     "trace_state",
     "dropped_attributes_count",
@@ -43,9 +43,9 @@ class _RejectedError(Exception):
 def decode_traces(body: bytes, encoding: Encoding) -> Received:
     """Return the spans of an export request.
 
-    Raises `OtlpError` where any of it cannot be decoded. A span that
-    was decoded but cannot be stored (an id of the wrong length or all zeros, no start or end, a
-    time beyond int64) is named in `rejected` and does not keep the others out.
+    Raises `OtlpError` if any of it cannot be decoded. A span that was decoded but cannot be stored
+    (an id of the wrong length or all zeros, no start or end, a time beyond int64) is listed in
+    `rejected` without affecting the others.
     """
     body = to_protobuf(body, encoding)
     plain = native.read(body)
@@ -64,7 +64,7 @@ def to_protobuf(body: bytes, encoding: Encoding) -> bytes:
 
 
 def read_message(message: Any) -> Received:
-    """Return the spans of a `wire.ExportTraceServiceRequest`; Any: protobuf makes its class."""
+    """Return the spans of a `wire.ExportTraceServiceRequest`; Any: a generated class."""
     received: list[ReceivedSpan] = []
     rejected: list[str] = []
     for resource_spans in message.resource_spans:
@@ -80,7 +80,7 @@ def read_message(message: Any) -> Received:
 
 
 def _received(span: Any, scope_name: str | None, resource: Resource) -> ReceivedSpan:
-    """Return what is kept of a `wire.Span`; Any: protobuf makes its class."""
+    """Return the stored parts of a `wire.Span`; Any: a generated class."""
     _check(span)
     others = wire.Span(events=span.events, links=span.links)
     for name in _UNTYPED:
@@ -128,7 +128,7 @@ def _rewrite_ids(document: otlp_body.JsonObject) -> None:
 
 
 def _check(span: Any) -> None:  # Any: `wire.Span`
-    """Raise `_RejectedError` where the span cannot be stored."""
+    """Raise `_RejectedError` if the span cannot be stored."""
     _check_id("trace_id", span.trace_id, _NO_TRACE)
     _check_id("span_id", span.span_id, _NO_SPAN)
     if not 0 < span.start_time_unix_nano <= MAX_UNIX_NS:

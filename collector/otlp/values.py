@@ -15,7 +15,7 @@ _SCALARS = frozenset({"string_value", "int_value", "double_value", "bool_value",
 
 
 def read_attributes(pairs: Iterable[KeyValue], depth: int = 0) -> dict[str, AttributeValue]:
-    """Return the attributes; where a key comes twice, the last one counts.
+    """Return the attributes; the last value of a duplicate key wins.
 
     Raises `OtlpError` for a value nested more than `MAX_DEPTH` deep.
     """
@@ -23,9 +23,9 @@ def read_attributes(pairs: Iterable[KeyValue], depth: int = 0) -> dict[str, Attr
 
 
 def read_attribute(raw: bytes) -> tuple[str, AttributeValue]:
-    """Return the key and the value that a `KeyValue` message holds.
+    """Return the key and value of a `KeyValue` message.
 
-    Raises `OtlpError` where the bytes are no attribute, or one that is nested too deeply.
+    Raises `OtlpError` if it is malformed or nested too deeply.
     """
     try:
         pair = KeyValue.FromString(raw)
@@ -49,7 +49,7 @@ def read_value(value: AnyValue, depth: int = 0) -> AttributeValue:
 
 
 def write_attribute(key: str, value: AttributeValue) -> KeyValue:
-    """Return the attribute as OTLP has it."""
+    """Return the attribute as an OTLP `KeyValue`."""
     pair = KeyValue(key=key)
     _fill(pair.value, value)
     return pair

@@ -1,7 +1,7 @@
-"""How much a body holds, before anything is made of it.
+"""Estimate of the memory that decoding a body needs, computed before it is decoded.
 
-A few bytes can stand for an empty span, which takes hundreds of them once it is read: ten megabytes
-of such, a kilobyte when compressed, would fill the memory. So messages are counted first.
+An empty span takes a few bytes in a body but hundreds once decoded: ten megabytes of such spans,
+one kilobyte compressed, would fill the memory. So the messages in a body are counted first.
 """
 
 from enum import IntEnum, auto
@@ -20,11 +20,11 @@ except ImportError:  # there was no compiler when this was installed
 
 
 MOST_UNITS: Final = 2**22
-"""A span, a log record and a metric's point weigh 16, an event and a link 8, an attribute 2."""
+"""Limit of a body: a span, log record or point weighs 16, an event or link 8, an attribute 2."""
 BYTES_PER_UNIT: Final = 16
-"""What a unit takes of the room of bodies that wait; a body takes its length at least."""
+"""Room that admission reserves per unit; at least the body's length is reserved."""
 _WEIGHED_FROM_BYTES: Final = 512 * 1024
-"""Smaller bodies cannot hold enough."""
+"""Smaller bodies cannot contain too much."""
 _MOST_JSON_OBJECTS: Final = 2**20
 _MOST_JSON_COMMAS: Final = 2**23
 _FIELDS: Final = 16
@@ -32,7 +32,7 @@ _DEEPEST: Final = 100
 
 
 class Root(IntEnum):
-    """The messages of OTLP; those of bodies first."""
+    """The root messages of OTLP bodies."""
 
     TRACES = 1
     LOGS = 2
@@ -80,7 +80,7 @@ _CHILDREN: Final[dict[int, dict[int, int]]] = {
     _T.LOG: {5: _T.ANY, 6: _T.KEY_VALUE},
     _T.METRIC: {5: _T.DATA, 7: _T.DATA, 9: _T.DATA, 10: _T.DATA, 11: _T.DATA, 12: _T.KEY_VALUE},
     _T.DATA: {1: _T.POINT},
-    # Of all kinds of points: attributes, exemplars, and a summary's quantiles.
+    # For all kinds of points: attributes, exemplars, and a summary's quantiles.
     _T.POINT: {
         1: _T.KEY_VALUE,
         5: _T.EVENT,
@@ -104,10 +104,10 @@ _WEIGHTS: Final = bytes(_LIGHT.get(kind, 16) for kind in range(_TYPES))  # type:
 
 
 def units(body: bytes, encoding: Encoding, root: Root) -> int:
-    """Return what a body holds; 0 where that cannot be much.
+    """Return the weight of a body in units; 0 for a small body.
 
     Raises `BodyTooLargeError` for more than `MOST_UNITS`, and in JSON for more than a million
-    objects and lists.
+    objects and lists, or eight million commas.
     """
     if len(body) <= _WEIGHED_FROM_BYTES:
         return 0
@@ -127,7 +127,7 @@ def _too_much(what: str) -> BodyTooLargeError:
 
 
 def weigh_slowly(body: bytes, schema: bytes, weights: bytes, root: int, most: int, /) -> int:
-    """Do as the compiled one does."""
+    """Weigh a protobuf body in Python, with the same result as the compiled function."""
     left = most
     waiting = [(0, len(body), root, 0)]
     while waiting and left >= 0:

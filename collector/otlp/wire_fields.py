@@ -1,11 +1,11 @@
-"""Protobuf's fields, told by hand where no message is to be made of them."""
+"""Parsing of protobuf fields by hand, without building messages."""
 
 _VARINT, _LENGTH = 0, 2
 _FIXED = {1: 8, 5: 4}
 
 
 def varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number, and where what follows begins; −1 and beyond the end if there is none."""
+    """Return a varint and the offset after it; −1 and an offset beyond the end if malformed."""
     value = shift = 0
     while at < end and shift < 64:
         byte = body[at]
@@ -17,10 +17,10 @@ def varint(body: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def value_at(body: bytes, at: int, end: int, wire: int) -> tuple[int, int]:
-    """Return how long the value behind a tag of this wire type is, and where it begins.
+    """Return the length and offset of the value after a tag with this wire type.
 
-    A number is passed over: of length 0, it begins where what follows does. Below 0 where it is
-    none.
+    A varint is skipped: its length is 0, and its offset is that after it. The length is negative if
+    the value is malformed.
     """
     if wire == _VARINT:
         return 0, varint(body, at, end)[1]
