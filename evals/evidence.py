@@ -230,7 +230,7 @@ class Evidence:
     workload: Mapping[str, int] = field(default_factory=dict)
     """Planned pairs of each cohort; empty if the run did not record them."""
     change: Change | None = None
-    """What the rollout changes; None if the answers do not say, or say several things."""
+    """The rollout's kind of change; None if it is not recorded, or answers disagree."""
     launches: Launches | None = None
     """None unless every answer names the launch of its server."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class Evidence:
 
     @property
     def wants_drafts(self) -> bool:
-        """Say whether the candidate has to speculate, as it has to if nobody says otherwise."""
+        """Whether the candidate must speculate; true unless another kind of change is recorded."""
         return self.change is None or self.change.is_of_drafts
 
     def side(self, arm: Arm) -> Side:

@@ -71,11 +71,11 @@ def from_table(table: pa.Table) -> Evidence:
 
 
 def _change(table: pa.Table) -> Change | None:
-    """Return what the rollout changes, if its answers say one thing that is known."""
+    """Return the rollout's kind of change, if its answers record a single known one."""
     names = [f"{arm}_change" for arm in Arm if f"{arm}_change" in table.column_names]
-    said = {one for name in names for one in pc.unique(table[name].drop_null()).to_pylist()}
-    known = [change for change in Change if change.value in said]
-    return known[0] if len(said) == len(known) == 1 else None
+    values = {one for name in names for one in pc.unique(table[name].drop_null()).to_pylist()}
+    known = [change for change in Change if change.value in values]
+    return known[0] if len(values) == len(known) == 1 else None
 
 
 def _workload(table: pa.Table) -> dict[str, int]:

@@ -25,16 +25,16 @@ def wait_for(client: Client, rollout: str, wait_s: float, say: Callable[[str], N
     After `wait_s`, raises `SourceError`, or `ClientError` if the collector does not answer.
     """
     last_s = time.monotonic() + wait_s
-    said = False
+    announced = False
     while True:
         try:
             require(client, rollout)
         except (ClientError, SourceError) as exc:
             if time.monotonic() >= last_s:
                 raise
-            if not said:
+            if not announced:
                 say(f"waiting up to {wait_s:g} s: {exc}")
-                said = True
+                announced = True
         else:
             return
         time.sleep(min(_POLL_S, max(last_s - time.monotonic(), 0)))

@@ -49,8 +49,10 @@ def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstac
     for words, (b, c) in (("input", asked), ("output", made)):
         alone = int((rows & (b != c)).sum())
         if alone > MAX_UNBOUNDED_SHARE * int(rows.sum()):
-            said = f"{alone:,} of {int(rows.sum()):,} pairs give {words} tokens on one side alone"
-            yield Obstacle(Reason.MISSING, said, bars_fail=False)
+            message = (
+                f"{alone:,} of {int(rows.sum()):,} pairs give {words} tokens on one side alone"
+            )
+            yield Obstacle(Reason.MISSING, message, bars_fail=False)
 
 
 def bounded_by(policy: Policy) -> bool:

@@ -59,7 +59,7 @@ def differences(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
 
 
 def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
-    """Yield the columns in which the sides of a pair differ."""
+    """Yield the columns in which sides of pairs differ."""
     complete = evidence.complete
     for name, words in _ASKED.items():
         if name in _MODELS and evidence.change in _RENAMES:
@@ -174,10 +174,10 @@ def several_judges(judges: Sequence[str]) -> str:
 
 def known_values(side: Side, name: str) -> Objects:
     """Return the known values of a recorded column."""
-    said = side.recorded.get(name)
-    if said is None:
+    values = side.recorded.get(name)
+    if values is None:
         return np.array([], dtype=np.object_)
-    return said[side.present & is_known(said)]
+    return values[side.present & is_known(values)]
 
 
 def is_known(values: Objects) -> BoolColumn:

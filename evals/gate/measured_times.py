@@ -1,4 +1,4 @@
-"""Whether times are measurements: they agree with each other, have moments, and are no copies."""
+"""Check that times are real measurements: consistent, with distinct starts, and not copied."""
 
 from collections.abc import Iterator
 
@@ -9,19 +9,19 @@ from evals.evidence import Counts, Evidence, FloatColumn, Side
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 
 _SLACK_S = 0.02
-"""What a span may last beyond its last token, whatever its length."""
+"""Seconds that any span may last beyond its last token."""
 _OFF, _FAR_OFF = 1.25, 2.0
-"""Ratios of an answer's duration to what its tokens took, either way round."""
+"""Maximum ratios, either way, of an answer's duration and the time of its tokens."""
 _OFF_SHARE = 0.1
-"""Share of an arm's answers that may be off, of which few may be far off."""
+"""Maximum share of an arm's answers beyond `_OFF`, of which few may be beyond `_FAR_OFF`."""
 _ALIKE_SHARE = 0.1
-"""Share of an arm's answers that may have one and the same start, or times."""
+"""Maximum share of an arm's answers with the same start, or with the same times."""
 _FEWEST = 20
-"""Answers below which some may be alike by chance."""
+"""With fewer answers than this, some may be equal by chance."""
 
 
 def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
-    """Yield that an arm's answers did not last as long as their tokens took."""
+    """Yield an obstacle if an arm's answers did not last as long as their tokens took."""
     for side, arm in _arms(evidence):
         with np.errstate(invalid="ignore"):
             tokens_s = side.ttft_s + side.tpot_s * (side.output_tokens - 1)
@@ -43,7 +43,7 @@ def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def copies(evidence: Evidence) -> Iterator[Obstacle]:
-    """Yield that times were copied: from one pair to another, from arm to arm, or within an arm."""
+    """Yield an obstacle if times were copied between pairs, between arms, or within an arm."""
     times = {arm: _times(side) for side, arm in _arms(evidence)}
     both = np.column_stack((times["baseline"], times["candidate"]))
     pairs = both[np.isfinite(both).all(axis=1)]
@@ -64,7 +64,7 @@ def copies(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
-    """Yield that an arm's requests have one start: nothing that rests on their order holds."""
+    """Yield an obstacle if an arm's requests have the same start, so that they have no order."""
     for side, arm in _arms(evidence):
         starts = side.start_unix_ns[side.present & (side.start_unix_ns >= 0)]
         most = _most_alike(starts[:, None])
@@ -82,12 +82,12 @@ def _arms(evidence: Evidence) -> Iterator[tuple[Side, str]]:
 
 
 def _times(side: Side) -> FloatColumn:
-    """Return an arm's times, a row an answer: to the first token, per token, of the whole."""
+    """Return an arm's times, one row per answer: first token, per token, end to end."""
     return np.column_stack([side.latency_s(name) for name in ("ttft", "tpot", "e2e")])
 
 
 def _most_alike(rows: FloatColumn | Counts) -> int:
-    """Return how many rows are one and the same, if they are more than chance makes; else 0."""
+    """Return the number of equal rows, 0 if they may be equal by chance."""
     if len(rows) < _FEWEST:
         return 0
     most = int(np.unique(rows, axis=0, return_counts=True)[1].max())

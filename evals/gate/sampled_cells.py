@@ -8,7 +8,7 @@ from collector.contract import Arm, Finding, Outcome, Reason, Role
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.measured import unaccounted
 from evals.lossless.sampled_answers import Audited, Seen, Tally
-from evals.lossless.sampled_judgement import ENOUGH_TOKENS, Judged, e_value, judge
+from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
 from evals.significant import significant
@@ -28,7 +28,7 @@ def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
     barred = unaccounted(lost, policy, "failed or incomplete pairs")
     if barred is not None and judged.outcome is Outcome.PASS:
         words = f"{judged.words.removesuffix(': pass')}, {barred.words}: inconclusive"
-        judged = Judged(Outcome.INCONCLUSIVE, barred.reason, words)
+        judged = SampledJudgement(Outcome.INCONCLUSIVE, barred.reason, words)
     return (_finding(candidate, judged),)
 
 
@@ -50,21 +50,21 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
 
 def sampled(side: Side) -> BoolColumn:
     """Return which of an arm's answers record a temperature above 0."""
-    said = side.recorded.get("temperature")
-    if said is None:
+    values = side.recorded.get("temperature")
+    if values is None:
         return np.zeros(len(side.present), dtype=np.bool_)
-    return np.array([value is not None and value > 0 for value in said], dtype=np.bool_)
+    return np.array([value is not None and value > 0 for value in values], dtype=np.bool_)
 
 
-def _not_rescored(count: int) -> Judged:
+def _not_rescored(count: int) -> SampledJudgement:
     words = (
         f"{count:,} pairs were sampled, and nobody audited their tokens: `--rescore MODEL` runs "
         "the baseline's model over them: inconclusive"
     )
-    return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+    return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
 
 
-def _finding(audited: Audited | None, judged: Judged) -> Finding:
+def _finding(audited: Audited | None, judged: SampledJudgement) -> Finding:
     e = None if audited is None or not audited.answers else e_value(audited)
     return Finding(
         metric=METRIC,
@@ -88,7 +88,7 @@ def _finding(audited: Audited | None, judged: Judged) -> Finding:
     )
 
 
-def _answers_needed(audited: Audited | None, judged: Judged) -> int | None:
+def _answers_needed(audited: Audited | None, judged: SampledJudgement) -> int | None:
     """Estimate the answers that hold the missing tokens; `None` if no answer was audited."""
     lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
     if audited is None or lacking is None or not audited.tokens:

@@ -129,9 +129,9 @@ def _reasons(cell: Cell, evidence: Evidence, rows: BoolColumn) -> str | None:
     """Return the reason that evaluators gave most often for giving no score."""
     found = Counter[str]()
     for side in (evidence.baseline, evidence.candidate):
-        said = side.recorded.get(f"unscored_{cell.rule.metric}")
-        if said is not None:
-            found.update(reason for reason in said[rows] if reason is not None)
+        reasons = side.recorded.get(f"unscored_{cell.rule.metric}")
+        if reasons is not None:
+            found.update(reason for reason in reasons[rows] if reason is not None)
     return found.most_common(1)[0][0] if found else None
 
 

@@ -104,9 +104,9 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
     if policy.validity.speculation == "optional":
         return None
     named = seen.silent < seen.answered
-    said = "it names a method and counts nothing" if named else "its answers say nothing of it"
+    reason = "it names a method and counts nothing" if named else "its answers say nothing of it"
     return (
-        f"no count shows that the candidate drafted a token ({said}); send "
+        f"no count shows that the candidate drafted a token ({reason}); send "
         "`spec_decode.num_draft_tokens` and its like, or set `validity.speculation: optional` if "
         "the change is another one, or the engine gives no counts"
     )
@@ -136,7 +136,7 @@ def _mixed(seen: SpeculationCounts) -> str | None:
 
 
 def _says(side: Side, name: str, *, value: bool) -> BoolColumn:
-    said = side.recorded.get(name)
-    if said is None:
+    values = side.recorded.get(name)
+    if values is None:
         return np.zeros(len(side.present), dtype=np.bool_)
-    return np.asarray(said == value, dtype=np.bool_) & side.present
+    return np.asarray(values == value, dtype=np.bool_) & side.present

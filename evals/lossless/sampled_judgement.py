@@ -19,7 +19,7 @@ _EXPECTED = frozenset({CUT, GREEDY, FAILED, SAME_SEED})
 """Reasons for leaving an answer out that are judged elsewhere, or are harmless."""
 
 
-class Judged(NamedTuple):
+class SampledJudgement(NamedTuple):
     """The judgement of an arm's sampled answers."""
 
     outcome: Outcome
@@ -29,7 +29,7 @@ class Judged(NamedTuple):
     """Tokens still missing, if more of them would decide."""
 
 
-def judge(audited: Audited, control: Audited | None) -> Judged:
+def judge(audited: Audited, control: Audited | None) -> SampledJudgement:
     """Judge an arm's sampled answers; `control` is the same audit of the baseline's answers.
 
     Fails if the e-value reaches the alarm, or if Fisher's exact test finds more answers cut into
@@ -43,30 +43,30 @@ def judge(audited: Audited, control: Audited | None) -> Judged:
         return _judge_alarm(audited, control, numbers)
     if control is not None and (p := _p_cut(audited, control)) <= CUT_LEVEL:
         words = f"{_cut(audited)}, of the baseline's {_cut(control)} (p = {p:.2g}): fail"
-        return Judged(Outcome.FAIL, None, words)
+        return SampledJudgement(Outcome.FAIL, None, words)
     if control is not None and control.alarmed:
         return _control_alarmed(control, numbers)
     return _judge_quiet(audited, numbers)
 
 
-def _judge_quiet(audited: Audited, numbers: str) -> Judged:
+def _judge_quiet(audited: Audited, numbers: str) -> SampledJudgement:
     """Judge a quiet arm: pass, unless too few answers or a biased selection could be audited."""
     if audited.cut > MOST_CUT * (audited.cut + audited.answers):
         words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
-        return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
     if lacking := {why: n for why, n in audited.left_out.items() if why not in _EXPECTED}:
         named = ", ".join(f"{count:,} {why}" for why, count in sorted(lacking.items()))
         words = f"{numbers}; {named} could not be rescored: inconclusive"
-        return Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
     if (needed := ENOUGH_TOKENS - audited.tokens) > 0:
         words = f"quiet over {numbers}, needs {needed:,} more tokens: inconclusive"
-        return Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
-    return Judged(Outcome.PASS, None, f"quiet over {numbers}: pass")
+        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
+    return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}: pass")
 
 
-def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> Judged:
+def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> SampledJudgement:
     if control is None:
-        return Judged(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
+        return SampledJudgement(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
     if control.alarmed:
         return _control_alarmed(control, numbers)
     needed = (audited.tokens_to_alarm or 0) - control.tokens
@@ -76,9 +76,9 @@ def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> Jud
             f"audited, {needed:,} too few to tell a fault from another sampler or model: "
             "inconclusive"
         )
-        return Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
+        return SampledJudgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed)
     quiet = f"the baseline's own are quiet over {_numbers(control)}"
-    return Judged(Outcome.FAIL, None, f"ALARM over {numbers}, where {quiet}: fail")
+    return SampledJudgement(Outcome.FAIL, None, f"ALARM over {numbers}, where {quiet}: fail")
 
 
 def e_value(audited: Audited) -> float:
@@ -103,11 +103,11 @@ def _p_cut(audited: Audited, control: Audited) -> float:
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
-def _control_alarmed(control: Audited, numbers: str) -> Judged:
+def _control_alarmed(control: Audited, numbers: str) -> SampledJudgement:
     """Return inconclusive: even the baseline's own answers do not fit the rescored model."""
     words = (
         f"{numbers}; the baseline's own alarm, too, over {_numbers(control)}: the model that was "
         "rescored is not its, or a sampler ran that the requests do not name (a server's default "
         "top-k, top-p or min-p): inconclusive"
     )
-    return Judged(Outcome.INCONCLUSIVE, Reason.AA, words)
+    return SampledJudgement(Outcome.INCONCLUSIVE, Reason.AA, words)

@@ -131,9 +131,9 @@ def _correlation(
 def candidate_later(candidate: NDArray[np.int64], baseline: NDArray[np.int64]) -> float | None:
     """Return the chance that a candidate's time is later than a baseline's, ties counting half.
 
-    0.5 where the arms are interleaved, 1 where all of the baseline ran first: a drift of the
-    machine is then a difference of the arms. `None` where an arm is empty. The Mann–Whitney
-    statistic over n_c·n_b.
+    0.5 if the arms are interleaved, 1 if all of the baseline ran first: a drift of the machine is
+    then confounded with the arms. `None` if an arm is empty. The Mann–Whitney statistic divided by
+    n_c·n_b.
     """
     n_c, n_b = len(candidate), len(baseline)
     if min(n_c, n_b) == 0:

@@ -29,8 +29,8 @@ def loss_p(gained: float, lost: float, n: float, loss: float) -> float:
 
     g held to its Clopper–Pearson set at 1 − γ, γ = 1e-6, which keeps p valid (Berger and Boos).
     The supremum over the whole hypothesis lies on its boundary, since r is monotone in both counts
-    (Sidik). In tails r depends on g the least: ordered by Tango's score, tables without gains,
-    where it is most skewed, would raise the supremum for all others to half as much again.
+    (Sidik). In the tails r depends least on g: ordered by Tango's score, tables without gains,
+    where that score is most skewed, would raise the supremum of all others by half.
     Fractional counts are rounded towards no loss. n = 0 gives 1.
 
     Sources: K. Sidik, Statistics in Medicine 22 (2003) 265–278; R. Berger and D. Boos, Journal of
@@ -81,7 +81,7 @@ def _shares(low: float, high: float, loss: float) -> Floats:
 
 
 def _nuisance(gains: int, n: int, least: float, most: float) -> tuple[float, float]:
-    """Return the Clopper–Pearson limits of the share gained, held to what the loss allows."""
+    """Return the Clopper–Pearson limits of the share gained, clipped to what the loss allows."""
     low = 0.0 if gains == 0 else float(betaincinv(gains, n - gains + 1, _GAMMA / 2))
     high = 1.0 if gains == n else float(betaincinv(gains + 1, n - gains, 1 - _GAMMA / 2))
     return min(max(low, least), most), min(max(high, least), most)

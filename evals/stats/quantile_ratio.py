@@ -126,7 +126,7 @@ def _arms(candidate: Sample, baseline: Sample, q: float, draws: tuple[float, flo
 
 
 def _correlation(above_c: NDArray[np.bool_], above_b: NDArray[np.bool_]) -> float:
-    """Return the indicators' correlation held to [0, 0.95]; 0 where one never varies."""
+    """Return the indicators' correlation, clipped to [0, 0.95]; 0 if one never varies."""
     spread = float(np.std(above_c) * np.std(above_b))
     if spread == 0:
         return 0.0
@@ -175,10 +175,10 @@ def _upper(arms: _Arms, alpha: float) -> float | None:
 
 
 def _upper_without_centre(arms: _Arms, alpha: float) -> float | None:
-    """Bound the log ratio above where the baseline's quantile is infinite.
+    """Return an upper limit of the log ratio if the baseline's quantile is infinite.
 
-    MOVER has no centre then. Both one-arm limits at once, each at alpha/2, are still a bound
-    (Bonferroni): the candidate's upper over the baseline's lower.
+    MOVER has no centre then. The candidate's upper over the baseline's lower limit, each at
+    alpha/2, is still a bound (Bonferroni).
     """
     top = _order_limit(arms.candidate, arms.candidate_draws, arms.q, alpha / 2, upper=True)
     bottom = _order_limit(arms.baseline, arms.baseline_draws, arms.q, alpha / 2, upper=False)
@@ -202,17 +202,17 @@ def _lower(arms: _Arms, alpha: float) -> float | None:
 
 
 def _reach(x: float, y: float, correlation: float) -> float:
-    """Return √(x² + y² − 2ρxy), held to at least what each arm's own limit leaves open.
+    """Return √(x² + y² − 2ρxy), but at least each arm's own uncertainty x or y.
 
-    The correlation is one of indicators, known at the quantile alone; where the arms part, as
-    between two modes, the root would be less than one arm's uncertainty by itself.
+    The correlation is that of indicators, known only at the quantile. If the arms separate, as
+    between two modes, the root alone would be less than one arm's uncertainty.
     """
     x, y = max(x, 0.0), max(y, 0.0)
     return max(math.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0)), x, y)
 
 
 def _log_ratio(candidate_q: float, baseline_q: float) -> float | None:
-    """Return the log ratio, infinite where one quantile is; `None` where both are."""
+    """Return the log ratio, infinite if one quantile is; `None` if both are."""
     if math.isinf(candidate_q) and math.isinf(baseline_q):
         return None
     return math.log(candidate_q) - math.log(baseline_q)

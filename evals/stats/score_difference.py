@@ -52,7 +52,7 @@ def unpaired_difference(
 def score(
     candidate: tuple[float, float], baseline: tuple[float, float], difference: float
 ) -> float:
-    """Return z(Δ₀); where the variance is 0 it is 0 or infinite."""
+    """Return z(Δ₀); if the variance is 0, it is 0 or infinite."""
     (x1, n1), (x0, n0) = candidate, baseline
     p0 = _constrained(candidate, baseline, difference)
     p1 = min(max(p0 + difference, 0.0), 1.0)

@@ -135,10 +135,10 @@ def _sum(was: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
 
 def _workload(watch: Watch, window: Window) -> Mapping[str, int]:
     """Return the planned pairs of each cohort: the maximum over all runs."""
-    said = dict(watch.workload)
+    planned = dict(watch.workload)
     for cohort, pairs in window.evidence.workload.items():
-        said[cohort] = max(pairs, said.get(cohort, 0))
-    return said
+        planned[cohort] = max(pairs, planned.get(cohort, 0))
+    return planned
 
 
 def newly_scored(watch: Watch, window: Window, metric: str, policy: Policy) -> BoolColumn:

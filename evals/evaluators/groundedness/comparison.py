@@ -7,7 +7,7 @@ import numpy as np
 
 from evals.evaluators.groundedness.contrast import CONTRASTS, contrast
 from evals.evaluators.groundedness.judgement import (
-    Judged,
+    JudgedAnswer,
     Judgement,
     SentenceJudge,
     SentenceJudgement,
@@ -53,16 +53,16 @@ def judge_beside(one: str, other: str, judge: SentenceJudge) -> Both:
 class _Side(NamedTuple):
     """The comparison from the side of one answer (`ours`)."""
 
-    ours: Judged
-    theirs: Judged
+    ours: JudgedAnswer
+    theirs: JudgedAnswer
     found: SentenceMatch
 
 
-def _keys(judged: Judged) -> list[Key]:
+def _keys(judged: JudgedAnswer) -> list[Key]:
     return [key(reading.sentence) for reading in judged.readings]
 
 
-def _common(ours: Judged, theirs: Judged, shared: Sequence[Group]) -> dict[int, float]:
+def _common(ours: JudgedAnswer, theirs: JudgedAnswer, shared: Sequence[Group]) -> dict[int, float]:
     """Return the probabilities of our shared sentences, by sentence number.
 
     The lower of the two answers' probabilities counts. If the answers split the same words into

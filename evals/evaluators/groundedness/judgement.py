@@ -71,7 +71,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedAnswer:
     """An answer's sentences, each judged by itself."""
 
     text: str
@@ -98,7 +98,7 @@ class SentenceJudge:
     """Gives word rarities, and the contrast forest for sentences beside a counterpart."""
     question: str = ""
 
-    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> Judged | None:
+    def sentences(self, answer: str, known: Sequence[Reading] = ()) -> JudgedAnswer | None:
         """Judge an answer's sentences; `None` if it has none. `known` is as for `read`.
 
         A check's finding overrides lower log-odds.
@@ -112,7 +112,7 @@ class SentenceJudge:
         odds = self.calibration.checked(self.odds(text, readings), excess(readings))
         whole = self.calibration.of_answers(odds, np.zeros(len(odds), dtype=np.int64), 1)
         probability = float(self.calibration.probability(whole)[0])
-        return Judged(text, readings, self.calibration.alone(odds), probability)
+        return JudgedAnswer(text, readings, self.calibration.alone(odds), probability)
 
     def contrasted(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of sentences beside counterparts, from rows of `contrast`."""
@@ -139,7 +139,7 @@ def judge(answer: str, passages: Passages, question: str = "") -> Judgement | No
     return judge_alone(sentence_judge.sentences(answer), sentence_judge)
 
 
-def judge_alone(judged: Judged | None, judge: SentenceJudge) -> Judgement | None:
+def judge_alone(judged: JudgedAnswer | None, judge: SentenceJudge) -> Judgement | None:
     """Return the judgement of an answer by itself; `None` if it has no sentence."""
     if judged is None:
         return None
