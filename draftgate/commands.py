@@ -17,11 +17,11 @@ COMMANDS = {
     ),
     "check": (
         "engine_adapter.cli.check",
-        "Ask both routes what they are, and say what would spoil their comparison.",
+        "Probe both routes, and report what would spoil their comparison.",
     ),
     "sweep": (
         "engine_adapter.cli.sweep",
-        "Run a rollout for every k and concurrency, each stored under a name of its own.",
+        "Run a rollout for every k and concurrency, each stored under its own name.",
     ),
     "route": (
         "engine_adapter.cli.route",

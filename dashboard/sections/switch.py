@@ -83,7 +83,7 @@ def _verdict_lines(client: Client, rollout: str) -> list[str]:
     """Return the newest verdict's sentences on whether the candidate may answer."""
     newest = client.newest_verdict(rollout)
     if newest is None:
-        return ["No verdict: nobody judged whether its answers are as good, or come as fast."]
+        return ["No verdict: whether its answers are as good and as fast was not judged yet."]
     return [may_it_ship(newest.verdict), *cohort_lines(newest.verdict)]
 
 

@@ -44,7 +44,7 @@ def show(client: Client, rollout: str, zone: ZoneInfo | None) -> None:
         st.html(
             markup.panel(
                 "Nobody watches this rollout",
-                ["A watch judges pairs as they arrive, and switches off where it sees harm:"],
+                ["A watch judges pairs as they arrive; on harm, it switches the candidate off:"],
                 [f"draftgate watch {words.argument(rollout)}"],
             )
         )

@@ -26,7 +26,7 @@ def check(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Ask both routes what they are, and say what would spoil their comparison.
+    """Probe both routes, and report what would spoil their comparison.
 
     Each arm answers one short request. Exit code 0: no error, 1: errors, 2: unusable input.
 

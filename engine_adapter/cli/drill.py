@@ -60,7 +60,7 @@ def _in_words(found: DrillResult) -> str:
     side = "after" if found.last_candidate_s >= 0 else "before"
     text = (
         f"{found.rollout}: the last candidate request began {abs(found.last_candidate_s):.4f} s "
-        f"{side} the flip (± {found.clock_error_s:.4f} s, for two clocks were read).\n"
+        f"{side} the flip (± {found.clock_error_s:.4f} s, as two clocks are compared).\n"
     )
     if found.learnt_s is None:
         text += "The router was never seen to obey.\n"
@@ -75,7 +75,7 @@ def _in_words(found: DrillResult) -> str:
     else:
         text += "The switch was left as it is: somebody else set it meanwhile."
     if not found.holds:
-        text += f"\nFAIL: wanted obedience, and no candidate request later than {BOUND_S:g} s."
+        text += f"\nFAIL: the router must obey, and send the candidate nothing after {BOUND_S:g} s."
     elif not found.decides:
         text += "\nUNDECIDED: traffic stopped, so nothing shows that the baseline took over."
     return text

@@ -40,7 +40,7 @@ def sweep(  # one argument per option
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Run a rollout for every k and concurrency, each stored under a name of its own.
+    """Run a rollout for every k and concurrency, each stored under its own name.
 
     The file's `policy`, or default, is registered for each before its first request.
     Stopped, it goes on where it was when it is run again.

@@ -51,7 +51,9 @@ def switch(
         typer.echo(json.dumps({"rollout": rollout, "log": [to_document(e) for e in log]}))
         return
     if not log:
-        typer.echo(f"{rollout}: nobody ever set it; a router sends all to the baseline until it is")
+        typer.echo(
+            f"{rollout}: never set; routers send all requests to the baseline until it is on"
+        )
     for number, event in enumerate(log[: 1 if state else _SHOWN]):
         typer.echo(_line(event) if number else f"{rollout}: {_line(event)}")
 

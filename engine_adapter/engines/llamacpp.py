@@ -215,8 +215,8 @@ def _advice(said: SelfDescription, *, speculates: bool | None) -> Iterator[str]:
         )
     if speculates is False:
         yield (
-            "llama.cpp does not speculate here; where a draft model was given with -md, it also "
-            "needs --spec-type draft-simple"
+            "llama.cpp does not speculate here; a draft model given with -md also needs "
+            "--spec-type draft-simple"
         )
     if said.metrics is None:
         yield "no Prometheus metrics were found; start llama-server with --metrics"

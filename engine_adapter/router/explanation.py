@@ -22,9 +22,9 @@ def describe_routes(routes: Routes) -> Iterator[str]:
     yield from (f"  {line}" for line in Cohorts(routes.cohorts).explained())
     yield f"switch and ramp from {routes.collector.url}, kept in {routes.state_file}"
     content = "with" if routes.collector.record_content else "without"
-    yield f"spans to {routes.collector.url}, {content} what is asked and answered"
+    yield f"spans to {routes.collector.url}, {content} prompts and answers"
     names = ", ".join(key.name for key in routes.client_keys)
-    yield f"clients: {names or 'whoever reaches the port; `client_keys` would ask for a key'}"
+    yield f"clients: {names or 'everyone who reaches the port; set `client_keys` to require a key'}"
 
 
 def describe_state(known: KnownState, routes: Routes) -> Iterator[str]:
@@ -33,7 +33,7 @@ def describe_state(known: KnownState, routes: Routes) -> Iterator[str]:
     if event is not None:
         yield f"switch: {event.state}, set by {event.who}: {event.reason}"
     else:
-        told = "nobody ever set it" if known.told_unix_ns else "not known"
+        told = "never set" if known.told_unix_ns else "not known"
         yield f"switch: {told}; until it is on, all requests go to the baseline"
     at = f"--collector {routes.collector.url}"
     if not known.on:

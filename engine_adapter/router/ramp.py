@@ -93,7 +93,7 @@ def step_back(
     """Return the step down to `percent`; raises `PromotionError` if that is not a step down."""
     last = now.step
     if last is None:
-        raise PromotionError(f"{rollout}: nobody has begun its ramp; leave out --back-to")
+        raise PromotionError(f"{rollout}: its ramp has not begun; leave out --back-to")
     if percent >= last.percent:
         known = ", ".join(f"{step:g}" for step in (0.0, *steps) if step < last.percent)
         raise PromotionError(

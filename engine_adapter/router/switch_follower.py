@@ -160,7 +160,7 @@ class SwitchFollower:
 
     def _note_trouble(self, exc: ClientError) -> None:
         if self.trouble is None:
-            _log.warning("%s: goes on with what it knows: %s", self._rollout, exc)
+            _log.warning("%s: continues with the last known state: %s", self._rollout, exc)
         self.trouble = str(exc)
         self._polled.set()
 
@@ -168,7 +168,7 @@ class SwitchFollower:
 def switch_in_words(known: KnownState) -> str:
     """Return the state of the switch as one line of text."""
     if known.switch is None:
-        why = "nobody ever set it" if known.told_unix_ns else "the collector never told"
+        why = "it was never set" if known.told_unix_ns else "the collector never answered"
         return f"the switch is not known to be on ({why}): all requests go to the baseline"
     event = known.switch
     return f"the switch is {event.state}, set by {event.who}: {event.reason}"

@@ -312,7 +312,7 @@ def test_the_switch_from_the_command_line(tmp_path: Path) -> None:
     code, said = run("switch", "k4", *at)
     assert (code, said) == (
         0,
-        "k4: nobody ever set it; a router sends all to the baseline until it is\n",
+        "k4: never set; routers send all requests to the baseline until it is on\n",
     )
     assert run("switch", "k4", "off", *at) == (
         2,

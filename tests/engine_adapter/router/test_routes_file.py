@@ -234,7 +234,7 @@ def test_the_routes_in_words(tmp_path: Path) -> None:
         "  tools → tool_call, JSON mode → json, passages → rag, code → code",
         "  otherwise → other",
         f"switch and ramp from http://collector:4318, kept in {tmp_path / 'routes.yaml.state'}",
-        "spans to http://collector:4318, with what is asked and answered",
+        "spans to http://collector:4318, with prompts and answers",
         "clients: desk",
     ]
 
