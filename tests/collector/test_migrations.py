@@ -23,8 +23,8 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:
@@ -38,7 +38,7 @@ def _with_a_next_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Add a further migration, as a later version would."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.migrations_folder(), folder)
-    (folder / "versions" / "0005_verify.py").write_text(NEXT)
+    (folder / "versions" / "0006_verify.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
 
 
@@ -71,7 +71,7 @@ def test_a_newer_schema_is_refused(any_database_url: str, monkeypatch: pytest.Mo
     Store.open(any_database_url).close()
     monkeypatch.undo()
     with pytest.raises(
-        StoreError, match=r"written by a newer Draftgate \(schema 0005, this one knows 0004\)"
+        StoreError, match=r"written by a newer Draftgate \(schema 0006, this one knows 0005\)"
     ):
         Store.open(any_database_url)
 
