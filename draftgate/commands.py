@@ -58,6 +58,7 @@ COMMANDS = {
         "evals.cli.evaluate",
         "Score the answers of a rollout that have no score yet.",
     ),
+    "policy": ("evals.cli.policy", "Look after policy files."),
     "register": (
         "evals.cli.register",
         "Register the policy that a rollout is to be judged by, before its first request.",

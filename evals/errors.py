@@ -20,6 +20,13 @@ class EvalsError(Exception):
 class PolicyError(EvalsError):
     """A policy that cannot be used."""
 
+    def __init__(self, message: str, *, key: str = "", line: int | None = None) -> None:
+        super().__init__(message)
+        self.key = key
+        """Path of the key at fault, such as `prove[0].max`; empty: none, or the whole file."""
+        self.line = line
+        """Number of the line at fault, if the reader of YAML named it."""
+
 
 class EvidenceError(EvalsError):
     """A table of pairs that cannot be read."""

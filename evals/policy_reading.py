@@ -37,7 +37,8 @@ def load_yaml(text: str, source: str) -> object:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise PolicyError(f"{source}: {where}{exc.problem}") from exc
+        line = mark.line + 1 if mark else None
+        raise PolicyError(f"{source}: {where}{exc.problem}", line=line) from exc
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
         first = str(exc).splitlines()[0] if str(exc) else type(exc).__name__
         raise PolicyError(f"{source}: wanted YAML, got {first}") from exc
@@ -53,7 +54,8 @@ class Node:
 
     def error(self, message: str) -> PolicyError:
         """Return an exception that names file, path and problem."""
-        return PolicyError(": ".join(part for part in (self.source, self.path, message) if part))
+        parts = (self.source, self.path, message)
+        return PolicyError(": ".join(part for part in parts if part), key=self.path)
 
     def only(self, *keys: str) -> None:
         """Raise unless the value is a mapping with only these keys; suggest the nearest key."""
