@@ -28,9 +28,14 @@ demo: $(READY)  ## Run the main job on real models, ending with a verdict and th
 test: $(READY)  ## Run the tests that take seconds
 	$(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal $(ARGS)
 
+# Every line of the twins that all of tests/collector runs, these run, too.
+UNCOMPILED := dialects test_codings.py test_content.py test_contract_*.py test_copy_rows.py test_fuzz_otlp.py \
+	test_hostile_*.py test_otlp*.py test_rollup_state.py test_span_*.py test_store_conformance.py test_texts.py \
+	test_unpaired.py test_weight.py
+
 test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without these twins
 	PYTHONPATH=$(CURDIR)/tests/support/uncompiled $(BIN)/pytest -m "not slow" -n $(WORKERS) --dist worksteal \
-		tests/collector tests/engine_adapter/test_transport.py $(ARGS)
+		$(addprefix tests/collector/,$(UNCOMPILED)) tests/engine_adapter/test_transport.py $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
 	$(BIN)/pytest -m "slow and not alone" -n $(WORKERS) --dist loadfile $(ARGS)
