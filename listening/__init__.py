@@ -1,1 +1,1 @@
-"""What the collector's and the router's listeners share."""
+"""Code shared by the listeners of the collector and the router."""

@@ -1,8 +1,8 @@
-"""The open connections of a listener: how many there may be, and which is closed for another.
+"""Limits on a listener's open connections, in total and per address.
 
-If there are too many, of all or of one address, the one is closed whose peer was waited for
-longest: it is silent, idle, or within a request. What is being answered is never cut for a
-newcomer.
+If there are too many, the connection that has waited longest for its peer is closed: its peer is
+silent, idle, or in the middle of a request. A request that is being answered is never interrupted
+for a new connection.
 """
 
 import ipaddress
@@ -12,50 +12,50 @@ from typing import Final, Generic, Protocol, TypeVar
 
 _FILES_KEPT_FREE: Final = 256
 _SUBNET_BITS: Final = 64
-"""One peer has so much of IPv6 to itself."""
+"""An IPv6 peer usually has a whole /64, so addresses are counted per /64."""
 
 
 class OpenConnection(Protocol):
-    """A peer's connection, as far as the others are concerned."""
+    """The interface of a connection for `OpenConnections`."""
 
     @property
     def address(self) -> str:
-        """The peer's; it does not change while the connection is among the others."""
+        """The peer's address; must not change while the connection is registered."""
 
     @property
     def waits_for_peer(self) -> bool:
-        """Whether nothing happens before the peer sends more."""
+        """Whether the connection waits for the peer to send more."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
 
 
 _Connection = TypeVar("_Connection", bound=OpenConnection)
 
 
 class OpenConnections(Generic[_Connection]):
-    """Those of one listener, by their peers' addresses."""
+    """The open connections of one listener, by peer address."""
 
     def __init__(self, most: int, most_per_address: int, *, files_each: int = 1) -> None:
-        """Fewer than `most`, if the system does not allow `files_each` for each."""
+        """Reduce `most` if the process may not open `files_each` files for each connection."""
         allowed = (_files_allowed() - _FILES_KEPT_FREE) // files_each
         self._most = min(most, max(1, allowed))
         self._most_per_address = most_per_address
         self._by_address: dict[str, dict[_Connection, None]] = {}
-        """Each address's, the one that was waited for longest first."""
+        """Connections by network, the one that has waited longest for its peer first."""
         self._number = 0
 
     def __iter__(self) -> Iterator[_Connection]:
-        """Yield all; none may be added or discarded meanwhile."""
+        """Yield all connections; do not add or discard any while iterating."""
         for own in self._by_address.values():
             yield from own
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of connections."""
         return self._number
 
     def add(self, connection: _Connection) -> None:
-        """Take a connection, and close one if there are too many."""
+        """Register a connection, and close one if there are too many."""
         own = self._by_address.setdefault(_network(connection.address), {})
         own[connection] = None
         self._number += 1
@@ -65,14 +65,14 @@ class OpenConnections(Generic[_Connection]):
             self._close_one(max(self._by_address.values(), key=len))
 
     def is_waited_for_anew(self, connection: _Connection) -> None:
-        """Note that the peer did what was waited for: from now on, it is waited for again."""
+        """Restart the connection's wait: its peer has made progress."""
         own = self._by_address.get(_network(connection.address), {})
         if connection in own:
             del own[connection]
             own[connection] = None
 
     def discard(self, connection: _Connection) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         network = _network(connection.address)
         own = self._by_address.get(network, {})
         if connection in own:
@@ -97,15 +97,15 @@ def _network(address: str) -> str:
 
 
 def _files_allowed() -> int:
-    """Return how many files this process may have open, once it has asked for all it can have."""
+    """Raise the limit of open files to the hard limit, and return it."""
     if sys.platform == "win32":
         return sys.maxsize
-    import resource  # noqa: PLC0415  # no Windows has it
+    import resource  # noqa: PLC0415  # not on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):  # macOS refuses more than its own bound
+        except (OSError, ValueError):  # macOS refuses more than its own limit
             hard = soft
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard

@@ -1,1 +1,1 @@
-"""A collector that runs: the application, its HTTP and gRPC servers, and its upkeep."""
+"""The running collector: the application, its HTTP and gRPC servers, and its upkeep."""

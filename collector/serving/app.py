@@ -47,13 +47,13 @@ from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
 from collector.store import Keep, Store, keys
 
-# Apart, for who inflates holds neither the interpreter's lock nor the turn.
-_INFLATERS = 2  # one that takes long does not hold up the other
-_DECODERS = 1  # decoding is bound by the interpreter's lock: a second thread only fights for it
+# Separate from the decoders, because decompression needs neither the GIL nor the turn.
+_INFLATERS = 2  # so that one long decompression does not block all others
+_DECODERS = 1  # decoding is bound by the GIL: a second thread would only contend for it
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application; its lifespan opens the store, starts the writer, and drains it."""
+    """Return the application; its lifespan opens the store and starts and drains the writer."""
     content = policy_of(settings)
     notify_targets = () if settings.notify is None else targets.read(settings.notify)
 
@@ -136,7 +136,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(subject.router)
     problems.install(app)
     app.add_middleware(AccessMiddleware)
-    app.add_middleware(RequestLogMiddleware)  # the last one added stands outermost
+    app.add_middleware(RequestLogMiddleware)  # the last one added is the outermost
     return app
 
 

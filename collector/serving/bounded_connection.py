@@ -1,7 +1,7 @@
-"""A connection with bounds, in front of uvicorn's own protocol, which is as it is shipped.
+"""An HTTP connection with limits, in front of uvicorn's unmodified protocol.
 
-What a peer may send without being asked is bounded here, and for how long it may take: a head and
-its headers, a body, the reading of an answer.
+Limits the size and duration of what a peer sends or reads: a head and its headers, a body, and the
+reading of a response.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from collector.serving.connections import Connections, Held, peer_of
+from collector.serving.connections import Connections, TrackedConnection, peer_of
 from collector.serving.request_framing import (
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -23,26 +23,26 @@ from collector.serving.request_framing import (
 )
 
 HEAD_WITHIN_S: Final = 10.0
-"""For a first byte, and from there for a whole head."""
+"""Timeout for the first byte, and from then for a complete head."""
 BODY_WITHIN_S: Final = 30.0
-"""For a body, and a second more for each `_BODY_BYTES_PER_S` that have come."""
+"""Timeout for a body, plus one second for each `_BODY_BYTES_PER_S` received."""
 _BODY_BYTES_PER_S: Final = 16 * 1024
 _READ_WITHIN_S: Final = 60.0
-"""For a peer to take some of an answer."""
+"""Timeout for a peer to read some of a response."""
 _LINGER_S: Final = 2.0
-"""For a refused peer to read why."""
+"""Time for a refused peer to read the response."""
 _MOST_READ_AWAY_BYTES: Final = 1024 * 1024
-"""Of a refused peer, which would not read the answer if the connection were reset."""
+"""Bytes discarded from a refused peer, which could not read the response after a reset."""
 _MOST_WAITING: Final = 32
-"""Requests that may stand behind one another on one connection."""
+"""Most pipelined requests on one connection."""
 _TOO_LARGE = (
     f"the request's head is beyond {MAX_HEAD_BYTES} bytes or {MAX_HEADERS} headers; send less"
 )
 _LATE = f"the request's head was not complete after {HEAD_WITHIN_S:g} s; send it at once"
 
 
-class BoundedConnection(Held, asyncio.BufferedProtocol):
-    """Counts what comes, and hands it on."""
+class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
+    """Counts received bytes, and passes them to uvicorn's protocol."""
 
     def __init__(self, connections: Connections, **options: Any) -> None:
         """Any: uvicorn's options of a connection."""
@@ -50,7 +50,7 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
         self._connections = connections
         self._begin_requests = partial(HttpToolsProtocol, **options)
         self._requests: HttpToolsProtocol | None = None
-        """None before the peer's first byte: most that flood a server send none."""
+        """uvicorn's protocol; None before the first byte, which most flooding peers never send."""
         self._framing = RequestFraming()
         self._answered = 0
         self._loop = asyncio.get_running_loop()
@@ -58,17 +58,17 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
         self._reading: _Reading
         self._buffer: memoryview
         self._kept: list[bytes] = []
-        """Of a request that the application begins once it is complete."""
+        """Pieces of a request that is passed on only once it is complete."""
         self._refused = False
         self._read_away_bytes = 0
         self._due_s = math.inf
         self._readable_due_s = math.inf
 
-    # What the server's other connections see
+    # The interface for `Connections`
 
     @property
     def waits_for_peer(self) -> bool:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         if self._framing.phase is Phase.BODY:
             is_behind_another = self._framing.requests - self._answered > 1
             return not (is_behind_another or self._reading.is_paused_by_application)
@@ -76,27 +76,27 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         return self._framing.requests == self._answered
 
     @property
     def deadline_s(self) -> float:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         return min(self._due_s, self._readable_due_s)
 
     def answer_ended(self) -> None:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         self._answered += 1
         if self.is_idle and self._framing.phase is not Phase.HEAD:
-            self._due_s = self._loop.time() + HEAD_WITHIN_S  # of a body, nobody keeps the rest
+            self._due_s = self._loop.time() + HEAD_WITHIN_S  # the rest of a body is not buffered
 
     def expire(self) -> None:
-        """As in `Held`: with an answer if a head is half there."""
+        """As in `TrackedConnection`, with a 408 if a head is incomplete."""
         phase, now_s = self._framing.phase, self._loop.time()
         if self._refused or self._transport.is_closing() or self._readable_due_s <= now_s:
             self.abort()
         elif phase is not Phase.BETWEEN and self._reading.is_paused:
-            self._due_s = now_s + BODY_WITHIN_S  # it is we who do not read
+            self._due_s = now_s + BODY_WITHIN_S  # not the peer's fault: reading is paused
         elif phase is Phase.HEAD and self.is_idle:
             self._refuse("408 Request Timeout", _LATE)
         elif phase is Phase.BETWEEN:
@@ -106,21 +106,21 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
             self.abort()
 
     def pause_for_room(self) -> None:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         self._reading.pause_for_room()
 
     def resume_for_room(self) -> None:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         self._reading.resume_for_room()
 
     def abort(self) -> None:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         self._transport.abort()
 
-    # What asyncio says
+    # Callbacks of asyncio
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin."""
+        """Register the connection."""
         self._transport = transport
         self._reading = _Reading(transport)
         self._due_s = self._loop.time() + HEAD_WITHIN_S
@@ -128,12 +128,12 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
         self._connections.add(self)
 
     def get_buffer(self, _size_hint: int) -> memoryview:
-        """Give room to read to."""
+        """Return the buffer to receive into."""
         self._buffer = self._connections.unfinished.buffer(self)
         return self._buffer
 
     def buffer_updated(self, size_bytes: int) -> None:
-        """Hand on what is within bounds."""
+        """Pass on received bytes within the limits."""
         if self._refused:
             self._read_away(size_bytes)
             return
@@ -145,22 +145,22 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
             self._take(piece)
 
     def eof_received(self) -> None:
-        """Have the transport close itself."""
+        """Return None, so that the transport closes itself."""
 
     def pause_writing(self) -> None:
-        """Make answers wait, for a while."""
+        """Pause responses, and start the timeout for reading them."""
         self._readable_due_s = self._loop.time() + _READ_WITHIN_S
         if self._requests is not None:
             self._requests.pause_writing()
 
     def resume_writing(self) -> None:
-        """Let answers go on."""
+        """Resume responses."""
         self._readable_due_s = math.inf
         if self._requests is not None:
             self._requests.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Unregister the connection."""
         self._kept.clear()
         self._framing.end()
         self._connections.drop(self)
@@ -195,20 +195,20 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
         if self._requests is None:
             self._requests = self._begin_requests()
             self._requests.connection_made(self._transport)
-            # It reads when it wants to, and when there is room.
+            # Reading is paused by uvicorn, or for lack of room.
             self._requests.flow = FlowControl(self._reading)  # type: ignore[arg-type]
         for piece in pieces:
             self._requests.data_received(piece)
 
     def _expect(self, before: Phase, size_bytes: int, *, has_begun: bool) -> None:
-        """Set the time by which what comes next is to be there."""
+        """Set the deadline for the peer's next progress."""
         phase, now_s = self._framing.phase, self._loop.time()
         is_new = phase is not before or has_begun
         unfinished = self._connections.unfinished
         if has_begun or phase is Phase.BETWEEN:
             unfinished.ended(self, now_s)
         if phase is Phase.BETWEEN:
-            # The application's turn, unless it has answered before the body's end.
+            # Now the application answers, unless it has answered before the body's end.
             self._due_s = now_s + HEAD_WITHIN_S if self.is_idle else math.inf
             return
         if phase is Phase.HEAD:
@@ -216,13 +216,13 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
         else:
             since_s = now_s + BODY_WITHIN_S if is_new else self._due_s
             self._due_s = since_s + size_bytes / _BODY_BYTES_PER_S
-        # Of a body whose request is answered nobody keeps the rest.
+        # The rest of a body whose request is answered is not buffered.
         is_kept = is_new or phase is Phase.HEAD or not self.is_idle
         if is_kept and unfinished.came(self, size_bytes, now_s):
             self._connections.is_waited_for_anew(self)
 
     def _refuse(self, status: str, words: str) -> None:
-        """Answer from here and end; what the peer still sends is read away, so that it reads it."""
+        """Send an error response and close; discard further input, so that the peer can read it."""
         self._refused = True
         if not self.is_idle or self._transport.is_closing():
             self.abort()
@@ -243,7 +243,7 @@ class BoundedConnection(Held, asyncio.BufferedProtocol):
 
 
 class _Reading:
-    """Whether a connection is read: for the application, and for the room of all."""
+    """Whether a connection is read; paused by the application, or for lack of shared room."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -252,23 +252,23 @@ class _Reading:
 
     @property
     def is_paused(self) -> bool:
-        """Whether nothing is read."""
+        """Whether reading is paused."""
         return self.is_paused_by_application or self._is_paused_for_room
 
     def pause_reading(self) -> None:
-        """Wait for the application; said by uvicorn."""
+        """Pause for the application; called by uvicorn."""
         self._set(by_application=True, for_room=self._is_paused_for_room)
 
     def resume_reading(self) -> None:
-        """Go on; said by uvicorn."""
+        """Resume for the application; called by uvicorn."""
         self._set(by_application=False, for_room=self._is_paused_for_room)
 
     def pause_for_room(self) -> None:
-        """Wait for room."""
+        """Pause until there is room."""
         self._set(by_application=self.is_paused_by_application, for_room=True)
 
     def resume_for_room(self) -> None:
-        """Go on."""
+        """Resume because there is room."""
         self._set(by_application=self.is_paused_by_application, for_room=False)
 
     def _set(self, *, by_application: bool, for_room: bool) -> None:

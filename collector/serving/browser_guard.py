@@ -1,8 +1,8 @@
-"""Requests that a browser was made to send by a page of somebody else, refused.
+"""Protection against cross-site requests and DNS rebinding.
 
-A page can post plain forms and text to any address that its reader can reach, and a name that a
-stranger owns can lead to 127.0.0.1. So what changes something must not come from another site's
-page, and a collector on a loopback address answers to names of this machine alone.
+A web page can post forms and text to any address that its visitor can reach, and an attacker's host
+name can resolve to 127.0.0.1. So requests that change something must not come from another site's
+page, and a collector on a loopback address only accepts host names of this machine.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class BrowserGuard:
-    """Stands in front of the application."""
+    """ASGI middleware in front of the application."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] | None) -> None:
-        """Answer to these hosts, and those of this machine; None: to any."""
+        """Accept these host names and those of this machine; None accepts any."""
         self._app = app
         self._hosts = None if hosts is None else _LOOPBACK | {host.lower() for host in hosts}
 

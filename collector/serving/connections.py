@@ -1,4 +1,4 @@
-"""The connections of one server, and what becomes of those whose peers are late."""
+"""The connections of one HTTP server, and the enforcement of their deadlines."""
 
 import asyncio
 import gc
@@ -21,8 +21,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
-class Held:
-    """A connection, as the server's others see it."""
+class TrackedConnection:
+    """The interface of a connection for `Connections`."""
 
     def __init__(self) -> None:
         self.peer: tuple[str, int] = ("", 0)
@@ -30,52 +30,52 @@ class Held:
         self.paced_s = 0.0
         self.paced_bytes = 0
         self.resumes_s = 0.0
-        """Before this time no export is taken up, by the loop's clock."""
+        """Exports are delayed until this time, by the loop's clock."""
 
     @property
     def address(self) -> str:
-        """The peer's."""
+        """The peer's address."""
         return self.peer[0]
 
     @property
     def waits_for_peer(self) -> bool:
-        """Whether nothing happens before the peer sends more."""
+        """Whether the connection waits for the peer to send more."""
         return True
 
     @property
     def is_idle(self) -> bool:
-        """Whether every request is answered."""
+        """Whether all its requests are answered."""
         return True
 
     @property
     def deadline_s(self) -> float:
-        """When the peer is late, by the loop's clock."""
+        """The deadline for the peer, by the loop's clock."""
         return math.inf
 
     def answer_ended(self) -> None:
-        """Note that the application is done with a request."""
+        """Record that the application has answered a request."""
 
     def expire(self) -> None:
-        """End the connection, for the peer is late."""
+        """Close the connection, because the peer missed its deadline."""
         self.abort()
 
     def pause_for_room(self) -> None:
-        """Read no more, for requests that are not complete fill their room."""
+        """Pause reading, because incomplete requests fill the shared room."""
 
     def resume_for_room(self) -> None:
-        """Read on."""
+        """Resume reading."""
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Close the connection at once."""
         raise NotImplementedError
 
 
 class Connections:
-    """All of one server; for its event loop alone."""
+    """All connections of one server; use only in its event loop."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
-        self._open: OpenConnections[Held] = OpenConnections(most, most_per_address)
-        self._by_peer: dict[tuple[str, int], Held] = {}
+        self._open: OpenConnections[TrackedConnection] = OpenConnections(most, most_per_address)
+        self._by_peer: dict[tuple[str, int], TrackedConnection] = {}
         self.unfinished = UnfinishedRequests()
         self._sweeping: asyncio.TimerHandle | None = None
         self._dropped = 0
@@ -83,22 +83,22 @@ class Connections:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of connections."""
         return len(self._open)
 
-    def add(self, connection: Held) -> None:
-        """Take a new connection; one too many is ended."""
+    def add(self, connection: TrackedConnection) -> None:
+        """Register a new connection; if there are too many, one is closed."""
         self._by_peer[connection.peer] = connection
         self._open.add(connection)
         if self._sweeping is None:
             self._sweep()
 
-    def is_waited_for_anew(self, connection: Held) -> None:
-        """Note that the peer did what was waited for."""
+    def is_waited_for_anew(self, connection: TrackedConnection) -> None:
+        """Restart the connection's wait: its peer has made progress."""
         self._open.is_waited_for_anew(connection)
 
-    def drop(self, connection: Held) -> None:
-        """Forget a connection that has ended."""
+    def drop(self, connection: TrackedConnection) -> None:
+        """Unregister a closed connection."""
         self.unfinished.ended(connection, asyncio.get_running_loop().time())
         self._open.discard(connection)
         self._dropped += 1
@@ -106,16 +106,16 @@ class Connections:
             del self._by_peer[connection.peer]
 
     def close(self) -> None:
-        """End those that have sent no request."""
+        """Close idle connections."""
         for connection in list(self._open):
             if connection.is_idle:
                 connection.abort()
 
     def app(self, app: App) -> App:
-        """Return the application with its requests counted by connection.
+        """Return the application wrapped to track requests by connection.
 
-        A peer that was told to come again, and does so at once, waits for that time to be over:
-        refusing it costs more than letting it wait.
+        A peer that retries before its Retry-After has passed is delayed until then, because
+        refusing it again costs more.
         """
 
         async def counted(scope: Message, receive: Receive, send: Send) -> None:
@@ -154,6 +154,6 @@ class Connections:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> tuple[str, int]:
-    """Return the address and the port of who connected."""
+    """Return the peer's address and port."""
     host, port = (transport.get_extra_info("peername") or ("", id(transport)))[:2]
     return str(host), int(port)

@@ -1,4 +1,4 @@
-"""Who can reach a collector, and whether that calls for keys."""
+"""Whether a collector's address is reachable by other machines, so that it needs keys."""
 
 import ipaddress
 import time
@@ -8,9 +8,9 @@ from collector.store import Store, keys
 
 
 def needs_keys(host: str, *, require: bool, no_keys: bool) -> bool:
-    """Return whether requests need a key: asked for, or because others can reach the address.
+    """Return whether requests need a key: if required, or if others can reach the address.
 
-    Raises `SettingsError` where keys are both required and waived.
+    Raises `SettingsError` if keys are both required and waived.
     """
     if require and no_keys:
         raise SettingsError(
@@ -21,7 +21,7 @@ def needs_keys(host: str, *, require: bool, no_keys: bool) -> bool:
 
 
 def check_keys(store: Store, host: str) -> None:
-    """Raise `SettingsError` where keys are needed and the database holds none that is usable."""
+    """Raise `SettingsError` if the database has no usable key."""
     now_unix_ns = time.time_ns()
     with store.read() as connection:
         usable = [key for key in keys.newest_first(connection) if key.is_usable(now_unix_ns)]
@@ -34,7 +34,7 @@ def check_keys(store: Store, host: str) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,7 +1,7 @@
-"""The connections of the gRPC server, whose library bounds neither what they hold nor which go.
+"""Limits on the gRPC server's connections, which the gRPC library does not provide.
 
-They are found among this process's open files, and ended there: the system says of each how many
-bytes have come, and a call whose message is not complete may hold all of them.
+The connections are found among this process's open files, and closed there. The operating system
+reports the bytes received on each; a call whose message is incomplete may hold all of them.
 """
 
 import ctypes
@@ -22,20 +22,20 @@ from listening.open_connections import OpenConnections
 
 _FILES: Final = "/dev/fd"
 _CALL_WITHIN_S: Final = 30.0
-"""For a connection without a call; the library says goodbye to honest ones before."""
+"""Timeout for a connection without a call; the library closes well-behaved ones before."""
 _ROOM_BYTES: Final = 32 * 2**20
-"""For messages that are not complete; beyond it, those go that send next to nothing."""
+"""Room for incomplete messages; beyond it, slow connections are closed."""
 _MOST_BYTES: Final = 3 * _ROOM_BYTES
-"""Beyond it, whoever came last goes."""
+"""Beyond it, the connections with the most recent progress are closed too."""
 _PACE_BYTES: Final = 128 * 1024
 _PACE_WITHIN_S: Final = 1.0
 _HEAD_BYTES: Final = 256 * 1024
-"""What may come without a call that waits for it: of heads, and of messages that begin."""
+"""Most bytes received without a waiting call: heads, and beginnings of messages."""
 _CALL_BYTES: Final = 512
-"""Of a call beside its message."""
+"""Bytes of a call besides its message."""
 _MOST_FRUITLESS: Final = 200
 _FRUITLESS_WITHIN_S: Final = 5.0
-"""Calls without a message that one address may begin within that time."""
+"""Period for `_MOST_FRUITLESS` calls without a message from one address."""
 _GIVES_BACK_EVERY_S: Final = 0.2
 _RECEIVED: Final = struct.Struct("128xQ")
 """`tcpi_bytes_received` of Linux's `struct tcp_info`."""
@@ -47,19 +47,19 @@ Peer = tuple[str, int]
 
 
 class _Accepted:
-    """One connection."""
+    """One accepted connection."""
 
     def __init__(self, peer: Peer, now_s: float) -> None:
         self.peer = peer
         self.file = -1
-        """Its number; -1 before it is found."""
+        """Its file descriptor; -1 before it is found."""
         self.calls = self.waiting = 0
-        """Those that are not answered, and of them those whose message is not complete."""
+        """Unanswered calls, and among them those with an incomplete message."""
         self.quiet_s = self.paced_s = now_s
-        """When its last call ended, and when so much had last come as has to."""
+        """When its last call ended, and when it last had sufficient progress."""
         self.received_bytes = self.paced_bytes = 0
         self.done_bytes = 0
-        """What had come before the messages that are not complete."""
+        """Bytes received before the incomplete messages."""
 
     @property
     def address(self) -> str:
@@ -73,26 +73,26 @@ class _Accepted:
 
     @property
     def held_bytes(self) -> int:
-        """What it may hold of heads and messages that are not complete."""
+        """Bytes of incomplete heads and messages that it may hold."""
         return max(0, self.received_bytes - self.done_bytes)
 
     def look(self, now_s: float) -> None:
-        """Ask the system how much has come."""
+        """Read the bytes received from the operating system."""
         with suppress(OSError, AttributeError, struct.error), _at(self.file) as found:
             told = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size)
             (self.received_bytes,) = _RECEIVED.unpack(told)
         if self.received_bytes - self.paced_bytes >= _PACE_BYTES or not self.waiting:
             self.paced_s, self.paced_bytes = now_s, self.received_bytes
-        if not self.waiting:  # its messages may have been longer than what came: they are inflated
+        if not self.waiting:  # messages may be longer than the bytes received: decompressed
             self.done_bytes = min(self.done_bytes, self.received_bytes)
 
     def is_beyond(self, now_s: float) -> bool:
-        """Say whether it has had no call for long, or sends what is none."""
+        """Return whether it had no call for too long, or sends data that is no call."""
         is_late = not self.calls and now_s - self.quiet_s > _CALL_WITHIN_S
         return is_late or (not self.waiting and self.held_bytes > _HEAD_BYTES)
 
     def came(self, size_bytes: int | None) -> None:
-        """Note that a call waits no more, for its message of that size, or for none."""
+        """Record that a call's wait ended, with a message of this size or without one."""
         self.waiting = max(0, self.waiting - 1)
         self.done_bytes += _CALL_BYTES + (size_bytes or 0)
         if not self.waiting:
@@ -106,24 +106,24 @@ class _Accepted:
 
 
 class GrpcConnections:
-    """Those of one server."""
+    """The connections of one gRPC server; thread-safe."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._open: OpenConnections[_Accepted] = OpenConnections(most, most_per_address)
         self._lock = threading.Lock()
         self._known: dict[tuple[int, int], Peer | None] = {}
-        """Open files by number and inode; None if they are something else."""
+        """Peers of open sockets by descriptor and inode; None if they are not this server's."""
         self._by_peer: dict[Peer, _Accepted] = {}
         self._fruitless: Counter[str] = Counter()
         """Calls without a message, by address."""
         self._fruitless_s = 0.0
-        """Since when they are counted."""
+        """When their counting period began."""
         self._ended = False
-        """Whether connections were ended since memory was last given back."""
+        """Whether connections were closed since memory was last released."""
         self._given_back_s = 0.0
 
     def began(self, peer: str, now_s: float) -> None:
-        """Note that a call waits for its message."""
+        """Record that a call waits for its message."""
         key = _read_peer(peer)
         with self._lock:
             found = self._by_peer.setdefault(key, _Accepted(key, now_s))
@@ -133,7 +133,7 @@ class GrpcConnections:
             found.waiting += 1
 
     def came(self, peer: str, size_bytes: int | None) -> None:
-        """Note that a call waits no more, for its message of that size, or for none."""
+        """Record that a call's wait ended, with a message of this size or without one."""
         with self._lock:
             if found := self._by_peer.get(_read_peer(peer)):
                 found.came(size_bytes)
@@ -143,7 +143,7 @@ class GrpcConnections:
                         found.abort()
 
     def ended(self, peer: str, now_s: float) -> None:
-        """Note that a call is answered."""
+        """Record that a call is answered."""
         with self._lock:
             if found := self._by_peer.get(_read_peer(peer)):
                 found.calls = max(0, found.calls - 1)
@@ -152,7 +152,7 @@ class GrpcConnections:
                     del self._by_peer[found.peer]
 
     def sweep(self, port: int, now_s: float) -> None:
-        """End those that are too many, hold too much, or have had no call for long."""
+        """Close connections that are too many, hold too much, or had no call for too long."""
         with self._lock:
             self._find(port, now_s)
             if now_s - self._fruitless_s > _FRUITLESS_WITHIN_S:
@@ -168,9 +168,9 @@ class GrpcConnections:
         self._give_back(now_s, ended=bool(beyond))
 
     def _give_back(self, now_s: float, *, ended: bool) -> None:
-        """Have the system get what ended connections held.
+        """Return the memory of closed connections to the operating system.
 
-        The calls of gRPC are Python objects that hold each other, and the C library keeps memory.
+        gRPC's calls are Python objects in reference cycles, and the C library keeps freed memory.
         """
         self._ended |= ended
         if self._ended and now_s - self._given_back_s > _GIVES_BACK_EVERY_S:
@@ -180,7 +180,7 @@ class GrpcConnections:
                 _libc.malloc_trim(0)
 
     def _find(self, port: int, now_s: float) -> None:
-        """Take in those that are new, and forget those that are gone."""
+        """Register new connections, and remove closed ones."""
         known: dict[tuple[int, int], Peer | None] = {}
         for file, inode in _sockets():
             peer = self._known.get((file, inode))
@@ -199,7 +199,7 @@ class GrpcConnections:
 
 
 def _too_much(holding: list[_Accepted], now_s: float) -> list[_Accepted]:
-    """Return those that must go, for all together hold too much."""
+    """Return the connections to close, because all together hold too much."""
     held_bytes = sum(one.held_bytes for one in holding)
     holding.sort(key=lambda one: one.paced_s)
     gone: list[_Accepted] = []
@@ -221,7 +221,7 @@ def _sockets() -> Iterator[tuple[int, int]]:
 
 
 def _at(file: int) -> socket.socket:
-    """Return a socket beside the one that the library has; to be closed."""
+    """Return a duplicate of the library's socket; the caller must close it."""
     copied = os.dup(file)
     try:
         return socket.socket(fileno=copied)
@@ -231,7 +231,7 @@ def _at(file: int) -> socket.socket:
 
 
 def _disconnect(found: socket.socket) -> None:
-    """End a connection and drop what has come; shut down, the library would still read it."""
+    """Close a connection and discard its input, which the library would read after a shutdown."""
     unspecified = bytes(_ADDRESS_BYTES)
     if _libc is None or _libc.connect(found.fileno(), unspecified, _ADDRESS_BYTES):
         found.shutdown(socket.SHUT_RDWR)
@@ -250,7 +250,7 @@ def _peer_of(found: socket.socket) -> Peer:
 
 
 def _read_peer(said: str) -> Peer:
-    """Read what gRPC says of a peer, such as `ipv4:127.0.0.1:80` or `ipv6:%5B::1%5D:80`."""
+    """Parse gRPC's peer string, such as `ipv4:127.0.0.1:80` or `ipv6:%5B::1%5D:80`."""
     host, _, port = unquote(said.partition(":")[2]).rpartition(":")
     address = host.strip("[]").removeprefix("::ffff:")
     return address, int(port) if port.isdecimal() else 0

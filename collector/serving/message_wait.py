@@ -1,4 +1,4 @@
-"""Calls of gRPC whose message is not complete: each holds a thread, so their time is bounded."""
+"""Timeouts for gRPC calls with an incomplete message, each of which occupies a thread."""
 
 import threading
 import time
@@ -11,24 +11,24 @@ from collector.serving.grpc_connections import GrpcConnections
 
 _WITHIN_S: Final = 30.0
 _IN_NEED_S: Final = 0.5
-"""The same, while so many wait that others find no thread."""
+"""The timeout while so many calls wait that others get no thread."""
 _LEAST_S: Final = 0.04
-"""For a message that may be there already: its call waited for a thread until now."""
+"""Minimum time with a thread: the message may have arrived while its call waited for one."""
 _LOOKS_EVERY_S: Final = 0.05
 _LOOKS_IN_NEED_EVERY_S: Final = 0.02
 _SWEEPS_EVERY_S: Final = 0.05
 _MOST_OF_TIME: Final = 10
-"""Sweeping takes a tenth of the time at most."""
+"""Pause between sweeps as a multiple of a sweep's duration, so that they take 10 % of the time."""
 
 
 class _Waiting(NamedTuple):
     arrived_s: float
     since_s: float
-    """With a thread."""
+    """When it got a thread."""
 
 
 class MessageWait:
-    """The calls that wait, and the thread that ends those that wait for long."""
+    """The waiting calls, and a thread that cancels those that wait too long."""
 
     def __init__(self, most_waiting: int, connections: GrpcConnections) -> None:
         self._most_waiting = most_waiting
@@ -39,7 +39,7 @@ class MessageWait:
         self._thread: threading.Thread | None = None
 
     def start(self, port: int) -> None:
-        """Begin to end calls, and connections to the port."""
+        """Start the thread, which also closes connections to the port."""
         self._thread = threading.Thread(
             target=self._run, args=(port,), name="draftgate-grpc-wait", daemon=True
         )
@@ -54,14 +54,14 @@ class MessageWait:
     def message(
         self, requests: Iterator[bytes], context: grpc.ServicerContext, arrived_s: float
     ) -> bytes | None:
-        """Return the message of a call that arrived then; None if it ended without one."""
+        """Wait for the message of a call that arrived at `arrived_s`; None if it ended without."""
         peer, message, now_s = context.peer(), None, time.monotonic()
         self._connections.began(peer, now_s)
         with self._lock:
             self._waiting[context] = _Waiting(arrived_s, now_s)
         try:
             message = next(requests, None)
-        except Exception:  # gRPC has none of its own for a call that was cancelled
+        except Exception:  # gRPC has no specific exception for a cancelled call
             return None
         finally:
             with self._lock:
@@ -70,7 +70,7 @@ class MessageWait:
         return message
 
     def ended(self, context: grpc.ServicerContext) -> None:
-        """Note that a call is answered."""
+        """Record that a call is answered."""
         self._connections.ended(context.peer(), time.monotonic())
 
     def _run(self, port: int) -> None:

@@ -1,6 +1,6 @@
-"""Where in a stream of HTTP requests a connection stands, and whether its heads are within bounds.
+"""Tracks a connection's position in its stream of HTTP requests, and limits the size of heads.
 
-Bytes that belong to no body are counted: a head, a chunk's head, trailers.
+Counts the bytes outside bodies: heads, chunk headers and trailers.
 """
 
 from enum import Enum, auto
@@ -14,10 +14,10 @@ _MOST_FED_BYTES: Final = 256 * 1024
 
 
 class Phase(Enum):
-    """What comes next on a connection."""
+    """The next expected input of a connection."""
 
     BETWEEN = auto()
-    """A request, if any."""
+    """A new request."""
     HEAD = auto()
     """The rest of a head."""
     BODY = auto()
@@ -25,25 +25,25 @@ class Phase(Enum):
 
 
 class HeadTooLargeError(Exception):
-    """A head, a chunk's head or a trailer is beyond its bounds."""
+    """A head, chunk header or trailer exceeds its limits."""
 
 
 class RequestFraming:
-    """Follows the requests of one connection; keeps nothing of them."""
+    """Tracks the requests of one connection without storing them."""
 
     def __init__(self) -> None:
         self.phase = Phase.BETWEEN
         self.requests = 0
-        """How many heads are complete."""
+        """The number of complete heads."""
         self._headers = self._head_bytes = 0
-        """Of the head that comes, without what stands between its parts."""
+        """Headers of the current head and the bytes of its parts, without separators."""
         self._outside_bytes = 0
-        """Since the last byte of a body, or the end of the last request."""
+        """Bytes since the last byte of a body, or the end of the last request."""
         self._parser: httptools.HttpRequestParser | None = None
         """None before the first byte."""
         self._is_http = True
         self._is_first = True
-        """Whether a head that begins now begins with what is fed."""
+        """Whether a head that begins now begins at the start of the fed data."""
 
     def room(self) -> int:
         """Return how many bytes may be fed at once."""
@@ -52,12 +52,12 @@ class RequestFraming:
         return max(MAX_HEAD_BYTES - self._outside_bytes, 1)
 
     def feed(self, data: bytes) -> None:
-        """Follow what was received; raises `HeadTooLargeError`, and leaves garbage to others."""
+        """Process received bytes; raises `HeadTooLargeError`, and ignores malformed input."""
         if not self._is_http:
             return
         if self._parser is None:
             self._parser = httptools.HttpRequestParser(self)
-            # As uvicorn's parser is set: both must find the same requests.
+            # The same setting as uvicorn's parser: both must find the same requests.
             self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         if self._outside_bytes >= MAX_HEAD_BYTES:
             raise HeadTooLargeError
@@ -73,40 +73,40 @@ class RequestFraming:
             raise HeadTooLargeError
 
     def end(self) -> None:
-        """Follow no more; lets go of a head that is half there."""
+        """Stop tracking, and free an incomplete head."""
         self._is_http = False
-        self._parser = None  # which holds this object: a circle that is seldom collected
+        self._parser = None  # breaks a reference cycle, which would seldom be collected
 
     def on_message_begin(self) -> None:
-        """Begin a head; said by the parser."""
+        """Begin a head; called by the parser."""
         self.phase = Phase.HEAD
         self._headers = self._head_bytes = 0
-        if not self._is_first:  # what was fed with it belongs to others before it
+        if not self._is_first:  # the fed data also contains earlier requests
             self._outside_bytes = 0
         self._is_first = False
 
     def on_url(self, part: bytes) -> None:
-        """Count a part of a target; said by the parser."""
+        """Count a part of the request target; called by the parser."""
         self._head_bytes += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header, or a trailer; said by the parser."""
+        """Count a header or trailer; called by the parser."""
         self._headers += 1
         self._head_bytes += len(name) + len(value)
         if self._is_beyond():
-            raise HeadTooLargeError  # which ends the parser
+            raise HeadTooLargeError  # stops the parser
 
     def on_headers_complete(self) -> None:
-        """Go on to the body; said by the parser."""
+        """Begin the body; called by the parser."""
         self.phase = Phase.BODY
         self.requests += 1
 
     def on_body(self, _body: bytes) -> None:
-        """Note progress; said by the parser."""
+        """Reset the count of bytes outside bodies; called by the parser."""
         self._outside_bytes = 0
 
     def on_message_complete(self) -> None:
-        """End a request; said by the parser."""
+        """End a request; called by the parser."""
         self.phase = Phase.BETWEEN
         self._outside_bytes = 0
 

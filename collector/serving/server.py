@@ -1,4 +1,4 @@
-"""The collector as a process: its sockets, its signals, its end."""
+"""The collector's server process: sockets, TLS, signals and shutdown."""
 
 import gc
 import signal
@@ -30,9 +30,9 @@ _REMEDY = "stop what runs there, or pass another --port"
 
 
 def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
-    """Return a listening socket; raises `SettingsError` where there can be none.
+    """Return a listening socket; raises `SettingsError` if that fails.
 
-    Called before anything is written, so that a port in use leaves no half-made database.
+    Call it before anything is written, so that a port in use leaves no incomplete database.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -54,14 +54,14 @@ def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
 
 
 class Listeners(NamedTuple):
-    """Where a collector listens, bound before anything is written."""
+    """A collector's listeners, bound before anything is written."""
 
     http: socket.socket
     grpc: "GrpcServer | None"
 
 
 def listen_all(settings: Settings) -> Listeners:
-    """Return the sockets that the settings ask for; raises `SettingsError` as `listen` does."""
+    """Return the listeners of the settings; raises `SettingsError` as `listen`."""
     http = listen(settings.host, settings.port)
     try:
         return Listeners(http, _listen_grpc(settings))
@@ -73,17 +73,17 @@ def listen_all(settings: Settings) -> Listeners:
 def _listen_grpc(settings: Settings) -> "GrpcServer | None":
     if settings.grpc_port is None:
         return None
-    # Not at the top: every other command would wait for gRPC's library too.
+    # Imported here, because importing gRPC's library would slow every other command down.
     from collector.serving.grpc_server import REMEDY, GrpcServer  # noqa: PLC0415
 
     if settings.grpc_port:
-        # gRPC's own complaint of a port in use goes to standard error, in its own words.
+        # Checked first: gRPC reports a port in use on standard error in its own words.
         listen(settings.host, settings.grpc_port, REMEDY).close()
     return GrpcServer(settings)
 
 
 def check_tls(settings: Settings) -> None:
-    """Raise `SettingsError` unless certificate and key are both usable, or neither is given."""
+    """Raise `SettingsError` unless certificate and key are both usable or both absent."""
     cert, key = settings.tls_cert, settings.tls_key
     if cert is None and key is None:
         return
@@ -105,7 +105,7 @@ def check_tls(settings: Settings) -> None:
 
 
 def _hosts(settings: Settings) -> tuple[str, ...] | None:
-    """Return the names to answer to; None for any, as where other machines reach the address."""
+    """Return the accepted host names; None for any, if other machines can reach the address."""
     return (settings.host, *settings.allowed_hosts) if is_loopback(settings.host) else None
 
 
@@ -115,15 +115,15 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 def _context(cert: Path, key: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # A key with a passphrase would otherwise be asked for on the terminal.
+    # An empty password: OpenSSL would otherwise ask for a key's passphrase on the terminal.
     context.load_cert_chain(cert, key, password="")
     return context
 
 
 def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then answer what was sent, store it, and return.
+    """Serve until SIGTERM or SIGINT, then answer and store pending requests and return.
 
-    `announce` is called once requests are answered.
+    `announce` is called once the server accepts requests.
     """
     app = create_app(settings)
     connections = Connections(settings.max_connections, settings.max_connections_per_address)
@@ -131,17 +131,17 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
         connections.app(BrowserGuard(app, _hosts(settings))),
         http=protocol(connections, _tls(settings)),  # type: ignore[arg-type]
         ws="none",
-        proxy_headers=False,  # whoever connects could say that they are another
-        log_config=None,  # uvicorn's lines go where all others go
-        log_level="error",  # it warns of every peer that does not speak HTTP
+        proxy_headers=False,  # any peer could forge them
+        log_config=None,  # keep the configured logging
+        log_level="error",  # uvicorn warns of every peer that does not speak HTTP
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_S,
     )
     server = _Server(config, app, connections, listeners.grpc, announce)
 
     def on_signal(_signal: int, _frame: FrameType | None) -> None:
-        # uvicorn handles these itself while it serves, and raises them again when it is done: by
-        # then all is stored, and the exit status should say so. Before, there is nothing to save.
+        # uvicorn handles these signals while it serves, and raises them again at the end: by then
+        # everything is stored, so exit normally. Before it serves, there is nothing to store.
         if not server.started:
             raise SystemExit(0)
 
@@ -151,7 +151,7 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, with gRPC beside it, which tells when both have started."""
+    """uvicorn's server, which also starts and stops gRPC and announces the start of both."""
 
     def __init__(
         self,
@@ -178,10 +178,10 @@ class _Server(uvicorn.Server):
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Whoever waits for a switch would be waited for.
+        # Otherwise the shutdown would wait for requests that wait for a switch.
         collector: State = self._app.state.collector
         await collector.switches.end()
-        # First, for the application's end stops the writer that exports wait for.
+        # First, because the application's shutdown stops the writer, for which exports wait.
         if self._grpc is not None:
             await run_in_threadpool(self._grpc.stop, _DRAIN_S)
         self._connections.close()
@@ -189,10 +189,10 @@ class _Server(uvicorn.Server):
 
 
 def _spare_the_garbage_collector() -> None:
-    """Have what is loaded by now left out of every collection, and have fewer of them.
+    """Exclude the loaded objects from garbage collection, and collect less often.
 
-    A request makes tens of thousands of objects that all live until it is answered: by default the
-    collector would go through them, and through every library, again and again.
+    A request creates tens of thousands of objects that live until it is answered. With the default
+    settings the garbage collector would scan them, and all libraries, again and again.
     """
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
-"""TLS handshakes, bounded as what follows them: nobody needs a key to begin one.
+"""TLS handshakes, with the same connection limits as HTTP.
 
-The event loops take a server's certificate, but tell nobody of a handshake that is not done. So the
-server listens without TLS, and a connection begins it once it is counted.
+asyncio's TLS servers do not report connections before the handshake is complete. So the server
+listens without TLS, and each connection starts the handshake after it is registered.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ from functools import partial
 from typing import Any, Final
 
 from collector.serving.bounded_connection import BoundedConnection
-from collector.serving.connections import Connections, Held, peer_of
+from collector.serving.connections import Connections, TrackedConnection, peer_of
 
 _HANDSHAKE_WITHIN_S: Final = 10.0
 _CLOSED_WITHIN_S: Final = 2.0
 
 
 def protocol(connections: Connections, context: ssl.SSLContext | None) -> Callable[..., Any]:
-    """Return what makes the connections of one server, as uvicorn's setting `http` wants it."""
+    """Return the factory of a server's connections, for uvicorn's setting `http`."""
     plain = partial(BoundedConnection, connections)
     return plain if context is None else partial(_Handshake, connections, context, plain)
 
 
-class _Handshake(Held, asyncio.Protocol):
-    """A connection on which nothing is read without TLS."""
+class _Handshake(TrackedConnection, asyncio.Protocol):
+    """A connection during its TLS handshake."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class _Handshake(Held, asyncio.Protocol):
         self._task: asyncio.Task[None]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Go on with a copy of the socket: this transport would read what is the handshake's."""
+        """Continue on a copy of the socket: this transport would read the handshake's bytes."""
         self.peer = peer_of(transport)
         self._socket = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         self._socket.settimeout(0)
@@ -54,7 +54,7 @@ class _Handshake(Held, asyncio.Protocol):
         self._connections.add(self)
 
     def abort(self) -> None:
-        """As in `Held`."""
+        """As in `TrackedConnection`."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -68,6 +68,6 @@ class _Handshake(Held, asyncio.Protocol):
                 ssl_shutdown_timeout=_CLOSED_WITHIN_S,
             )
         except (OSError, ssl.SSLError):
-            self._socket.close()  # there is nobody who could be told
+            self._socket.close()  # the peer cannot be sent an error
         finally:
             self._connections.drop(self)

@@ -1,71 +1,71 @@
-"""Room for requests that are not complete: what the collector keeps of them before they are.
+"""Memory limit for incomplete requests.
 
-Each connection has a little of its own. What goes beyond that shares a room: who finds it full is
-not read until others have left it, and while somebody waits, those leave it whose peers send next
-to nothing. The one that was there first is always read, so that there is always one that ends.
+Each connection may buffer a little. Beyond that, connections share a room: if it is full, they are
+not read until others have left it, and while any of them waits, connections whose peers send too
+slowly are closed. The first one in the room is always read, so that one can always complete.
 """
 
 from typing import Final, Protocol
 
 OWN_BYTES: Final = 8 * 1024
-"""What each connection may hold apart from the room."""
+"""Bytes that each connection may hold outside the room."""
 _ROOM_BYTES: Final = 24 * 2**20
 _READ_BYTES: Final = 256 * 1024
-"""What is read at once, if there is room."""
+"""Most bytes read at once, if there is room."""
 _PACE_BYTES: Final = 128 * 1024
 _PACE_WITHIN_S: Final = 1.0
-"""Who does not send so much within that time makes room for those that wait."""
+"""A connection that sends fewer than `_PACE_BYTES` in this time is closed if others wait."""
 _MOST_BEGUN: Final = 64
-"""Requests without all of their body that the application may have begun."""
+"""Most requests with an incomplete body that the application may have begun."""
 
 
 class UnfinishedRequest(Protocol):
-    """What comes over one connection, as far as the others are concerned."""
+    """The interface of a connection for `UnfinishedRequests`."""
 
     unfinished_bytes: int
-    """Held of requests that are not complete."""
+    """Bytes held of incomplete requests."""
     paced_s: float
-    """When so much had last come as has to come in time, by the loop's clock."""
+    """When it last completed `_PACE_BYTES`, by the loop's clock."""
     paced_bytes: int
-    """What has come since."""
+    """Bytes received since then."""
 
     def pause_for_room(self) -> None:
-        """Read no more."""
+        """Pause reading."""
 
     def resume_for_room(self) -> None:
-        """Read on."""
+        """Resume reading."""
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
 
 
 class UnfinishedRequests:
-    """Those of one server; for its event loop alone."""
+    """The incomplete requests of one server; use only in its event loop."""
 
     def __init__(self) -> None:
         self.held_bytes = 0
-        """By those that are in the room."""
+        """Bytes held by the requests in the room."""
         self._buffer = memoryview(bytearray(_READ_BYTES))
         self._inside: dict[UnfinishedRequest, None] = {}
-        """The one that was there first, first."""
+        """The requests in the room, in order of entry."""
         self._waiting: dict[UnfinishedRequest, None] = {}
-        """Of those inside, who is not read."""
+        """The requests in the room whose reading is paused."""
         self._begun: set[UnfinishedRequest] = set()
 
     def buffer(self, request: UnfinishedRequest) -> memoryview:
-        """Return where to read to; it is one for all, and holds nothing that is needed."""
+        """Return the buffer to receive into; all connections share it."""
         if request.unfinished_bytes >= OWN_BYTES and self._has_room(request):
             return self._buffer
         return self._buffer[:OWN_BYTES]
 
     def may_begin(self, request: UnfinishedRequest) -> bool:
-        """Say whether the application may begin a request whose body is not complete."""
+        """Return whether the application may begin a request with an incomplete body."""
         if len(self._begun) < _MOST_BEGUN:
             self._begun.add(request)
         return request in self._begun
 
     def came(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> bool:
-        """Note what has come; say whether that is at a pace at which requests end."""
+        """Count received bytes; return whether the request is fast enough."""
         was_inside = request in self._inside
         request.unfinished_bytes += size_bytes
         request.paced_bytes += size_bytes
@@ -83,7 +83,7 @@ class UnfinishedRequests:
         return is_at_pace
 
     def ended(self, request: UnfinishedRequest, now_s: float) -> None:
-        """Note that a request is complete, or of no more use."""
+        """Release the room of a request that is complete or aborted."""
         self._begun.discard(request)
         if request in self._inside:
             del self._inside[request]
@@ -98,7 +98,7 @@ class UnfinishedRequests:
             self._resume(found, now_s)
 
     def end_slow(self, now_s: float) -> None:
-        """If somebody waits for room, end those that keep it without need."""
+        """If any request waits for room, close the connections of slow ones."""
         if not self._waiting:
             return
         for request in list(self._inside):

@@ -1,9 +1,9 @@
-"""Upkeep while the collector runs: rollups folded, pairs counted and ordered, old days dropped.
+"""Background upkeep: folds rollups, counts pairs, updates regressions, and deletes expired days.
 
-Everything here is done in steps of one short transaction, with pauses at least as long as the step
-before, so that senders hardly wait for it. Of several collectors on one database one does it, the
-first that finds something to do; where that one says nothing any more, another takes over. Should
-two ever do it at once, no number is wrong: each step excludes every other writer.
+Works in steps of one short transaction, with pauses at least as long as the previous step, so that
+senders hardly wait. Of several collectors on one database, the first that finds work takes a lease
+and does the upkeep; if it stops renewing the lease, another takes over. If two ever work at once,
+the results are still correct, because each step excludes every other writer.
 """
 
 import logging
@@ -19,21 +19,21 @@ from collector.errors import StoreUnavailableError
 from collector.store import Keep, Store, engine_spans, pair_counts, regressions, rollup_reads
 
 _FOLD_FROM: Final = 2000
-"""Deltas that do not wait for some seconds to be over."""
+"""From this many pending deltas, fold at once instead of every `_SOON_S`."""
 _FOLD_AT_MOST: Final = 1000
 _COUNT_AT_MOST: Final = 5000
-"""Generations; making the queries takes as long as 5,000 of them."""
+"""Generations per step; the queries' fixed cost equals that of 5,000 generations."""
 _AT_MOST: Final = 500
 _SOON_S: Final = 5.0
 _RETENTION_S: Final = 3600.0
 _LOOK_EVERY_S: Final = 1.0
 LEASED_S: Final = 10.0
-"""After so long another collector takes over from one that says nothing."""
+"""Lease time, after which another collector takes over from an unresponsive one."""
 _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """A thread that looks every second for something to do."""
+    """A thread that checks every second for upkeep work."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Upkeep:
         self._keep = keep
         self._clock = clock
         self._every_s = every_s
-        # What is done, and at what time it is looked after next.
+        # The tasks, and the time of each one's next check.
         now = clock()
         self._tasks: dict[Callable[[], int], float] = {
             self._promote: now + _SOON_S,
@@ -60,7 +60,7 @@ class Upkeep:
         self._failing = False
         self._name = secrets.token_hex(8)
         self._ours_until_s = 0.0
-        """By the monotonic clock, counted from before it was asked for: never too late."""
+        """End of the lease by the monotonic clock, counted from before it was requested."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="draftgate-upkeep", daemon=True)
 
@@ -69,17 +69,17 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, after the step that it is in."""
+        """End the thread after its current step, and release the lease."""
         self._stopping.set()
         self._thread.join()
         if self._ours_until_s:
-            with suppress(StoreUnavailableError):  # it ends by itself, too
+            with suppress(StoreUnavailableError):  # otherwise the lease expires
                 self._store.release_upkeep(self._name)
 
     def step(self) -> int:
-        """Do one piece of what is due, in one transaction; return how much, 0 where nothing is.
+        """Do one step of a due task in one transaction; return how much, 0 if nothing was due.
 
-        Where the database cannot be used now that is logged once, and tried again later.
+        If the database is unavailable, log it once and retry later.
         """
         try:
             done = self._step()
@@ -96,7 +96,7 @@ class Upkeep:
     def _step(self) -> int:
         for task, due in list(self._tasks.items()):
             if self._clock() >= due and (done := task()):
-                # To the end of the line: one that always has something to do must not keep others.
+                # Move to the end: a task that always has work must not starve the others.
                 self._tasks[task] = self._tasks.pop(task)
                 return done
         return 0
@@ -108,7 +108,7 @@ class Upkeep:
             try:
                 done = self.step()
             except Exception:
-                # A mistake in one task must not end the others for as long as the collector runs.
+                # A bug in one task must not stop the others.
                 _log.exception("upkeep failed")
                 done = 0
             pause_s = perf_counter() - started_s if done else self._every_s
@@ -154,7 +154,7 @@ class Upkeep:
         return self._later(self._retain, done, after_s=_RETENTION_S)
 
     def _is_ours(self) -> bool:
-        """Say whether this collector does the upkeep; asked only where there is something to do."""
+        """Return whether this collector has the upkeep lease; take or renew it if needed."""
         now_s = time.monotonic()
         if now_s > self._ours_until_s - LEASED_S / 2:
             taken = self._store.take_upkeep(self._name, LEASED_S)
@@ -162,7 +162,7 @@ class Upkeep:
         return bool(self._ours_until_s)
 
     def _later(self, task: Callable[[], int], done: int, after_s: float = _SOON_S) -> int:
-        """Look after the task again at once where it did something, else later."""
+        """Check the task again at once if it did something, else after `after_s`."""
         if not done:
             self._tasks[task] = self._clock() + after_s
         return done
