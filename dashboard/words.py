@@ -45,7 +45,7 @@ _UNITS = {"ratio": "candidate ÷ baseline", "difference": "candidate − baselin
 _UNDECIDED: Mapping[Reason | None, str] = {
     Reason.TOO_FEW: "too few pairs for limits that decide",
     Reason.TOO_CLOSE: "too close to the margin for any number of pairs to decide",
-    Reason.MISSING: "nobody measured or scored it",
+    Reason.MISSING: "evidence is missing",
     Reason.QUALITY: "too many spans broke the contract",
     Reason.DRIFT: "times drifted during the run",
     Reason.SRM: "the arms got unequal shares of requests",

@@ -27,6 +27,6 @@ def assumption(cells: Sequence[Cell], policy: Policy) -> str:
     tightest = min(shares, key=lambda cell: abs(cell.rule.margin))
     pairs = needed(longer, abs(tightest.rule.margin), policy.alpha_pass)
     return (
-        f"{words}; harm of {longer:,} requests in a row would need at least {pairs:,} "
-        f"{tightest.unit} without any, for the {subject(tightest)}, {margin(tightest)}."
+        f"{words}; against {longer:,} requests in a row it would take at least {pairs:,} "
+        f"{tightest.unit} of which none is harmed, for the {subject(tightest)}, {margin(tightest)}."
     )

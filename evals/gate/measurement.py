@@ -26,6 +26,9 @@ _MOST_PAIRS = 10_000_000
 _POWER = 0.8
 _HARM_Z = 1.645
 _SEEN_Z = 0.5
+_MOST_SEEN = 0.3
+"""Of the score that decides, the largest effect that is planned for if no change has no room:
+cells that saw more, and stay undecided, were mostly lucky."""
 _MOST_LAUNCHES = 1_000
 _HALFWAY, _NO_CHANGE = 0.5, 1.0
 """Shares of the distance of no change towards which a planned effect is drawn."""
@@ -59,11 +62,11 @@ def pairs_to_decide(
 
     In standard errors of the pairs seen, which grow with √n, z is the observed distance from the
     margin, and d the distance of no change. The planned effect is z shrunk towards half of d,
-    (z + 2/d)/(1 + 4/d²), or z/2 if the margin leaves no room for a change: undecided cells are
-    those that were unlucky, or lucky beyond the truth. The new pairs must suffice both alone and
-    together with those seen. If z shows at 5 % that the candidate is worse, the pairs are those
-    that prove it. `None` without room if z is at most ½, when next to nothing was seen, and beyond
-    ten million pairs.
+    (z + 2/d)/(1 + 4/d²), or z/2, at most .3 of what decides, if the margin leaves no room for a
+    change: undecided cells are those that were unlucky, or lucky beyond the truth. The new pairs
+    must suffice both alone and together with those seen. If z shows at 5 % that the candidate is
+    worse, the pairs are those that prove it. `None` without room if z is at most ½, when next to
+    nothing was seen, and beyond ten million pairs.
     """
     if measured.interval is None or measured.n == 0:
         return None
@@ -113,11 +116,11 @@ def _growth_to_decide(
     """Return the factor by which the evidence must grow to decide; `None` if unknown."""
     needed_z = float(norm.isf(alpha_pass))
     z = min(seen.z_pass, needed_z)
-    effect = _planned(z, seen.room, towards)
+    effect = _planned(z, seen.room, towards, needed_z)
     if z < -_HARM_Z or effect <= 0:
         needed_z = float(norm.isf(alpha_fail))
         z = min(seen.z_fail, needed_z)
-        effect = _planned(z, 0.0, towards)
+        effect = _planned(z, 0.0, towards, needed_z)
     return None if effect <= 0 else _growth(z, effect, needed_z)
 
 
@@ -126,10 +129,10 @@ def _score(p: float) -> float:
     return float(norm.isf(min(max(p, 1e-15), 1 - 1e-15)))
 
 
-def _planned(z: float, room: float, towards: float) -> float:
+def _planned(z: float, room: float, towards: float, needed_z: float) -> float:
     if room > 0:
         return (z + 4 * towards / room) / (1 + 4 / room**2)
-    return z / 2 if z > _SEEN_Z else 0.0
+    return min(z / 2, _MOST_SEEN * needed_z) if z > _SEEN_Z else 0.0
 
 
 def _room(cell: Cell, measured: Measurement, z: float, needed_z: float) -> float:

@@ -58,7 +58,7 @@ def margin(cell: Cell) -> str:
 def undecided(cell: Cell, measured: Measurement, n_needed: int | None) -> Obstacle:
     """Return the obstacle that the limits are on both sides of the margin, with the need."""
     if n_needed is not None:
-        words = f"too few pairs: the limits are too wide, needs about {n_needed:,} more {cell.unit}"
+        words = f"the limits are too wide for the margin; needs about {n_needed:,} more {cell.unit}"
         return Obstacle(Reason.TOO_FEW, words, n_needed)
     if _stands_on_margin(cell, measured):
         words = "too close: the estimate lies so near the margin that no number of pairs decides"

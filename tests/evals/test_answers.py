@@ -141,7 +141,9 @@ def test_one_estimate_at_two_margins_is_one_line(rows_of, evidence_of) -> None:
     verdict = decide(evidence_of(rows), a_policy(loose, guard=(TASKS,)), rollout="r")
     assert verdict.outcome is Outcome.PASS
     (reason,) = verdict.reasons
-    assert "prove margin ≥ −10.0 pp: pass; guard margin ≥ −5.0 pp: inconclusive: too few" in reason
+    assert (
+        "prove margin ≥ −10.0 pp: pass; guard margin ≥ −5.0 pp: inconclusive: the limits" in reason
+    )
     (row,) = [line for line in printed(verdict).splitlines() if "prove, guard" in line]
     assert "≥-10.0, ≥-5.0" in row
     assert "Undecided: share of task completion, in `chat`" in verdict.summary
@@ -169,7 +171,7 @@ def test_too_close_is_not_too_wide(rows_of, evidence_of) -> None:
     assert (close.reason, close.n_needed) == (Reason.TOO_CLOSE, None)
     assert wide.reason is Reason.TOO_FEW
     assert wide.n_needed is not None
-    assert "too few pairs: the limits are too wide" in wide.message
+    assert "the limits are too wide for the margin; needs about" in wide.message
 
 
 def test_the_assumption_names_the_stretch(rows_of, evidence_of) -> None:
@@ -177,6 +179,6 @@ def test_the_assumption_names_the_stretch(rows_of, evidence_of) -> None:
     evidence = evidence_of(rows_of({"chat": 200}))
     said = decide(evidence, a_policy(TASKS), rollout="r").assumption
     assert "harm that lasts up to 1 request (" in said
-    assert "harm of 25 requests in a row would need at least 1,461 pairs" in said
+    assert "against 25 requests in a row it would take at least 1,461 pairs" in said
     longer = a_policy(TASKS, extra="dependence: {stretch: 40}")
     assert "up to 40 requests (" in decide(evidence, longer, rollout="r").assumption

@@ -141,8 +141,8 @@ def test_straddling_limits_name_the_pairs_still_needed(rollout_of, judge) -> Non
     assert finding.n_needed is not None
     assert finding.message == (
         "share of task completion, pooled: candidate − baseline −7.5 pp (−11.7 pp to "
-        "−4.7 pp, 160 pairs), margin ≥ −10.0 pp: inconclusive: too few pairs: the limits are "
-        f"too wide, needs about {finding.n_needed:,} more pairs"
+        "−4.7 pp, 160 pairs), margin ≥ −10.0 pp: inconclusive: the limits are too wide for "
+        f"the margin; needs about {finding.n_needed:,} more pairs"
     )
 
 
