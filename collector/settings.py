@@ -56,7 +56,7 @@ class Settings:
     retention_content_s: int | None = None
     """How long the spans' text is kept, if shorter."""
     notify: Path | None = None
-    """File of the webhooks that are told of what is decided; None: nobody is."""
+    """File with the webhooks that get notifications; None: no notifications."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT

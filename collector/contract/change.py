@@ -1,17 +1,17 @@
-"""What a rollout changes: the one thing in which its arms are to differ."""
+"""The kind of change that a rollout makes: the one difference that its arms should have."""
 
 from enum import StrEnum
 
 
 class Change(StrEnum):
-    """A change to serving."""
+    """A kind of change to serving."""
 
     SPECULATION = "speculation"
     DRAFT_SWAP = "draft_swap"
-    """Both arms speculate, with another draft, method or k."""
+    """Both arms speculate, with a different draft model, method or k."""
     KV_CACHE_DTYPE = "kv_cache_dtype"
     QUANTIZATION = "quantization"
-    """Of the target's weights."""
+    """Quantization of the target's weights."""
     ENGINE_UPGRADE = "engine_upgrade"
     PREFIX_CACHE = "prefix_cache"
     ATTENTION_KERNEL = "attention_kernel"
@@ -20,5 +20,5 @@ class Change(StrEnum):
 
     @property
     def is_of_drafts(self) -> bool:
-        """Say whether the candidate has to draft."""
+        """Whether the candidate must draft tokens."""
         return self in (Change.SPECULATION, Change.DRAFT_SWAP)

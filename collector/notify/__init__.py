@@ -1,1 +1,1 @@
-"""Notifications to webhooks: where they go, what they say, how they are signed and sent."""
+"""Notifications to webhooks: targets, payloads, signatures and delivery."""

@@ -13,13 +13,13 @@ from collector.notify.signature import HEADER, signature
 from collector.notify.targets import Target
 
 TIMEOUT_S: Final = 10.0
-"""Of the whole attempt, however slowly a receiver goes on."""
+"""Timeout of a whole attempt, however slowly a receiver responds."""
 
 
 async def deliver(client: httpx.AsyncClient, target: Target, made: Notification) -> str | None:
-    """Send it; return None if the receiver answered 2xx, else why it counts as not received.
+    """Send a notification; return None if the receiver answered 2xx, else the reason of failure.
 
-    Redirects are not followed, and nothing of the answer's body is read.
+    Redirects are not followed, and the response's body is not read.
     """
     body = json.dumps(payload(target.form, made), ensure_ascii=False).encode()
     headers = {"Content-Type": "application/json", "Draftgate-Notification": made.id}
@@ -34,5 +34,5 @@ async def deliver(client: httpx.AsyncClient, target: Target, made: Notification)
     except TimeoutError:
         return f"no answer within {TIMEOUT_S:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        return type(exc).__name__  # the message may hold the URL
+        return type(exc).__name__  # the message may contain the URL
     return None if httpx.codes.is_success(status) else f"it answered {status}"

@@ -1,4 +1,4 @@
-"""What webhooks are sent: our own JSON, or what Slack, Teams and Alertmanager take."""
+"""Payloads of webhooks: Draftgate's JSON, or the formats of Slack, Teams and Alertmanager."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,8 +19,8 @@ class Form(StrEnum):
 
 _HELD: Final = timedelta(days=30)
 _LASTS: Final = {"fail": _HELD, "off": _HELD, "sent": timedelta(minutes=5)}
-"""How long an alert lasts that nothing ends, by the state; Alertmanager would end it after minutes.
-Other states end it."""
+"""Duration of an alert by the new state, because Alertmanager would end it after minutes; other
+states end it at once."""
 _SUBJECTS: Final = {
     NotificationType.VERDICT_CHANGED: "verdict",
     NotificationType.WATCH_DECIDED: "watch",
@@ -30,7 +30,7 @@ _SUBJECTS: Final = {
 
 
 def payload(form: Form, made: Notification) -> object:
-    """Return what is sent, as JSON's types."""
+    """Return the payload as JSON values."""
     return _FORMS[form](made)
 
 
@@ -58,7 +58,7 @@ def _json(made: Notification) -> Document:
 
 
 def _slack(made: Notification) -> Document:
-    """Return an incoming webhook's message; &, < and > are its markup."""
+    """Return an incoming webhook's message, with its markup characters &, < and > escaped."""
     lines = [_headline(made), made.summary, *(f"{name}: {v}" for name, v in _facts(made))]
     text = "\n".join(lines)
     for mark, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
@@ -67,7 +67,7 @@ def _slack(made: Notification) -> Document:
 
 
 def _teams(made: Notification) -> Document:
-    """Return a message with an adaptive card, as Teams' workflows take it."""
+    """Return a message with an adaptive card for Teams' workflows."""
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -86,7 +86,7 @@ def _teams(made: Notification) -> Document:
 
 
 def _alertmanager(made: Notification) -> list[Document]:
-    """Return one alert, for `POST /api/v2/alerts`; a later one of the same labels ends it."""
+    """Return one alert for `POST /api/v2/alerts`; a later one with the same labels ends it."""
     start = _time(made)
     labels = {
         "alertname": f"Draftgate{_SUBJECTS[made.type].capitalize()}",

@@ -1,4 +1,4 @@
-"""Sending what waits in the outbox, while the collector runs."""
+"""Background sending of the notifications in the outbox."""
 
 import asyncio
 import logging
@@ -18,18 +18,18 @@ from collector.store.notifications import LONGEST_PAUSE_S, Claim
 
 _LOOK_EVERY_S: Final = 1.0
 _CLAIMED_S: Final = 2 * TIMEOUT_S
-"""After so long somebody else may send what a collector claimed that is gone."""
+"""Time after which another collector may send a notification claimed by a dead one."""
 _NS: Final = 1_000_000_000
 _log = logging.getLogger(__name__)
 
 
 class Notifier:
-    """A thread in which each target is sent to on its own: none waits for another."""
+    """A thread that sends to each target independently, so that none waits for another."""
 
     def __init__(
         self, store: Store, targets: Iterable[Target], attempted: Callable[[str, str | None], None]
     ) -> None:
-        """Take a function that is told of each attempt: the target, and why it failed."""
+        """Call `attempted` after each attempt with the target, and the reason if it failed."""
         self._store = store
         self._targets = tuple(targets)
         self._attempted = attempted
@@ -44,7 +44,7 @@ class Notifier:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; what is being sent is sent again by whoever goes on."""
+        """End the thread; a notification being sent is sent again after its claim expires."""
         if not self._thread.is_alive():
             return
         self._began.wait()
@@ -73,14 +73,14 @@ class Notifier:
                 _log.warning("notifications to %s wait for the database: %s", target.name, exc)
                 sent = False
             except Exception:
-                # A mistake with one notification must not end the others.
+                # A bug with one notification must not stop the others.
                 _log.exception("notifications to %s failed", target.name)
                 sent = False
             if not sent:
                 await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _send_next(self, client: httpx.AsyncClient, target: Target) -> bool:
-        """Send what is due; return whether something was received."""
+        """Send the next due notification; return whether it was received."""
         claim = await asyncio.to_thread(self._claim, target)
         if claim is None:
             return False
@@ -118,7 +118,7 @@ class Notifier:
 
 
 def follow(store: Store, targets: Iterable[Target]) -> None:
-    """Give each new target its place; what happened before is not sent to it."""
+    """Register new targets; they do not get earlier notifications."""
     with store.transaction() as connection:
         for target in targets:
             notifications.follow(connection, target.name)

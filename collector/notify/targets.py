@@ -1,4 +1,4 @@
-"""The file of targets: which webhooks hear of what, in which form, with which secret."""
+"""The targets file: the webhooks, with their events, payload form and secret."""
 
 import os
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ _EVENTS: Final = tuple(one for one in NotificationType if one is not Notificatio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A webhook."""
+    """A webhook to send notifications to."""
 
     name: str
-    """By which its place among the notifications is kept."""
+    """The key of its stored position in the outbox."""
     url: str = field(repr=False)
-    """May be a secret itself, as Slack's is."""
+    """May itself be a secret, like Slack's."""
     form: Form
     events: tuple[NotificationType, ...]
     secret: str | None = field(repr=False)
-    """None: what is sent has no signature."""
+    """None: bodies are not signed."""
 
 
 def read(path: Path, environment: Mapping[str, str] | None = None) -> tuple[Target, ...]:
@@ -85,7 +85,7 @@ def _events(where: str, given: object) -> tuple[NotificationType, ...]:
 
 
 def _url(where: str, texts: Mapping[str, str], env: Mapping[str, str]) -> str:
-    """Return the URL; no error shows it, for it may be a secret."""
+    """Return the URL; errors do not show it, because it may be a secret."""
     if ("url" in texts) == ("url_env" in texts):
         raise SettingsError(f"{where}: wanted `url:` or, if it is a secret, `url_env:`")
     key = "url" if "url" in texts else "url_env"

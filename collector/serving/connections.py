@@ -79,7 +79,7 @@ class Connections:
         self.unfinished = UnfinishedRequests()
         self._sweeping: asyncio.TimerHandle | None = None
         self._dropped = 0
-        """Since what they left was last collected."""
+        """Connections dropped since the last garbage collection of what they left."""
 
     @property
     def count(self) -> int:

@@ -1,7 +1,7 @@
-"""The outbox of notifications: written with the change that they tell of, sent afterwards.
+"""The outbox of notifications: written in the transaction of the change, sent afterwards.
 
-Each target gets them in order, at least once: it has a place in the outbox, and whoever sends to it
-claims it for a while, so that of several collectors one does.
+Each target gets notifications in order, at least once. It has a position in the outbox, and a
+collector claims the target for a limited time before sending, so that only one collector sends.
 """
 
 import json
@@ -18,27 +18,27 @@ from collector.store.tables import notification_target as t
 KEPT_S: Final = 7 * 86_400
 """How long a notification waits for its targets."""
 LONGEST_PAUSE_S: Final = 300.0
-"""Between two attempts."""
+"""Longest pause between two attempts."""
 
 
 class Claim(NamedTuple):
-    """A notification that is to be sent to one target, by the holder of the claim alone."""
+    """A notification to be sent to one target, only by the holder of the claim."""
 
     target: str
     id: int
     notification: Notification
     attempts: int
-    """Earlier ones, that failed."""
+    """Number of earlier attempts, which failed."""
     until_unix_ns: int
 
 
 def new_id() -> str:
-    """Return an id that no other notification has."""
+    """Return a unique id."""
     return secrets.token_hex(16)
 
 
 def add(connection: Connection, made: Notification) -> None:
-    """Put a notification in the outbox, and drop those that are too old."""
+    """Add a notification to the outbox, and delete expired ones."""
     document = json.dumps(to_document(made), ensure_ascii=False, allow_nan=False)
     row = {"type": made.type.value, "time_unix_ns": made.time_unix_ns, "document": document}
     connection.execute(delete(n).where(n.c.time_unix_ns < made.time_unix_ns - int(KEPT_S * 1e9)))
@@ -46,7 +46,7 @@ def add(connection: Connection, made: Notification) -> None:
 
 
 def follow(connection: Connection, target: str) -> None:
-    """Give a target a place at the end of the outbox, unless it has one."""
+    """Register a target at the end of the outbox, unless it is registered already."""
     if connection.scalar(select(t.c.name).where(t.c.name == target)) is None:
         last = connection.scalar(select(func.max(n.c.id))) or 0
         connection.execute(
@@ -57,7 +57,7 @@ def follow(connection: Connection, target: str) -> None:
 def is_due(
     connection: Connection, target: str, types: Collection[NotificationType], now_unix_ns: int
 ) -> bool:
-    """Return whether there is something to send to the target now."""
+    """Return whether a notification is due for the target."""
     return _next(connection, target, types, now_unix_ns) is not None
 
 
@@ -69,7 +69,7 @@ def claim(
     *,
     until_unix_ns: int,
 ) -> Claim | None:
-    """Claim the target's next notification, if one is due; the transaction excludes others."""
+    """Claim the target's next due notification; the transaction must exclude other writers."""
     found = _next(connection, target, types, now_unix_ns)
     if found is not None:
         claimed = update(t).where(t.c.name == target).values(due_unix_ns=until_unix_ns)
@@ -79,12 +79,12 @@ def claim(
 
 
 def sent(connection: Connection, done: Claim) -> None:
-    """Go on to the target's next notification, unless somebody else claimed it meanwhile."""
+    """Advance the target to its next notification, unless another claim was made meanwhile."""
     _settle(connection, done, sent_up_to=done.id, attempts=0, due_unix_ns=0)
 
 
 def not_sent(connection: Connection, failed: Claim, *, again_unix_ns: int) -> None:
-    """Have the notification sent again at a later time."""
+    """Schedule another attempt at a later time."""
     _settle(connection, failed, attempts=failed.attempts + 1, due_unix_ns=again_unix_ns)
 
 
@@ -103,7 +103,7 @@ def _next(
         .limit(1)
     )
     row = connection.execute(statement).one_or_none()
-    # One that lies further ahead than any pause was written by a clock that was wrong.
+    # A due time further ahead than any pause was written by a wrong clock.
     latest = now_unix_ns + int(LONGEST_PAUSE_S * 1e9)
     if row is None or now_unix_ns < row.due_unix_ns <= latest:
         return None

@@ -1,4 +1,4 @@
-"""Changes of a rollout's verdict, put in the outbox of notifications."""
+"""Notifications of changed verdicts, written to the outbox."""
 
 import json
 from typing import Final
@@ -17,13 +17,13 @@ from collector.store import notifications
 from collector.store.tables import verdict as v
 
 _BACK: Final = 50
-"""Verdicts that are looked through for the one before."""
+"""Most earlier verdicts that are searched for the previous one."""
 
 
 def notify(connection: Connection, stored: StoredVerdict) -> None:
-    """Tell of a stored verdict if its outcome differs from the one before under its policy.
+    """Add a notification if the verdict's outcome differs from the previous one under its policy.
 
-    Only verdicts that a ramp heeds count: what a watch passes or leaves open changes nothing.
+    Only verdicts that may move a ramp count: a watch's pass or inconclusive is ignored.
     """
     if not stored.moves_ramp:
         return
