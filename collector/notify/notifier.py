@@ -5,7 +5,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import httpx
@@ -117,8 +117,10 @@ class Notifier:
             _log.info("%s takes notifications again", claim.target)
 
 
-def follow(store: Store, targets: Iterable[Target]) -> None:
+def follow(store: Store, targets: Sequence[Target]) -> None:
     """Register new targets; they do not get earlier notifications."""
+    if not targets:
+        return
     with store.transaction() as connection:
         for target in targets:
             notifications.follow(connection, target.name)

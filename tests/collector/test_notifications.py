@@ -1,8 +1,10 @@
 """Notifications: what is decided reaches webhooks, whatever these and the collector suffer."""
 
+import contextlib
 import hashlib
 import hmac
 import json
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -206,6 +208,15 @@ def test_a_new_target_hears_of_nothing_old(
     assert b"turn 1" in held
     assert SECRET.encode() not in held
     assert b"/hook" not in held
+
+
+def test_without_targets_a_start_waits_for_nobody(database_url: str) -> None:
+    """A database that somebody else writes to can be opened and read."""
+    Client.local(database_url).close()
+    with contextlib.closing(sqlite3.connect(str(make_url(database_url).database))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with Client.local(database_url) as client:
+            assert client.rollouts() == ()
 
 
 def test_forms_are_those_of_their_receivers(tmp_path: Path) -> None:
