@@ -48,7 +48,7 @@ COMMANDS = {
     "notify": ("collector.cli.notify", "Look after notifications."),
     "unpaired": (
         "collector.cli.unpaired",
-        "List generations that are no side of a pair, and why.",
+        "List generations that do not pair, and why.",
     ),
     "export": (
         "collector.cli.export",
