@@ -1,4 +1,4 @@
-"""`draftgate check`: what would spoil a comparison, found before it is run."""
+"""The checks of `draftgate check`: problems that would spoil a comparison, found before the run."""
 
 from engine_adapter.preflight.examination import examine
 from engine_adapter.preflight.findings import Finding, Severity

@@ -1,4 +1,4 @@
-"""What can be wrong with one arm, or with the workload, whatever the other arm is."""
+"""Checks of one arm alone, and of the workload."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ _WITHOUT_PREFIX_CACHE = {
 
 
 def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
-    """Yield what is wrong with one arm."""
+    """Yield the findings on one arm; `longest_answer` is in tokens."""
     yield from _engine(arm)
     yield from _refusal(arm)
     yield from _context(arm, longest_answer)
@@ -35,7 +35,10 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
 
 
 def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]:
-    """Yield what the server samples by that no request names: an audit cannot know of it."""
+    """Yield a note if the server's sampling defaults fill in what requests leave out.
+
+    An audit of sampled answers knows only the parameters in requests.
+    """
     bodies = (request.body("", arm.extra_body) for request in requests)
     sampled = [body for body in bodies if body.get("temperature")]
     defaults = arm.probe.sampling_defaults
@@ -53,7 +56,7 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
 
 
 def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding]:
-    """Yield what is wrong with what is asked."""
+    """Yield the findings on the workload."""
     limits = [request_of(prompt, rollout.sampling, None).limit for prompt in prompts]
     short = sum(limit < _SHORT_TOKENS for limit in limits)
     if short:
@@ -181,7 +184,7 @@ def _memory(arm: ArmFacts) -> Iterator[Finding]:
             evidence=f"{draft / 1e6:.0f} MB and {target / 1e6:.0f} MB",
             fix="choose a smaller draft",
         )
-    # Both are loaded when this is asked, so what is left is for the caches.
+    # Both models are loaded by now, so the free memory is for the caches.
     if draft is not None and left is not None and left < draft:
         yield warning(
             "memory",
@@ -192,7 +195,7 @@ def _memory(arm: ArmFacts) -> Iterator[Finding]:
 
 
 def _available_bytes(device: str) -> int | None:
-    """Return the machine's free memory, as Linux tells it; `None` elsewhere."""
+    """Return Linux's `MemAvailable` for the device `cpu`; `None` otherwise."""
     path = Path("/proc/meminfo")
     if device != "cpu" or not path.is_file():
         return None

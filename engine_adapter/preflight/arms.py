@@ -1,4 +1,4 @@
-"""What is known of one arm when a comparison is examined."""
+"""Facts about one arm, gathered for the checks from its files, its engine and trial answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,20 @@ from engine_adapter.preflight.refusals import Refusal, limited, refusals, shorte
 from engine_adapter.routes import HttpRoute, InProcessRoute, Route
 
 _DRAFTING = 128
-"""Tokens of an answer that shows whether drafts are accepted at all."""
+"""Most tokens of the trial answer that shows whether draft tokens are accepted at all."""
 _TEXTS = (
     "The quick brown fox: 12,345.67 — naïve café, Straße, 東京, 🙂!",
     'def f(x):\n\treturn {"a": [x, None]}  # comment\n\n',
     "  leading, trailing and   inner spaces  ",
     "<|im_start|>user<|im_end|></s><s>[INST]",
 )
-"""Where tokenizers of different families differ: digits, accents, scripts, spaces, markers."""
+"""Texts that tokenizers of different families split differently: digits, accents, scripts, spaces,
+markers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmFacts:
-    """One arm: what it was asked for, says, holds, and answers."""
+    """One arm's route, its engine's description, its model files, and its trial answers."""
 
     name: str
     route: Route
@@ -35,24 +36,24 @@ class ArmFacts:
     files: ModelFiles | None
     draft_files: ModelFiles | None
     token_ids: tuple[tuple[int, ...], ...] | None
-    """Of fixed texts, by the server itself; `None` if it does not offer that."""
+    """The server's tokens of fixed texts; `None` if it has no tokenize route."""
     trial: Answer | None
-    """The answer to the longest prompt, under the rollout's own sampling."""
+    """The answer to the longest prompt, with the rollout's sampling; `None` if it failed."""
     drafted: Speculation | None
-    """What became of the drafts of a longer answer; `None` where nobody knows."""
+    """Draft token counts of a longer answer; `None` if unknown."""
     refusal: GenerationError | None
-    """Why there is none."""
+    """Why the trial failed."""
     refused: tuple[Refusal, ...]
-    """Parameters of the workload that it does not take."""
+    """The workload's parameters that the server refuses."""
 
     @property
     def extra_body(self) -> Mapping[str, object]:
-        """What the route adds to each request."""
+        """Parameters that the route adds to each request."""
         return self.route.extra_body if isinstance(self.route, HttpRoute) else {}
 
     @property
     def where(self) -> str:
-        """The arm as a message names it."""
+        """The arm's name, engine and URL, for messages."""
         at = self.route.url if isinstance(self.route, HttpRoute) else "in this process"
         return f"{self.name} ({self.route.engine}, {at})"
 
@@ -60,8 +61,8 @@ class ArmFacts:
 async def look_at(
     name: str, route: Route, engine: Engine, longest: Request, requests: Sequence[Request]
 ) -> ArmFacts:
-    """Ask an arm what it is, and let it answer one request of each kind."""
-    seen = await observe(engine, shortened(longest), concurrency=1, due_s=None)
+    """Gather an arm's facts; sends it trial requests, one with each set of parameters."""
+    observed = await observe(engine, shortened(longest), concurrency=1, due_s=None)
     probe = await engine.probe()
     draft = route.draft_model if isinstance(route, InProcessRoute) else None
     return ArmFacts(
@@ -71,17 +72,19 @@ async def look_at(
         files=_files(probe.model_folder or route.model),
         draft_files=_files(draft),
         token_ids=await _token_ids(engine),
-        trial=seen.answer if seen.error is None else None,
+        trial=observed.answer if observed.error is None else None,
         drafted=await _drafted(engine, longest) if probe.speculates else None,
-        refusal=seen.error,
+        refusal=observed.error,
         refused=await refusals(engine, requests),
     )
 
 
 async def _drafted(engine: Engine, request: Request) -> Speculation | None:
-    """Return what became of the drafts of an answer that is long enough to tell."""
-    seen = await observe(engine, limited(request, _DRAFTING), concurrency=1, due_s=None)
-    return None if seen.error is not None or seen.answer is None else seen.answer.speculation
+    """Return the draft token counts of an answer of up to `_DRAFTING` tokens."""
+    observed = await observe(engine, limited(request, _DRAFTING), concurrency=1, due_s=None)
+    if observed.error is not None or observed.answer is None:
+        return None
+    return observed.answer.speculation
 
 
 def _files(folder: str | None) -> ModelFiles | None:
@@ -91,7 +94,7 @@ def _files(folder: str | None) -> ModelFiles | None:
 
 
 async def _token_ids(engine: Engine) -> tuple[tuple[int, ...], ...] | None:
-    """Return how the server tokenises fixed texts, where it has a route for that."""
+    """Return the server's tokens of `_TEXTS`; `None` if it has no tokenize route."""
     if not isinstance(engine, HttpEngine):
         return None
     found = []

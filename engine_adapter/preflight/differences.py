@@ -1,4 +1,4 @@
-"""In what the arms differ, against the one change that the rollout is about."""
+"""Differences between the arms other than the rollout's declared change."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _MEANT: dict[Change, tuple[str, ...]] = {
     Change.PREFIX_CACHE: ("prefix_cache",),
     Change.ATTENTION_KERNEL: (),
 }
-"""The checks whose difference is the change itself; the first of them has to differ."""
+"""The checks that the change itself makes differ; the first of them must differ."""
 
 
 class _Aspect(NamedTuple):
@@ -28,9 +28,9 @@ class _Aspect(NamedTuple):
 
 
 def of_change(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
-    """Yield each difference that is not the change, and say if the change is not there.
+    """Yield a finding for each difference that is not the change, and one if the change is absent.
 
-    A difference is an error, and a warning where the change is `other`.
+    A difference is an error; if the change is `other`, most are warnings.
     """
     if baseline.route == candidate.route:
         yield note(
@@ -66,7 +66,7 @@ def _difference(aspect: _Aspect, values: list[object], change: Change) -> Findin
 
 
 def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]:
-    if change is not Change.SPECULATION:  # whether the candidate speculates has a check of its own
+    if change is not Change.SPECULATION:  # `_drafts` checks whether the candidate speculates
         yield error(
             "change_absent",
             f"the change is {change.value}, and the arms' {aspect.words} are alike",
@@ -76,7 +76,7 @@ def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]
 
 
 def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
-    """Say which arm speculates that should not, or does not and should."""
+    """Yield a finding for an arm that speculates but should not, or the reverse."""
     if baseline.probe.speculates and change is Change.SPECULATION:
         yield warning(
             "baseline_speculates",
@@ -104,7 +104,7 @@ def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator
 def _parameters(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
     left, right = dict(baseline.extra_body), dict(candidate.extra_body)
     if left != right and baseline.route.engine == candidate.route.engine:
-        # Some engines are told by a request to speculate.
+        # With some engines a request's parameters turn speculation on.
         make = warning if change.is_of_drafts or change is Change.OTHER else error
         yield make(
             "parameters",
@@ -121,7 +121,7 @@ def _shown(value: object) -> str:
 
 
 def _speculation(arm: ArmFacts) -> tuple[object, ...] | None:
-    """Return how an arm speculates."""
+    """Return the arm's method, draft model and draft length as far as known."""
     probe = arm.probe
     if probe.speculates is None:
         return None
@@ -175,7 +175,7 @@ def _version(arm: ArmFacts) -> str | None:
 
 
 _WORTHLESS = ("model_family", "target")
-"""Differences that no change excuses."""
+"""Differences that are errors whatever the change is."""
 _ASPECTS = (
     _Aspect("engine", "engines", _engine),
     _Aspect("target", "targets", _parameter_count),

@@ -1,4 +1,4 @@
-"""Open both routes, ask them, and hold them against each other."""
+"""Open both routes, gather facts about each arm, and run all checks."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -18,7 +18,7 @@ _ORDER = tuple(Severity)
 
 
 async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[Finding]:
-    """Return what is wrong with a comparison, the worst first.
+    """Return the findings on a comparison, the most severe first.
 
     Raises `AdapterError` if the workload or a route cannot be used at all.
     """

@@ -1,16 +1,16 @@
-"""What a check found."""
+"""Findings of the checks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """What a finding means for the run."""
+    """How much a finding matters for the run."""
 
     ERROR = "error"
     """The comparison would be worthless, or fail."""
     WARNING = "warning"
-    """It may show something else than speculation."""
+    """The comparison may show an effect of something other than speculation."""
     NOTE = "note"
 
 
@@ -23,7 +23,7 @@ class Finding:
     severity: Severity
     message: str
     evidence: str
-    """What was seen, and where."""
+    """The observed value, and its source."""
     fix: str
 
 

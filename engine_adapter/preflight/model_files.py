@@ -1,4 +1,4 @@
-"""What a model's folder says of itself, read as JSON: no weights are loaded."""
+"""Facts read from a model folder's files, without loading the weights."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A folder as `save_pretrained` writes it."""
+    """A model folder in the layout of `save_pretrained`."""
 
     folder: Path
 
@@ -33,7 +33,7 @@ class ModelFiles:
 
     @property
     def shape(self) -> str | None:
-        """How large the model is: layers, width, heads, and width between."""
+        """The model's size: layers, hidden size, attention heads, and intermediate size."""
         found = [self.config.get(key) for key in _SHAPE]
         if found[0] is None or found[1] is None:
             return None
@@ -41,7 +41,7 @@ class ModelFiles:
 
     @cached_property
     def weights(self) -> str | None:
-        """Return what tells its weights from others: a hash of each file's size and both ends."""
+        """Return a fingerprint of the weights: a hash of each file's size and of both its ends."""
         files = sorted(self.folder.glob("*.safetensors"))
         digest = hashlib.sha256()
         for path in files:
@@ -54,13 +54,13 @@ class ModelFiles:
 
     @property
     def quantization(self) -> str | None:
-        """The method of its quantisation; `None` if it has none."""
+        """The quantisation method; `None` if the weights are not quantised."""
         found = self.config.get("quantization_config")
         return str(found.get("quant_method", "yes")) if isinstance(found, dict) else None
 
     @property
     def context_length(self) -> int | None:
-        """The positions that the model knows."""
+        """The most positions the model supports, in tokens."""
         return self.config.get("max_position_embeddings")
 
     @property
@@ -74,7 +74,7 @@ class ModelFiles:
 
     @property
     def chat_template(self) -> str | None:
-        """The template, out of its own file or the tokenizer's configuration."""
+        """The chat template, from its own file or the tokenizer's configuration."""
         own = self.folder / "chat_template.jinja"
         if own.is_file():
             return own.read_text(encoding="utf-8")
@@ -83,7 +83,7 @@ class ModelFiles:
 
     @cached_property
     def tokenizer(self) -> Mapping[str, str]:
-        """Return a hash of each part of the tokenizer, by name; empty if it has no JSON."""
+        """Return a hash of each part of the tokenizer, by name; empty without `tokenizer.json`."""
         document = self._json("tokenizer.json")
         if document is None:
             return {}
@@ -108,13 +108,13 @@ class ModelFiles:
 
     @property
     def vocabulary_size(self) -> int | None:
-        """How many tokens the tokenizer's model holds."""
+        """Number of tokens in the tokenizer's vocabulary."""
         document = self._json("tokenizer.json")
         vocabulary = (document or {}).get("model", {}).get("vocab")
         return len(vocabulary) if vocabulary else None
 
     def weight_bytes(self, dtype: str) -> int | None:
-        """Return what the weights take in memory when loaded as `dtype`."""
+        """Return the bytes of memory that the weights need when loaded as `dtype`."""
         on_disk = sum(path.stat().st_size for path in self.folder.glob("*.safetensors"))
         if not on_disk:
             return None

@@ -1,4 +1,4 @@
-"""What can make two arms differ in more than the change that they are to show."""
+"""Checks of the two arms against each other."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from engine_adapter.preflight.findings import Finding, error, warning
 from engine_adapter.preflight.refusals import Refusal
 
 _REFUSED_WITH_SPECULATION = {"vllm": ("min_p", "logit_bias")}
-"""Keys of a request that an engine answers with 400 where it speculates."""
+"""Request keys that an engine answers with 400 if it speculates."""
 _SYNCHRONOUS = ("ngram", "suffix", "custom_class")
-"""vLLM's methods that run without asynchronous scheduling on its V1 model runner."""
+"""vLLM's speculative methods that disable asynchronous scheduling on its V1 model runner."""
 
 
 def of_pair(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator[Finding]:
-    """Yield what differs between the arms, or should and does not."""
+    """Yield a finding for each unwanted difference, and for each missing one."""
     yield from of_change(baseline, candidate, change)
     yield from _tokenizer(baseline, candidate)
     yield from _prompts(baseline, candidate)
@@ -88,7 +88,7 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
 
 
 def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
-    """Say what of the workload's parameters a server does not take, by its own words."""
+    """Return the error for parameters of the workload that a server refused in a trial."""
     names = " and ".join(refusal.names) or "the request"
     speculating = " where it speculates" if alone and arm.probe.speculates else ""
     return error(
@@ -102,7 +102,7 @@ def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
 
 
 def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
-    """Say what of a route's own parameters an engine is known not to take."""
+    """Return the error for a route's own parameters that the engine is known to refuse."""
     listed = " and ".join(names)
     return error(
         "refused_parameters",
@@ -114,14 +114,14 @@ def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
 
 
 def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
-    told = [arm.probe.async_scheduling for arm in (baseline, candidate)]
+    scheduling = [arm.probe.async_scheduling for arm in (baseline, candidate)]
     by_method = (
         candidate.route.engine == baseline.route.engine == "vllm"
         and candidate.probe.speculation_method in _SYNCHRONOUS
         and baseline.probe.speculates is False
-        and None in told
+        and None in scheduling
     )
-    if told == [True, False] or by_method:
+    if scheduling == [True, False] or by_method:
         yield warning(
             "async_scheduling",
             "the candidate runs without asynchronous scheduling and the baseline with it: what "

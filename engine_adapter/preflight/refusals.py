@@ -1,4 +1,4 @@
-"""What a server refuses of what the workload asks for, found out by asking it."""
+"""Request parameters of the workload that a server refuses, found by trial requests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +17,8 @@ _NEVER_ALONE = {
     "parallel_tool_calls": ("tools",),
     "top_logprobs": ("logprobs",),
 }
-"""Parameters that mean nothing without another one."""
-_MENDED_BY_ASKING_OTHERWISE = frozenset(
+"""Parameters that are invalid without another one."""
+_POSSIBLE_REFUSALS = frozenset(
     (
         "invalid_request",
         "model_not_found",
@@ -28,25 +28,25 @@ _MENDED_BY_ASKING_OTHERWISE = frozenset(
         "unsupported_parameter",
     )
 )
-"""Failures that may be a refusal: vLLM answers 200, and says in the stream what it does not take
-where it speculates."""
+"""Error types that may be a refusal. Server errors are among them: vLLM answers 200 and reports in
+the stream a parameter that it does not support with speculation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Parameters that a server does not take, together or each by itself."""
+    """Parameters that a server refuses: one alone, or several together."""
 
     names: tuple[str, ...]
     failure: GenerationError
 
 
 def shortened(request: Request) -> Request:
-    """Return the request with an answer of a few tokens."""
+    """Return the request limited to an answer of a few tokens."""
     return limited(request, _SHORT)
 
 
 def limited(request: Request, tokens: int) -> Request:
-    """Return the request with an answer of so many tokens at most, whatever it asks for."""
+    """Return the request limited to `tokens` output tokens, whatever limit it has."""
 
     def short(body: Body) -> Body:
         return {**body, **dict.fromkeys((name for name in _LIMITS if name in body), tokens)}
@@ -55,7 +55,7 @@ def limited(request: Request, tokens: int) -> Request:
 
 
 async def refusals(engine: Engine, requests: Sequence[Request]) -> tuple[Refusal, ...]:
-    """Ask one request of each set of parameters; of a refused set, find which ones it is."""
+    """Send one request with each set of parameters, and narrow each refused set down."""
     found: dict[tuple[str, ...], Refusal] = {}
     for request in _one_of_each_kind(requests):
         failure = await _failure(engine, request)
@@ -68,15 +68,15 @@ async def refusals(engine: Engine, requests: Sequence[Request]) -> tuple[Refusal
 def _one_of_each_kind(requests: Sequence[Request]) -> Iterator[Request]:
     seen = set()
     for request in requests:
-        asked = {**request.more, **request.own}
-        kind = (frozenset(asked), asked.get("model"), _forms(request))
+        parameters = {**request.more, **request.own}
+        kind = (frozenset(parameters), parameters.get("model"), _forms(request))
         if kind not in seen:
             seen.add(kind)
             yield shortened(request)
 
 
 def _forms(request: Request) -> frozenset[str]:
-    """Return what its messages hold besides text."""
+    """Return the kinds of content parts in the messages, and `tool_calls` if there are any."""
     kinds = {
         str(part.get("type"))
         for message in request.messages
@@ -90,12 +90,13 @@ def _forms(request: Request) -> frozenset[str]:
 async def _narrowed(
     engine: Engine, request: Request, failure: GenerationError
 ) -> tuple[Refusal, ...]:
-    """Return the parameters that are refused each by itself, else all of them together."""
-    asked = {**request.more, **request.own}
-    names = sorted(asked.keys() - set(_LIMITS))
+    """Return a refusal for each parameter refused alone; if none is, one for all together."""
+    parameters = {**request.more, **request.own}
+    names = sorted(parameters.keys() - set(_LIMITS))
     alone: list[Refusal] = []
     for name in names if len(names) > 1 else ():
-        kept = {key: asked[key] for key in (name, *_NEVER_ALONE.get(name, ())) if key in asked}
+        keys = (name, *_NEVER_ALONE.get(name, ()))
+        kept = {key: parameters[key] for key in keys if key in parameters}
         refused = await _failure(engine, replace(request, more={}, own=kept))
         if refused is not None:
             alone.append(Refusal((name,), refused))
@@ -103,10 +104,10 @@ async def _narrowed(
 
 
 async def _failure(engine: Engine, request: Request) -> GenerationError | None:
-    """Return the refusal of a request; it is asked twice, for a server may fail by chance."""
+    """Return a refused request's error; it is sent twice, since a server may fail by chance."""
     error = None
     for _ in range(2):
         error = (await observe(engine, request, concurrency=1, due_s=None)).error
-        if error is None or error.error_type not in _MENDED_BY_ASKING_OTHERWISE:
+        if error is None or error.error_type not in _POSSIBLE_REFUSALS:
             return None
     return error
