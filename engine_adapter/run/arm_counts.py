@@ -1,4 +1,4 @@
-"""What one arm of a run answered: how many, how many failed, and what became of its drafts."""
+"""Counts of one arm of a run: answers, failures, and accepted and proposed draft tokens."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from collector.contract import Generation, acceptance_collapsed, violations
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """What became of the drafts of one kind of answers, as far as counts are usable."""
+    """Draft tokens of one kind of answers; answers with unusable counts are left out."""
 
     accepted_tokens: int = 0
     draft_tokens: int = 0
@@ -16,14 +16,14 @@ class Drafts:
 
 @dataclass(slots=True)
 class ArmCounts:
-    """Sums over the answers of this attempt."""
+    """Sums over the answers of one arm in this attempt."""
 
     generations: int = 0
     failed: int = 0
     error_type: str | None = None
-    """Of its latest failure."""
+    """The `error.type` of the latest failure."""
     drafts: dict[str, Drafts] = field(default_factory=dict)
-    """By kind of answer, `greedy` or `sampled`."""
+    """By kind of answer: `greedy` or `sampled`."""
 
     def add(self, generation: Generation) -> None:
         """Count one answer."""
@@ -43,12 +43,12 @@ class ArmCounts:
 
     @property
     def mostly_failed(self) -> bool:
-        """Say whether more answers failed than not."""
+        """Whether more than half of the answers failed."""
         return 2 * self.failed > self.generations
 
     @property
     def suspicions(self) -> Iterator[str]:
-        """Name the kinds of answers in which next to no draft token was accepted."""
+        """One sentence for each kind of answers whose draft tokens were almost all rejected."""
         for kind, drafts in sorted(self.drafts.items()):
             if acceptance_collapsed(drafts.accepted_tokens, drafts.draft_tokens):
                 share = drafts.accepted_tokens / drafts.draft_tokens

@@ -1,4 +1,4 @@
-"""When requests arrive in an open loop: seconds since the first moment of the run."""
+"""Arrival times of an open loop, in seconds since the run began."""
 
 import random
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from engine_adapter.run.load_shape import Load
 
 
 def times_s(load: Load, seed: int) -> Iterator[float]:
-    """Yield arrival times without end, from `load.rate` requests a second.
+    """Yield arrival times without end, at `load.rate` requests per second.
 
-    `poisson` draws exponential gaps from the seed; `constant` spaces evenly; `burst` lets
-    `burst_size` requests (default 8) come at once, at intervals that keep the rate.
+    `poisson` draws exponential gaps from the seed; `constant` spaces requests evenly; `burst`
+    sends `burst_size` requests (default 8) at once, at intervals that keep the rate.
     """
     rate = load.rate or 0.0
     if load.mode == "poisson":

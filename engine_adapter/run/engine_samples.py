@@ -1,8 +1,7 @@
-"""Samples of what the engines' own metrics say while a run lasts, sent as OTLP metrics.
+"""Samples of the engines' metrics during a run, sent as OTLP metrics.
 
-Asked every few seconds, beside the requests: how full the KV cache is, how many requests run and
-wait, and what a DCGM exporter and this machine's own NVML say of the GPUs. A scrape that fails is
-counted and left out: it is no reason to end a run.
+Every few seconds: KV cache usage, running and waiting requests, and the GPU metrics of a DCGM
+exporter and of this machine's NVML. A failed scrape is counted and does not end the run.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ _GAUGES = frozenset(
 
 
 class Source(NamedTuple):
-    """One page of metrics."""
+    """One Prometheus metrics page to scrape."""
 
     arm: Arm
     url: str
@@ -56,15 +55,15 @@ class Source(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """How sampling went."""
+    """Counts of stored samples and of failed scrapes."""
 
     sent: int
     failed: int
-    """Scrapes that were not answered or not taken."""
+    """Scrapes that got no answer, or that the collector did not store."""
 
 
 class EngineSampler:
-    """Samples until it is left; an asynchronous context manager."""
+    """Scrapes and sends samples in the background; an asynchronous context manager."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class EngineSampler:
         self._url = f"{collector_url.rstrip('/')}/v1/metrics"
         self._every_s = every_s
         self._gpus = gpus
-        self._gpu_thread = ThreadPoolExecutor(1, "gpus")  # a driver may be slow; requests are not
+        self._gpu_thread = ThreadPoolExecutor(1, "gpus")  # a slow driver must not delay requests
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "EngineSampler":
@@ -94,7 +93,7 @@ class EngineSampler:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await self._on_gpu_thread(self._gpus.close)  # after a reading that is under way
+        await self._on_gpu_thread(self._gpus.close)  # one thread: after a running `read`
         self._gpu_thread.shutdown()
 
     async def _sample_for_ever(self) -> None:
@@ -110,7 +109,7 @@ class EngineSampler:
                     if self._gpus.gpus:
                         self._count(await self._send(self._read(), collector))
                     await asyncio.sleep(self._every_s)
-        except TelemetryError:  # the spans' sender has said so already
+        except TelemetryError:  # the span sender raises the same error
             return
         finally:
             await client.close()
@@ -129,7 +128,7 @@ class EngineSampler:
     async def _send(
         self, sampled: Awaitable[ExportMetricsServiceRequest], collector: httpx.AsyncClient
     ) -> int | None:
-        """Return how many samples were stored of one scrape; `None` if it failed."""
+        """Send one scrape; return how many samples were stored, `None` if it failed."""
         try:
             export = await sampled
             points = sum(
@@ -155,7 +154,7 @@ class EngineSampler:
 def exported(
     page: str, source: Source, rollout: str, time_unix_ns: int
 ) -> ExportMetricsServiceRequest:
-    """Return the page's gauges that tell how busy an engine is; raises `ValueError`."""
+    """Return the page's load gauges as an OTLP export; raises `ValueError` if it cannot be read."""
     export = ExportMetricsServiceRequest()
     resource = export.resource_metrics.add()
     resource.resource.attributes.extend(
@@ -183,7 +182,10 @@ def exported(
 def exported_gpus(
     readings: Sequence[Reading], rollout: str, time_unix_ns: int
 ) -> ExportMetricsServiceRequest:
-    """Return what this machine's GPUs say: an instance each, of no arm, since both may use it."""
+    """Return an OTLP export with one instance per GPU.
+
+    It names no arm, since both arms may use the GPU.
+    """
     export = ExportMetricsServiceRequest()
     for gpu, of_gpu in groupby(readings, attrgetter("gpu")):
         resource = export.resource_metrics.add()

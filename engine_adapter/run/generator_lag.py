@@ -1,4 +1,4 @@
-"""How late the load generator itself was: what it cannot see in the engines' answers."""
+"""Delays of the load generator itself, which the engines' latencies do not show."""
 
 import asyncio
 import math
@@ -10,7 +10,7 @@ _EVERY_S = 0.02
 
 
 class Lag(NamedTuple):
-    """Seconds of lateness; `None` if nothing was measured."""
+    """Percentiles of delays in seconds; `None` if nothing was measured."""
 
     samples: int
     p50_s: float | None
@@ -31,7 +31,7 @@ def summary(lags_s: Sequence[float]) -> Lag:
 
 
 class LoopWatch:
-    """Measures how long a task that is due waits for the event loop; a context manager."""
+    """Measures how late the event loop wakes a sleeping task; an async context manager."""
 
     def __init__(self) -> None:
         self.lags_s: list[float] = []

@@ -1,8 +1,9 @@
-"""Which turns of a run are stored, on disk, so that a run that was cut short goes on.
+"""The journal file of a run, by which an interrupted run resumes.
 
-One file beside the rollout file: a first line that says which run it is, then one line for each
-turn that the collector has acknowledged. Ids are made from the run and the turn: what was stored
-and not yet written down is answered again under the same ids, and stored once.
+It lies beside the rollout file: one line that identifies the run, then one line for each turn
+that the collector has acknowledged. Span ids are derived from the run and the turn, so a turn that
+was stored but not yet written to the journal is answered again under the same ids, and the
+collector stores it once.
 """
 
 import hashlib
@@ -20,14 +21,14 @@ _VERSION = 1
 
 
 class SpanIds(NamedTuple):
-    """A generation's ids, in hexadecimal digits."""
+    """A generation's trace id (32 hexadecimal digits) and span id (16)."""
 
     trace_id: str
     span_id: str
 
 
 class Journal:
-    """What one run has stored; without a path it is kept nowhere."""
+    """The stored turns of one run; without a file they are not written to disk."""
 
     def __init__(self, run: str, done: Iterable[str] = (), file: IO[str] | None = None) -> None:
         self.run = run
@@ -36,7 +37,7 @@ class Journal:
 
     @property
     def done(self) -> int:
-        """How many turns were stored before."""
+        """How many turns earlier attempts stored."""
         return len(self._done)
 
     def ids(self, turn: Turn) -> SpanIds:
@@ -46,11 +47,11 @@ class Journal:
         return SpanIds(digest[:32], digest[32:48])
 
     def holds(self, turn: Turn) -> bool:
-        """Say whether the turn was stored by an earlier attempt."""
+        """Return whether an earlier attempt stored the turn."""
         return self.ids(turn).span_id in self._done
 
     def stored(self, span_ids: Iterable[str]) -> None:
-        """Write down what the collector has acknowledged."""
+        """Record spans that the collector has acknowledged."""
         if self._file is not None:
             self._file.writelines(f"{span_id}\n" for span_id in span_ids)
             self._file.flush()
@@ -62,20 +63,20 @@ class Journal:
 
 
 def unwritten() -> Journal:
-    """Return the journal of a run that nobody goes on with."""
+    """Return a journal without a file: the run cannot be resumed."""
     return Journal(secrets.token_hex(16))
 
 
 def path_for(rollout_file: Path) -> Path:
-    """Return where the journal of a rollout file lies."""
+    """Return the path of a rollout file's journal."""
     return rollout_file.with_name(f"{rollout_file.name}.journal")
 
 
 def open_beside(rollout_file: Path, rollout: Rollout, *, fresh: bool = False) -> Journal:
-    """Open the rollout file's journal, and begin one where it has none or of another rollout.
+    """Open the rollout file's journal, or begin one if it is missing or of another rollout.
 
-    Raises `RolloutFileError` if the journal is of this rollout's name and another experiment,
-    or cannot be read or written. With `fresh` an old one is replaced.
+    Raises `RolloutFileError` if the journal has this rollout's name but another experiment, or
+    cannot be read or written. `fresh` replaces an existing journal.
     """
     path = path_for(rollout_file)
     try:
@@ -130,7 +131,7 @@ def _read(path: Path) -> _Old | None:
         old = _Old(found["run"], found["rollout"], found["experiment"], [])
     except (ValueError, TypeError, KeyError) as exc:
         raise _damaged(path) from exc
-    # A line that was cut by a crash is no id: its turn is answered again.
+    # A line cut short by a crash is not an id: its turn is answered again.
     return old._replace(done=[line for line in lines if len(line) == 16])
 
 

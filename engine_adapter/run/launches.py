@@ -1,7 +1,7 @@
-"""Which launch of the servers answers which turns.
+"""Division of a run's turns among the launches of the servers.
 
-A prompt, with its repeats, is one launch's, so that launches are independent of each other; each
-cohort's prompts are dealt out in turn, so that every launch has its share of each.
+A prompt and all its repeats belong to one launch, so that launches are independent of each other.
+The prompts of each cohort are dealt out round-robin, so that every launch has a share of each.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Prompt
 
 Serve = Callable[[int], AbstractContextManager[Rollout]]
-"""Serves both routes for a launch, counted from 0; yields the rollout with where they answer."""
+"""Serves both routes for a launch, counted from 0; yields the rollout with the servers' URLs."""
 
 
 def shares(
     prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
 ) -> list[list[Turn]]:
-    """Return the turns of each launch, its own warm-up first.
+    """Return the turns of each launch, each with its own warm-up first.
 
-    Of a trace each launch gets a piece of equal length, one after the other. Raises
-    `WorkloadError` if a launch would have nothing to answer.
+    A trace is cut into consecutive pieces of equal length, one per launch. Raises `WorkloadError`
+    if a launch would have nothing to answer.
     """
     hands = _dealt(prompts, load.launches)
     pieces = [_piece(trace, number, load.launches) for number in range(load.launches)]

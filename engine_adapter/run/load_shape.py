@@ -22,30 +22,30 @@ class Load(Section):
 
     mode: Literal["closed", "poisson", "constant", "burst", "trace"] = "closed"
     concurrency: Annotated[int, Field(gt=0, le=4096)] | None = None
-    """Requests in flight, of both arms together: kept up in a closed loop (default 1), a limit
-    elsewhere (default none); a request that waits for it counts as late."""
+    """Requests in flight, both arms together: the constant number in a closed loop (default 1), an
+    upper limit in the other modes (default none), where a request that waits counts as late."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Requests a second to each arm."""
+    """Requests per second to each arm."""
     burst_size: Annotated[int, Field(gt=0)] | None = None
-    """Requests that arrive at once, an arm; bursts come at rate / burst_size."""
+    """Requests that arrive at once at each arm; there are rate / burst_size bursts per second."""
     file: str | None = None
     """A trace: JSON lines or CSV with times and token counts."""
     speed: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """How many times as fast the trace is played (default 1)."""
+    """Factor by which the trace is replayed faster (default 1)."""
     lengths: Literal["none", "output", "both"] | None = None
-    """What is taken from the trace: nothing, max_tokens, or the prompt's length too."""
+    """Lengths taken from the trace: none, max_tokens, or max_tokens and the prompt's length."""
     max_requests: Annotated[int, Field(gt=0)] | None = None
     """Use only the trace's first requests."""
     repeats: Annotated[int, Field(gt=0)] = 1
     order: Literal["abba", "random"] = "abba"
     warmup: Annotated[int, Field(ge=0)] = 4
-    """Requests an arm answers before the first that counts; dropped by count, never by value."""
+    """Requests each arm answers before the first that counts; dropped by count, never by value."""
     max_prompts: Annotated[int, Field(gt=0)] | None = None
     """Use only the workload's first prompts."""
     launches: Annotated[int, Field(gt=0, le=1000)] = 1
-    """How often both arms' servers are started anew; each launch answers its share of prompts."""
+    """How often both arms' servers are started; each launch answers its share of the prompts."""
     processes: Literal["shared", "per_arm"] = "shared"
-    """Whether both arms' engines and connections share this process."""
+    """Whether both arms share this process, or each arm runs in a process of its own."""
 
     @model_validator(mode="after")
     def _fits_its_mode(self) -> "Load":
@@ -63,5 +63,5 @@ class Load(Section):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests arrive by a schedule, whatever the engine does."""
+        """Whether requests arrive on a schedule, however fast the engine answers."""
         return self.mode != "closed"

@@ -1,4 +1,4 @@
-"""An observed answer to a turn as the contract's record of a generation."""
+"""Conversion of an observed answer to a turn into the contract's `Generation`."""
 
 import json
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ def record(
     info: EngineInfo,
     rollout: str,
 ) -> Generation:
-    """Return the generation; what nobody measured stays absent."""
-    said = generation_of(
+    """Return the generation; values that were not measured stay `None`."""
+    generation = generation_of(
         observed, asked, trace_id=ids.trace_id, span_id=ids.span_id, provider=info.provider
     )
     return replace(
-        said,
+        generation,
         rollout=rollout,
         arm=turn.arm,
         cohort=turn.prompt.cohort,
@@ -41,11 +41,11 @@ def record(
     )
 
 
-def _content(prompt: Prompt, said: Content) -> Content:
-    """Return the content, with what the answer is judged against."""
+def _content(prompt: Prompt, content: Content) -> Content:
+    """Return the content with the prompt's context, reference and output schema."""
     reference, schema = prompt.reference, prompt.judged_schema
     return replace(
-        said,
+        content,
         context=prompt.context,
         reference=reference
         if reference is None or isinstance(reference, str)

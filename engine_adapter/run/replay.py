@@ -29,24 +29,24 @@ from engine_adapter.run.telemetry import SpanSender, require_collector
 
 
 class RunCounts(NamedTuple):
-    """What a run sent to the collector, and how late it was itself."""
+    """Counts of a run, and the delays of the load generator itself."""
 
     generations: int
     failed: int
     resumed: int = 0
-    """Generations that an earlier attempt had stored."""
+    """Generations stored by an earlier attempt."""
     send_lag: Lag = generator_lag.summary(())
-    """How much later than due requests were sent; measured in open loops."""
+    """How late requests were sent; measured in open loops."""
     loop_lag: Lag = generator_lag.summary(())
-    """How long what was due in this process waited for it."""
+    """How late the event loop of this process woke a task."""
     engine_samples: int = 0
-    """Gauges of the engines' own metrics, and of this machine's GPUs."""
+    """Stored samples of the engines' gauges and of this machine's GPUs."""
     arms: Mapping[str, ArmCounts] = {}
-    """By arm, of this attempt."""
+    """By arm; of this attempt alone."""
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Say of each arm that mostly failed how much and why."""
+        """One sentence for each arm that mostly failed: how many answers, and the last error."""
         return tuple(
             f"the {arm} failed in {counts.failed} of {counts.generations} answers, "
             f"lastly with {counts.error_type}"
@@ -56,20 +56,20 @@ class RunCounts(NamedTuple):
 
     @property
     def suspicions(self) -> tuple[str, ...]:
-        """Say of each arm what looks broken, though its answers did not fail."""
+        """Sentences on arms that look broken although their answers did not fail."""
         return tuple(f"the {arm}: {one}" for arm, of in self.arms.items() for one in of.suspicions)
 
 
 class RunProgress(NamedTuple):
-    """How far a run is."""
+    """Progress of a run."""
 
     generation: Generation | None
-    """The newest; absent while the arms start and warm up."""
+    """The latest generation; `None` while the arms start and warm up."""
     done: int
     total: int
     launch: int = 1
     launches: int = 1
-    """Of how many starts of the arms' servers this is one."""
+    """Total number of launches of the arms' servers."""
 
 
 Progress = Callable[[RunProgress], None]
@@ -85,10 +85,10 @@ def replay(
 ) -> RunCounts:
     """Answer the workload on both routes, send every generation, and return the counts.
 
-    Raises `AdapterError`: before the first request where the workload, a route or the collector is
-    unusable, and at the end where spans could not be delivered. Give an `opener` to share loaded
-    models between runs, a journal to go on with a run, and `serve` to have servers started for
-    each launch. Interrupted, it sends what it has.
+    Raises `AdapterError`: before the first request if the workload, a route or the collector is
+    unusable, and at the end if spans could not be delivered. Give an `opener` to share loaded
+    models between runs, `notes` (a journal) to resume a run, and `serve` to start servers for each
+    launch. If interrupted, it sends the generations that it has.
     """
     run = _Replay(rollout, notes or journal.unwritten(), progress or _show_nothing)
     return run.run(opener or EngineOpener(), serve or (lambda _launch: nullcontext(rollout)))
@@ -119,12 +119,12 @@ class _Replay:
         self._loop_lags_s: list[float] = []
 
     def _open_turns(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Return what is to be answered: what was stored before is not, nor then the warm-up."""
+        """Return the turns left to answer: none, not even the warm-up, if all are stored."""
         missing = [turn for turn in turns if not turn.warmup and not self._notes.holds(turn)]
         return [turn for turn in turns if turn.warmup] + missing if missing else []
 
     def run(self, opener: EngineOpener, serve: Serve) -> RunCounts:
-        """Run from start to delivery, each launch for itself."""
+        """Answer and deliver every launch in turn, and return the counts."""
         if any(self._left):
             require_collector(self._rollout.collector.url)  # before any model is loaded
         for number, turns in enumerate(self._left):
@@ -176,7 +176,7 @@ class _Replay:
     def _record(
         self, sender: SpanSender, launched: Mapping[Arm, str | None], made: Generation
     ) -> None:
-        """Send a generation, and count it."""
+        """Send and count one generation."""
         launch = None if made.arm is None else launched[made.arm]
         change = self._rollout.change.value
         sender.send(replace(made, workload=self._workload, change=change, launch=launch))
@@ -198,7 +198,7 @@ def _routes(rollout: Rollout) -> dict[Arm, Route]:
 
 
 def _launches(rollout: Rollout) -> dict[Arm, str | None]:
-    """Return which start of each arm's server answers, as far as somebody named it."""
+    """Return the launch name of each arm's server; `None` if the route names none."""
     return {
         arm: route.launch if isinstance(route, HttpRoute) else None
         for arm, route in _routes(rollout).items()
@@ -206,7 +206,7 @@ def _launches(rollout: Rollout) -> dict[Arm, str | None]:
 
 
 def _workload_of(planned: Iterable[Turn]) -> str:
-    """Return how many pairs each cohort is to have, as spans tell it."""
+    """Return the planned number of pairs per cohort, as the JSON that spans carry."""
     pairs = {
         (turn.prompt.id, turn.repeat): turn.prompt.cohort for turn in planned if not turn.warmup
     }
@@ -220,7 +220,7 @@ async def _opened(route: Route, rollout: Rollout, opener: EngineOpener) -> Engin
 
 
 async def _sources(rollout: Rollout, engines: Mapping[Arm, Engine]) -> list[Source]:
-    """Return the pages of metrics that the routes have."""
+    """Return the metrics pages of the routes."""
     found = []
     for arm, route in _routes(rollout).items():
         url = (await engines[arm].probe()).metrics_url

@@ -1,4 +1,4 @@
-"""The rollout file: the experiment, as YAML, validated and hashed into the run."""
+"""The rollout file: an experiment in YAML, its validation and its digest."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from engine_adapter.validation import describe
 
 
 class Sampling(Parameters):
-    """Parameters of each request, the same for both arms; a prompt's own win."""
+    """Parameters of each request, the same for both arms; a prompt's own override them."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
     max_tokens: Annotated[int, Field(gt=0)] = 256
@@ -25,18 +25,18 @@ class Sampling(Parameters):
 
 
 class CollectorAddress(Section):
-    """Where the spans go."""
+    """Address of the collector that receives the spans."""
 
     url: Annotated[str, Field(pattern=r"^https?://")] = "http://localhost:4318"
 
 
 class Rollout(Section):
-    """One experiment: a workload, two routes, and how they are loaded."""
+    """One experiment: a workload, two routes, and the load on them."""
 
     rollout: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.:/-]+$")]
     workload: Annotated[str, Field(min_length=1)]
     policy: Annotated[str, Field(min_length=1)] | None = None
-    """Registered before the first pair: a file, or a shipped policy's name."""
+    """Policy to register before the first pair: a file, or the name of a shipped policy."""
     change: Change = Change.SPECULATION
     """The one thing in which the arms differ."""
     baseline: Route
@@ -61,7 +61,7 @@ class Rollout(Section):
 
 
 def read(path: Path) -> Rollout:
-    """Return the experiment of a YAML file, its paths made absolute.
+    """Return the experiment of a YAML file, its paths relative to the file's folder resolved.
 
     Raises `RolloutFileError` with the file and the key.
     """
@@ -83,7 +83,7 @@ def read(path: Path) -> Rollout:
 
 
 def _require_commands(path: Path, rollout: Rollout) -> None:
-    """Refuse to launch servers anew that nothing here starts."""
+    """Raise `RolloutFileError` if servers shall be relaunched that have no `start` command."""
     launches = rollout.load.launches
     for arm, route in (("baseline", rollout.baseline), ("candidate", rollout.candidate)):
         if launches > 1 and not (isinstance(route, HttpRoute) and route.start):
@@ -95,7 +95,7 @@ def _require_commands(path: Path, rollout: Rollout) -> None:
 
 
 def with_launch(rollout: Rollout, launch: str) -> Rollout:
-    """Return the rollout with a name for the launch of the servers that nothing here starts."""
+    """Return the rollout with the launch's name on HTTP routes that have no `start` command."""
     return rollout.model_copy(
         update={
             arm: route.model_copy(update={"launch": launch})
@@ -106,7 +106,7 @@ def with_launch(rollout: Rollout, launch: str) -> Rollout:
 
 
 def _beside(folder: Path, rollout: Rollout) -> Rollout:
-    """Return the experiment with its relative paths read as beside the rollout file."""
+    """Return the experiment with relative paths resolved against the rollout file's folder."""
     return rollout.model_copy(
         update={
             "workload": str(folder / rollout.workload),

@@ -1,4 +1,4 @@
-"""Run turns against two engines, and hand on what came of each, as generations."""
+"""Run turns against two engines, and record each answer as a generation."""
 
 import asyncio
 import time
@@ -17,16 +17,16 @@ from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.run.schedule import Turn
 
 _COARSE_S = 0.002
-"""A sleep may last a millisecond longer than asked; the rest before a due time is spent awake."""
+"""A sleep may last a millisecond too long, so the last stretch before a due time is polled."""
 
 RAMP_S = 0.004
-"""Between the first requests of a closed loop: hundreds of connections that are opened at once
-keep this process from reading what the first of them are answered."""
+"""Pause between the first requests of a closed loop: opening hundreds of connections at once would
+keep this process from reading the first answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What every generation of a run has in common."""
+    """Values that all generations of a run share."""
 
     rollout: str
     engines: Mapping[Arm, Engine]
@@ -40,13 +40,13 @@ Record = Callable[[Generation], None]
 async def run(
     experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int | None, record: Record
 ) -> None:
-    """Answer the turns, and give `record` each that counts, as it is answered.
+    """Answer the turns, and call `record` with each generation as it completes.
 
     A turn without a due time begins as soon as fewer than `concurrency` requests are in flight
-    (a closed loop); one with a due time begins then, and where it has to wait for a place, its
-    latency counts from the due time all the same. `None` is no limit. A failed request is a
-    generation with an `error_type`; warm-up turns are answered and not recorded, and over before
-    the first turn that counts.
+    (a closed loop). A turn with a due time begins at that time; if it has to wait for a slot, its
+    latency still counts from the due time. `None` is no limit. A failed request is a generation
+    with an `error_type`. Warm-up turns are answered but not recorded, and all of them end before
+    the first counted turn begins.
     """
     warmup, counted = _split(schedule)
     await _Run(experiment, concurrency or 1, record).answer_all(warmup)
@@ -82,20 +82,19 @@ class _Run:
 
     async def answer_all(self, turns: Iterable[Turn]) -> None:
         offset_s: float | None = None
-        places = self._concurrency or 0
+        unused_slots = self._concurrency or 0
         async with asyncio.TaskGroup() as group:
             for turn in turns:
                 due_s = None
                 if turn.due_s is not None:
-                    if offset_s is None:  # a run that goes on begins with its first open turn
+                    if offset_s is None:  # a resumed run begins with its first open turn
                         offset_s = time.perf_counter() + _COARSE_S - turn.due_s
                     due_s = offset_s + turn.due_s
                     await _until(due_s)
                 elif self._slots is not None:
-                    # In a closed loop a turn is taken when there is a place for it.
                     await self._slots.acquire()
-                    if places > 0:  # one that was never taken
-                        places -= 1
+                    if unused_slots > 0:  # a slot's first request
+                        unused_slots -= 1
                         await asyncio.sleep(RAMP_S)
                 group.create_task(self._answer(turn, due_s))
 
@@ -127,19 +126,19 @@ class _Run:
 
 
 async def _until(due_s: float) -> None:
-    """Sleep until the clock reads `due_s`, to well below a millisecond where it is not busy."""
+    """Sleep until `due_s`; wakes well under a millisecond late unless the process is busy."""
     wait_s = due_s - time.perf_counter() - _COARSE_S
     if wait_s > 0:
         await asyncio.sleep(wait_s)
-    while time.perf_counter() < due_s:  # noqa: ASYNC110  # no event tells the time
+    while time.perf_counter() < due_s:  # noqa: ASYNC110  # a clock has no event to wait for
         await asyncio.sleep(0)
 
 
 def _seed(turn: Turn, sampling: Sampling) -> int:
-    """Return a seed of each prompt and repeat, the same for both arms.
+    """Return the seed of a prompt and repeat, the same for both arms.
 
-    One seed for all would make engines draw the same random numbers for every prompt, so that
-    answers were not independent of each other. A prompt's own is taken as it is.
+    With one seed for all, engines would draw the same random numbers for every prompt, and answers
+    would not be independent. A prompt's own seed is used as given, plus the repeat's number.
     """
     if turn.prompt.seed is not None:
         return turn.prompt.seed + turn.repeat
@@ -148,6 +147,6 @@ def _seed(turn: Turn, sampling: Sampling) -> int:
 
 def _request(turn: Turn, sampling: Sampling, ids: SpanIds) -> Request:
     request = request_of(turn.prompt, sampling, _seed(turn, sampling))
-    if turn.warmup:  # it has no span that an engine's own could join
+    if turn.warmup:  # it has no span that an engine's own span could join
         return request
     return replace(request, trace_id=ids.trace_id, span_id=ids.span_id)

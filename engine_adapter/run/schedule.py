@@ -1,6 +1,7 @@
-"""The order in which the arms answer the prompts, and when.
+"""The order and the due times of the arms' turns.
 
-Interleaved, because a drift of the machine would otherwise be read as a difference of the arms.
+The arms are interleaved, because a drift of the machine would otherwise look like a difference
+between the arms.
 """
 
 import random
@@ -18,20 +19,20 @@ from engine_adapter.workload import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One request that one arm has to answer."""
+    """One request to one arm."""
 
     prompt: Prompt
     repeat: int
     arm: Arm
     warmup: bool = False
-    """A warm-up turn is answered and not recorded."""
+    """A warm-up turn is answered but not recorded."""
     due_s: float | None = None
-    """When it arrives, since the run began; `None`: as soon as there is room."""
+    """Arrival time since the run began; `None` means as soon as a slot is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One prompt's next pair of turns."""
+    """One prompt and repeat, answered by both arms."""
 
     prompt: Prompt
     repeat: int
@@ -45,7 +46,7 @@ def turns(
 
     `abba` swaps the arms from one pair to the next, so that a linear drift cancels; `random` draws
     each pair's order from `seed`. In an open loop both turns of a pair arrive at the same time, so
-    that each arm meets the whole traffic.
+    that each arm gets the whole traffic.
     """
     for prompt in islice(cycle(prompts), load.warmup):
         for arm in Arm:
@@ -65,7 +66,7 @@ def turns(
 def visits(
     prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
 ) -> Iterator[Visit]:
-    """Yield each prompt as often as it is to be answered, with its time of arrival."""
+    """Yield each prompt once per repeat, with its arrival time in an open loop."""
     if load.mode == "trace":
         for number, arrival in enumerate(trace):
             repeat, place = divmod(number, len(prompts))

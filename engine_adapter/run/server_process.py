@@ -1,4 +1,4 @@
-"""An engine's server, started by the command of its route, and stopped at the end."""
+"""Start an engine's server by its route's `start` command, and stop it at the end."""
 
 import contextlib
 import os
@@ -29,10 +29,11 @@ _LAUNCH_BYTES = 6
 
 @contextlib.contextmanager
 def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
-    """Serve a route by its `start` command; yield it with where it answers, and a new launch.
+    """Start a route's server; yield the route with the server's URL and a new launch name.
 
-    `{port}` becomes a free port and `{k}` the draft tokens. What the command prints goes to the
-    log. Raises `EngineSetupError` if it ends, or does not answer within `start_timeout_s`.
+    `{port}` is replaced by a free port and `{k}` by the number of draft tokens. The command's
+    output goes to the log. A route without `start` is yielded as it is. Raises `EngineSetupError`
+    if the command ends, or does not answer within `start_timeout_s`.
     """
     if route.start is None:
         yield route
@@ -48,7 +49,7 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
     )
     with log.open("wb") as output:
         try:
-            # A group of its own: engines leave workers behind when the parent alone is stopped.
+            # Its own process group: engines leave workers behind if only the parent is stopped.
             process = subprocess.Popen(  # noqa: S603  # the user's own command, without a shell
                 command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
@@ -65,11 +66,11 @@ def serving(route: HttpRoute, *, k: int, log: Path) -> Iterator[HttpRoute]:
 
 @contextlib.contextmanager
 def both_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -> Iterator[Rollout]:
-    """Serve the routes that have a `start` command; yield the rollout with where they answer.
+    """Start the servers of routes with a `start` command; yield the rollout with their URLs.
 
-    The arm that starts first changes from launch to launch. What they print goes to
-    `FILE.baseline.log` and `FILE.candidate.log`, of the third launch to `FILE.baseline.3.log`.
-    Raises as `serving`.
+    The arm that starts first alternates between launches. Output goes to `FILE.baseline.log` and
+    `FILE.candidate.log`; from the second launch on, the name holds the launch's number, such as
+    `FILE.baseline.3.log`. Raises as `serving`.
     """
     arms = [("baseline", rollout.baseline, 0), ("candidate", rollout.candidate, k)]
     number = f".{launch + 1}" if launch else ""
@@ -93,7 +94,7 @@ def _require_no_k(name: str, command: str, k: int) -> None:
 
 
 def _filled(text: str, port: str, k: int) -> str:
-    # Not str.format: a command may hold braces of its own, such as JSON.
+    # Not str.format: a command may contain other braces, such as JSON.
     return text.replace("{port}", port).replace("{k}", str(k))
 
 

@@ -1,4 +1,4 @@
-"""One rollout for each draft length and load, under a name of its own."""
+"""A sweep: one rollout, with a name of its own, for each draft length and concurrency."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,17 +26,17 @@ class Configuration(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What tells it from the others."""
+        """The suffix of the rollout's name, such as `k4-c8`."""
         return f"k{self.k}-c{self.concurrency}"
 
 
 class Plan(NamedTuple):
-    """What a sweep varies."""
+    """The draft lengths and concurrencies of a sweep."""
 
     ks: Sequence[int]
     concurrencies: Sequence[int]
     urls: Mapping[int, str]
-    """Candidates that are served already, by k."""
+    """URLs of candidates that already run, by k."""
 
 
 Show = Callable[[Configuration, RunProgress], None]
@@ -46,10 +46,11 @@ Begin = Callable[[Configuration], None]
 
 
 def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done) -> None:
-    """Run every configuration, or what is left of it; raises `AdapterError`.
+    """Run every configuration, or resume it; raises `AdapterError`.
 
-    The baseline is served once, the candidate once for each k. With k = 0 the candidate is the
-    baseline's own route: an A/A control.
+    The baseline's server is started once, the candidate's once for each k. With k = 0 the
+    candidate is the baseline's own route: an A/A control. If the load has several launches, both
+    servers are started for each launch of each configuration instead.
     """
     opener = EngineOpener()
     if rollout.load.is_open:
@@ -57,7 +58,7 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
             f"{file}: load.mode: a sweep varies the concurrency of a closed loop, and mode is "
             f"{rollout.load.mode}"
         )
-    for k in plan.ks:  # before anything is started
+    for k in plan.ks:  # raises before any server is started
         _candidate(rollout, k, plan.urls)
     require_collector(rollout.collector.url)
     if rollout.load.launches > 1:
@@ -76,7 +77,7 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
 def _run_by_launch(
     file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, done: Done
 ) -> None:
-    """Start both servers anew for every launch of every configuration."""
+    """Start both servers for every launch of every configuration."""
     if plan.urls:
         raise RolloutFileError(
             f"{file}: load.launches: {rollout.load.launches}, and --url names servers that nothing "
@@ -133,7 +134,7 @@ def _run_one(
 
 
 def _without_ports(rollout: Rollout) -> Rollout:
-    """Return what stays the same when a server is started again, at another port."""
+    """Return the rollout without URLs, which change whenever a server is started again."""
 
     def plain(route: Route) -> Route:
         if isinstance(route, HttpRoute):

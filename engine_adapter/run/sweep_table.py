@@ -1,4 +1,4 @@
-"""What a sweep's rollouts came to, as the collector sums them up over HTTP."""
+"""The result table of a sweep, from the collector's summaries of its rollouts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ _SUMS = (
 
 
 class Row(NamedTuple):
-    """One configuration; `None` if nobody measured it."""
+    """The result of one configuration; a ratio that was not measured is `None`."""
 
     rollout: str
     k: int
@@ -37,13 +37,13 @@ class Row(NamedTuple):
     ttft_ratio: float | None
     """The candidate's mean time to first token over the baseline's."""
     acceptance_rate: float | None
-    """Accepted over proposed draft tokens."""
+    """Accepted over proposed draft tokens, of the candidate."""
     acceptance_length: float | None
-    """Tokens a verify step, the bonus token included."""
+    """The candidate's tokens per verify step, the bonus token included."""
 
 
 def row(configuration: Configuration, collector_url: str) -> Row:
-    """Return a stored configuration's row; raises `TelemetryError`."""
+    """Return the row of a configuration that has run; raises `TelemetryError`."""
     name = configuration.rollout.rollout
     baseline, candidate = _arms(collector_url, name)
     slow, fast = _mean(baseline, "e2e_s"), _mean(candidate, "e2e_s")
@@ -80,7 +80,7 @@ def _arms(collector_url: str, rollout: str) -> tuple[Sums, Sums]:
 
 
 def _summed(summaries: Sequence[Mapping[str, Any]], arm: str) -> Sums:  # Any: the API's JSON
-    """Return an arm's sums over its cohorts; what no cohort measured is `None`."""
+    """Return an arm's sums over its cohorts; a sum that no cohort has is `None`."""
     cohorts = [summary for summary in summaries if summary["arm"] == arm]
     return {
         name: sum(found) if (found := [c[name] for c in cohorts if c[name] is not None]) else None

@@ -1,7 +1,8 @@
-"""Generations to OpenTelemetry spans, exported over OTLP with a tracer provider of our own.
+"""Export of generations as OpenTelemetry spans over OTLP.
 
-The application's global provider is left alone. Spans are queued, sent in batches from a thread,
-and sent again at the end where the collector did not take them: a run that loses a span says so.
+It has its own tracer providers; the application's global one is not touched. Spans are queued and
+sent in batches from a thread. Batches that failed are sent once more at the end; if that fails
+too, `SpanSender.close` raises.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,18 +27,18 @@ from engine_adapter.errors import TelemetryError
 _QUEUE = 1 << 16
 _BATCH = 64
 _EVERY_MS = 1000
-"""How long a span waits for others: what a killed run has to answer again."""
+"""How long a span waits for its batch; a killed run has to answer these turns again."""
 
 Stored = Callable[[Iterable[str]], None]
 """Called with the ids of spans that the collector has acknowledged, from the exporting thread."""
 
 
 def _ignore(_span_ids: Iterable[str]) -> None:
-    """Note nothing."""
+    """Do nothing."""
 
 
 def require_collector(collector_url: str) -> None:
-    """Raise `TelemetryError` unless the collector takes an empty export now."""
+    """Raise `TelemetryError` unless the collector accepts an empty export."""
     url, access = _traces(collector_url), CollectorAccess.from_environment()
     try:
         answer = httpx.post(
@@ -53,7 +54,7 @@ def require_collector(collector_url: str) -> None:
         ) from exc
     if answer.status_code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         raise TelemetryError(
-            f"{url}: refused ({answer.status_code}): {_words(answer)}; "
+            f"{url}: refused ({answer.status_code}): {_message(answer)}; "
             "put a key with the scope ingest into DRAFTGATE_API_KEY"
         )
     if not answer.is_success:
@@ -64,7 +65,7 @@ def require_collector(collector_url: str) -> None:
 
 
 class SpanSender:
-    """Sends generations as spans, from one thread; `close` waits until all are delivered."""
+    """Sends generations as spans from one thread; `close` waits until all are delivered."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class SpanSender:
         exporter: SpanExporter | None = None,
         stored: Stored = _ignore,
     ) -> None:
-        """Send to a collector, with what the environment says that it needs by default."""
+        """Send to a collector; API key and TLS settings come from the environment by default."""
         self._url = _traces(collector_url)
         access = access or CollectorAccess.from_environment()
         self._delivery = _Delivery(
@@ -96,7 +97,7 @@ class SpanSender:
         self._ids = _RecordIds()
 
     def send(self, generation: Generation) -> None:
-        """Queue the generation's span, under the generation's own ids and times."""
+        """Queue the generation's span, with the generation's own ids and times."""
         span = encode(generation)
         tracer = self._provider(tuple(sorted(span.resource.items()))).get_tracer(
             "draftgate", schema_url=SCHEMA_URL
@@ -113,7 +114,7 @@ class SpanSender:
         open_span.end(end_time=span.end_unix_ns)
 
     def close(self) -> None:
-        """Deliver what is queued; raises `TelemetryError` if a span was not taken."""
+        """Send all queued spans; raises `TelemetryError` if one was not accepted."""
         self._processor.shutdown()  # type: ignore[no-untyped-call]
         self._delivery.retry()
         self._delivery.exporter.shutdown()
@@ -141,8 +142,8 @@ def _traces(collector_url: str) -> str:
     return f"{collector_url.rstrip('/')}/v1/traces"
 
 
-def _words(answer: httpx.Response) -> str:
-    """Return what a refusal says, where it is written as OTLP has it."""
+def _message(answer: httpx.Response) -> str:
+    """Return the message of an OTLP `Status` body, or else the HTTP reason phrase."""
     try:
         return str(Status.FromString(answer.content).message) or answer.reason_phrase
     except DecodeError:
@@ -150,7 +151,7 @@ def _words(answer: httpx.Response) -> str:
 
 
 class _RecordIds(IdGenerator):
-    """Gives each span the ids that its record already has."""
+    """Gives each span the ids of its generation, set in `next` before the span starts."""
 
     def __init__(self) -> None:
         self.next = (0, 0)
@@ -163,7 +164,7 @@ class _RecordIds(IdGenerator):
 
 
 class _Delivery(SpanExporter):
-    """Exports batches and keeps those that were refused, to be sent once more at the end."""
+    """Exports batches, and keeps those that failed for one retry at the end."""
 
     def __init__(self, exporter: SpanExporter, stored: Stored) -> None:
         self.exporter = exporter
@@ -179,13 +180,13 @@ class _Delivery(SpanExporter):
         return result
 
     def retry(self) -> None:
-        """Send the refused spans once more; the collector stores nothing twice."""
+        """Send the failed spans once more; the collector stores a span once."""
         waiting, self.refused = self.refused, []
         for start in range(0, len(waiting), _BATCH):
             self.export(waiting[start : start + _BATCH])
 
     def shutdown(self) -> None:
-        """Leave the exporter open: refused spans are still to be sent."""
+        """Keep the exporter open: `retry` still needs it."""
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         return self.exporter.force_flush(timeout_millis)

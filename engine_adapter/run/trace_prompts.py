@@ -1,4 +1,4 @@
-"""Prompts as long as those of a trace, which publishes lengths and no text."""
+"""Prompts filled to the lengths in a trace, which publishes no text."""
 
 import random
 
@@ -7,7 +7,7 @@ from engine_adapter.run.traces import Arrival
 from engine_adapter.workload import Prompt
 
 _CHARACTERS_A_TOKEN = 4.5
-"""Of the words below, with tokenizers of today; the span says what the engine counted."""
+"""For the words below, with common tokenizers; the span holds the count of the engine."""
 _BLOCK_TOKENS = 512
 _WORDS = """
 order account river station window market garden letter winter answer reason number paper island
@@ -16,10 +16,10 @@ corner morning picture village engine harbour teacher evening question road
 
 
 def shaped(prompt: Prompt, arrival: Arrival, lengths: str) -> Prompt:
-    """Return the prompt with the trace's `max_tokens` and, for `both`, filled up to its length.
+    """Return the prompt with the trace's `max_tokens` and, for `both`, the trace's input length.
 
-    The filling stands before the first message. Requests that share leading blocks in the trace
-    share the filling's beginning, so that a prefix cache hits as often as it did.
+    Filler text goes before the first message's content. Requests that share leading blocks in the
+    trace share the beginning of the filler, so that a prefix cache hits as often as in the trace.
     """
     update: dict[str, object] = {}
     if lengths != "none" and arrival.output_tokens:
@@ -35,7 +35,7 @@ def shaped(prompt: Prompt, arrival: Arrival, lengths: str) -> Prompt:
 
 
 def _before(filling: str, first: Message) -> Message:
-    """Return the message with the filling before its content."""
+    """Return the message with the filler before its content."""
     if isinstance(first.content, tuple):
         parts = ({"type": "text", "text": f"{filling}\n\n"}, *first.content)
         return first.model_copy(update={"content": parts})

@@ -1,8 +1,8 @@
-"""Traces of real traffic: when requests came, and how long they were.
+"""Readers of real traffic's traces: arrival times, and token counts of prompts and answers.
 
-Read as they are published: Azure's CSV (`TIMESTAMP,ContextTokens,GeneratedTokens`), Mooncake's
-JSON lines (`timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids`), and JSON
-lines of our own (`t` in seconds, `input_tokens`, `output_tokens`); gzipped or not.
+The published formats: Azure's CSV (`TIMESTAMP,ContextTokens,GeneratedTokens`), Mooncake's JSON
+lines (`timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids`), and Draftgate's
+JSON lines (`t` in seconds, `input_tokens`, `output_tokens`); each may be gzipped.
 """
 
 import csv
@@ -24,11 +24,11 @@ class Arrival(NamedTuple):
     """One request of a trace."""
 
     at_s: float
-    """Since the trace's first request."""
+    """Seconds since the trace's first request."""
     input_tokens: int | None
     output_tokens: int | None
     block_ids: tuple[int, ...] = ()
-    """Mooncake's: equal leading blocks are a shared prefix, 512 tokens each."""
+    """Mooncake's `hash_ids`: equal leading blocks, of 512 tokens each, are a shared prefix."""
 
 
 def read(path: Path, max_requests: int | None = None) -> tuple[Arrival, ...]:
@@ -66,7 +66,10 @@ def _arrivals(path: Path, file: TextIO) -> Iterator[Arrival]:
 
 
 def _object(line: str) -> Mapping[str, Any] | None:  # Any: JSON
-    """Return the line's object; a line that is none is told of when it is read as a request."""
+    """Return the line's object, `None` for a blank line.
+
+    For a line that is not an object, the key `""` holds the error that `_arrival` raises.
+    """
     if not line.strip():
         return None
     try:
