@@ -1,8 +1,8 @@
-"""How often the gate errs where a server's launch decides how fast it is, by fixed seeds.
+"""Error rates of the gate if a server's speed varies from launch to launch, by fixed seeds.
 
-Two launch modes 27 % apart, two launches of seven fast, equal arms. At the margin at most .06 may
-pass, and of equal arms at most .06 fail, with three launches or more; with one launch the verdict
-speaks of that launch alone, and how often it would be wrong of others stands beside.
+Launches are fast or 27 % slower, two of seven fast, in both arms alike. With three launches or
+more, at the margin at most .06 may pass, and of equal arms at most .06 may fail. With one launch
+the verdict holds for that launch alone; the table shows how often it is wrong about others.
 
     python benchmarks/gate_launches.py [--rollouts 2000] [--seed 20261121]
 """
@@ -18,7 +18,7 @@ from benchmarks.simulation.launches import launched
 
 
 def main() -> int:
-    """Print the Markdown table, then one JSON document; exit 1 where a bound is missed."""
+    """Print the Markdown table, then one JSON document; exit 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rollouts", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20261121)

@@ -1,12 +1,12 @@
-"""How often the gate errs: every bound of its design, simulated with fixed seeds.
+"""Error rates of the gate, against every bound of its design, simulated with fixed seeds.
 
-Each row simulates many rollouts. "at margin" is the truth exactly at the margin, where at most 5 %
-may pass; a rate near 0.05 over 2,000 rollouts carries a standard error of 0.005, so that .06 is
-allowed. Rivals stand beside: what the same data would have passed by methods in common use.
+Each row simulates many rollouts. If the truth is exactly at the margin, at most 5 % may pass; a
+rate of .05 over 2,000 rollouts has a standard error of .005, so .06 is allowed. Other rows show how
+often common methods pass on the same data.
 
     python benchmarks/gate_simulation.py [--rollouts 2000] [--releases 300] [--seed 20261121]
 
-With `--sizes` only the power of the whole gate is simulated, at so many pairs a cohort:
+With `--sizes` only the power of the whole gate is simulated, with that many pairs per cohort:
 
     python benchmarks/gate_simulation.py --sizes 2000 2250 2500 --releases 400
 """
@@ -27,7 +27,7 @@ from benchmarks.simulation.release import power, whole_gate
 
 
 def rows(rollouts: int, releases: int, seed: int) -> Iterable[methods.Rate]:
-    """Return every check's rates, in the order of the design."""
+    """Yield the rates of every check."""
     return chain(
         methods.tail_latency(rollouts, seed),
         methods.task_completion(rollouts, seed),
@@ -48,7 +48,7 @@ def line(rate: methods.Rate) -> str:
 
 
 def printed(benchmark: str, first: str, seed: int, rates: Iterable[methods.Rate]) -> int:
-    """Print rates as they come, then their JSON document; return 1 where a bound is missed."""
+    """Print each rate when it is ready, then one JSON document; return 1 if a bound is missed."""
     started, found = time.process_time(), []
     print(f"| {first} | What | n | Required | Measured | Met |\n|---|---|---|---|---|---|")
     for rate in rates:
@@ -66,7 +66,7 @@ def printed(benchmark: str, first: str, seed: int, rates: Iterable[methods.Rate]
 
 
 def main() -> int:
-    """Print the Markdown table, then one JSON document; exit 1 where a bound is missed."""
+    """Print the Markdown table, then one JSON document; exit 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rollouts", type=int, default=2000)
     parser.add_argument("--releases", type=int, default=300)

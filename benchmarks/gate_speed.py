@@ -1,8 +1,8 @@
-"""How long a verdict takes, and how much memory, over many pairs, cohorts and metrics.
+"""Time and memory of a verdict over many pairs, cohorts and metrics.
 
-The pairs' table is made as the collector sends it, in Arrow; what is timed is what `draftgate gate`
-does from there: reading it as evidence, and judging. The machine's noise is in the figures, so the
-best of the runs stands beside all of them.
+The table of pairs is Arrow, as the collector sends it. Timed are the next steps of `draftgate
+gate`: reading the table as evidence, and judging. The figures contain the machine's noise, so the
+best run is reported besides all runs.
 
     python benchmarks/gate_speed.py [--pairs 100000] [--cohorts 20] [--runs 3]
 """
@@ -27,7 +27,7 @@ _ALLOWED_S, _ALLOWED_BYTES = 5.0, 2**30
 
 
 def rules() -> policy.Policy:
-    """Return eight metrics, each in every cohort and pooled."""
+    """Return a policy of eight metrics, each per cohort and pooled."""
     cells = {
         "ttft": "p95_ratio, max: 1.25",
         "tpot": "geomean_ratio, max: 1.10",
@@ -75,7 +75,7 @@ def _side(
         "ttft_s": pa.array(seconds / 10),
         "tpot_s": pa.array(seconds / tokens),
         "e2e_s": pa.array(seconds),
-        "input_tokens": pa.array((100 * shared).astype(np.int64) + 10),  # both arms' alike
+        "input_tokens": pa.array((100 * shared).astype(np.int64) + 10),  # equal in both arms
         "output_tokens": pa.array(tokens),
         "counts_usable": pa.array(~failed),
         "speculated": pa.array(np.full(pairs, turn == 1)),

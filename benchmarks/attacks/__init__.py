@@ -1,1 +1,1 @@
-"""Attacks on the collector, the router and the client, each with its bound."""
+"""Attacks on the collector, the router and the client, each with a bound on its effect."""

@@ -1,8 +1,8 @@
-"""Run attacks against Draftgate, and report what was measured against each bound.
+"""Run attacks against Draftgate, and compare the measured effects with their bounds.
 
     python -m benchmarks.attacks [NAME …]
 
-Prints a table, and JSON last. Exit code 1: a bound does not hold.
+Prints a table, then JSON. Exits with 1 if a bound does not hold.
 """
 
 import argparse
@@ -18,31 +18,33 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT), str(ROOT / "tests" / "support")]
 
 from benchmarks.attacks import (  # noqa: E402
-    collector_doors,
+    attacked_collector,
     descheduled_client,
-    doors,
-    grpc_doors,
+    grpc_attacks,
+    http_attacks,
     router_requests,
 )
 from benchmarks.attacks.findings import Finding  # noqa: E402
 
 
-def _name(attack: doors.Attack) -> str:
+def _name(attack: attacked_collector.Attack) -> str:
     return str(getattr(attack, "__name__", attack)).replace("_", "-")
 
 
 ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
     **{
-        f"collector-{_name(attack)}": partial(doors.attacked, attack, memory_mib)
-        for attack, memory_mib in collector_doors.ATTACKS.items()
+        f"collector-{_name(attack)}": partial(attacked_collector.attack_http, attack, memory_mib)
+        for attack, memory_mib in http_attacks.ATTACKS.items()
     },
     **{
-        f"tls-{_name(attack)}": partial(doors.attacked, attack, memory_mib, tls=True)
-        for attack, memory_mib in collector_doors.TLS_ATTACKS.items()
+        f"tls-{_name(attack)}": partial(
+            attacked_collector.attack_http, attack, memory_mib, tls=True
+        )
+        for attack, memory_mib in http_attacks.TLS_ATTACKS.items()
     },
     **{
-        f"grpc-{_name(attack)}": partial(doors.attacked_over_grpc, attack, memory_mib)
-        for attack, memory_mib in grpc_doors.ATTACKS.items()
+        f"grpc-{_name(attack)}": partial(attacked_collector.attack_grpc, attack, memory_mib)
+        for attack, memory_mib in grpc_attacks.ATTACKS.items()
     },
     "client-descheduled": descheduled_client.attack,
     "router-large-array": router_requests.large_array,
@@ -54,7 +56,7 @@ ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
 
 
 def main() -> int:
-    """Run the attacks that are named, or all."""
+    """Run the named attacks, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ATTACKS))
     names = parser.parse_args().names or list(ATTACKS)

@@ -1,7 +1,8 @@
-"""Stop the client's whole process for a quarter of a second while an answer streams.
+"""Stop the client's process for a quarter of a second while an answer streams.
 
-What came meanwhile has one stamp, and a first token seems later than it was. The span must say by
-how much times may be late, so that the gate keeps such requests from latencies.
+All chunks that arrive meanwhile get one timestamp, so a first token seems later than it was. The
+span must say by how much its times may be late, so that the gate excludes such requests from
+latencies.
 """
 
 import json
@@ -44,7 +45,7 @@ asyncio.run(main())
 
 
 def attack() -> Sequence[Finding]:
-    """Stop a client that reads by a thread in C, and one that reads by asyncio."""
+    """Stop a client that reads with the C reader thread, and one that reads with asyncio."""
     findings = []
     for reader in ("thread", "asyncio"):
         _, untouched_lag_s = ask(reader, stopped_s=0.0)[0]
@@ -58,7 +59,7 @@ def attack() -> Sequence[Finding]:
 
 
 def ask(reader: str, *, stopped_s: float) -> list[tuple[float, float]]:
-    """Return TTFT and lag of two requests, the first one stopped."""
+    """Return TTFT and lag of two requests; the client is stopped during the first."""
     whole = scripted_server.chat(
         [f"w{number} " for number in range(40)], ttft_s=TTFT_S, gap_s=GAP_S
     )

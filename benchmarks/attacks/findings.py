@@ -1,17 +1,17 @@
-"""What an attack measured, against its bound."""
+"""A measured effect of an attack, and its bound."""
 
 from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """One number of one attack."""
+    """One measured number of an attack."""
 
     name: str
-    """What was measured, with its unit."""
+    """The measured quantity, with its unit."""
     measured: float
     bound: float
     at_least: bool = False
-    """Whether the bound is the least that is wanted, and not the most."""
+    """Whether the bound is a lower bound."""
 
     @property
     def holds(self) -> bool:

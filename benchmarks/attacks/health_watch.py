@@ -1,9 +1,9 @@
-"""Asks after a collector's health from a process of its own, and reads its memory meanwhile.
+"""Poll a collector's health from a separate process, and measure the collector's memory.
 
     python -m benchmarks.attacks.health_watch PID URL [GRPC]
 
-Each time on a new connection, until standard input ends; prints JSON then. An attack's own threads
-would make a watch in their process wait.
+Each poll opens a new connection. It stops when standard input ends, and then prints JSON. It is a
+separate process because an attack's threads would delay it in their own.
 """
 
 import contextlib
@@ -28,30 +28,31 @@ _EVERY_S = 0.1
 _TIMEOUT_S = 30
 
 
-class Seen(NamedTuple):
-    """What was seen while a collector was watched."""
+class Observation(NamedTuple):
+    """Latencies, failures and memory of a collector under attack."""
 
     health_s: float
-    """The slowest answer of `/healthz`."""
+    """The slowest response to `/healthz`."""
     unanswered: int
+    """Failed requests to `/healthz`."""
     export_s: float
-    """The slowest answer to an empty export over gRPC; 0 if none was sent."""
+    """The slowest response to an empty export over gRPC; 0 if none was sent."""
     refused: int
-    """Exports over gRPC that were not answered."""
+    """Failed exports over gRPC."""
     memory_mib: float
-    """Beyond what it held at first."""
+    """Largest increase of memory since the start."""
 
 
 @contextlib.contextmanager
-def watching(pid: int, url: str, grpc_address: str = "") -> Iterator[Callable[[], Seen]]:
-    """Watch a collector; what is given ends that and says what was seen."""
+def watching(pid: int, url: str, grpc_address: str = "") -> Iterator[Callable[[], Observation]]:
+    """Watch a collector; yield a function that ends the watch and returns the observation."""
     command = [sys.executable, "-m", "benchmarks.attacks.health_watch", str(pid), url, grpc_address]
     with subprocess.Popen(  # noqa: S603  # ourselves
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "watching\n"
-        yield lambda: Seen(**json.loads(process.communicate()[0]))
+        yield lambda: Observation(**json.loads(process.communicate()[0]))
 
 
 def main() -> None:
@@ -60,24 +61,24 @@ def main() -> None:
     process = psutil.Process(int(pid))
     before = most = process.memory_info().rss
     over = Event()
-    asks = [_Asked(lambda: _healthy(url), over)]
+    pollers = [_Poller(lambda: _get_health(url), over)]
     if grpc_address:
-        asks.append(_Asked(lambda: _export(grpc_address), over))
+        pollers.append(_Poller(lambda: _export(grpc_address), over))
     print("watching", flush=True)
     Thread(target=_wait_for_end, args=(over,)).start()
     while not over.wait(_EVERY_S):
         most = max(most, process.memory_info().rss)
-    for one in asks:
+    for one in pollers:
         one.thread.join()
-    health, export = asks[0], asks[-1] if grpc_address else None
-    seen = Seen(
+    health, export = pollers[0], pollers[-1] if grpc_address else None
+    observation = Observation(
         health.worst_s,
         health.failed,
         export.worst_s if export else 0.0,
         export.failed if export else 0,
         (most - before) / 2**20,
     )
-    print(json.dumps(seen._asdict()))
+    print(json.dumps(observation._asdict()))
 
 
 def _wait_for_end(over: Event) -> None:
@@ -85,11 +86,11 @@ def _wait_for_end(over: Event) -> None:
     over.set()
 
 
-class _Asked:
-    """Asks something again and again."""
+class _Poller:
+    """Sends a request repeatedly from a thread, until `over` is set."""
 
-    def __init__(self, ask: Callable[[], None], over: Event) -> None:
-        self._ask, self._over = ask, over
+    def __init__(self, request: Callable[[], None], over: Event) -> None:
+        self._request, self._over = request, over
         self.worst_s, self.failed = 0.0, 0
         self.thread = Thread(target=self._run)
         self.thread.start()
@@ -98,13 +99,13 @@ class _Asked:
         while not self._over.wait(_EVERY_S):
             begun_s = time.perf_counter()
             try:
-                self._ask()
+                self._request()
             except (OSError, grpc.RpcError):
                 self.failed += 1
             self.worst_s = max(self.worst_s, time.perf_counter() - begun_s)
 
 
-def _healthy(url: str) -> None:
+def _get_health(url: str) -> None:
     parts = urlsplit(url)
     assert parts.hostname is not None
     if parts.scheme == "https":
@@ -121,7 +122,7 @@ def _healthy(url: str) -> None:
 
 
 def _export(address: str) -> None:
-    options = [("grpc.use_local_subchannel_pool", 1)]  # or else it would be the same connection
+    options = [("grpc.use_local_subchannel_pool", 1)]  # a new connection
     with grpc.insecure_channel(address, options) as channel:
         export: Callable[..., bytes] = channel.unary_unary(EXPORT)
         export(b"", timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""HTTP/2 as bytes: what no library would send."""
+"""HTTP/2 frames as raw bytes, including sequences that no client library would send."""
 
 import socket
 
@@ -17,7 +17,7 @@ def frame(kind: int, flags: int, stream: int, inside: bytes) -> bytes:
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """Return a header as HPACK has it, without its tables."""
+    """Return a header in HPACK's literal form, without its tables."""
     return b"\x10" + _integer(len(name)) + name + _integer(len(value)) + value
 
 
@@ -36,20 +36,20 @@ def head(*more: tuple[bytes, bytes], path: bytes = _TRACES) -> bytes:
 
 
 def begin() -> bytes:
-    """Return what a client begins with."""
+    """Return the client's connection preface and its settings frame."""
     return PREFACE + frame(SETTINGS, 0, 0, b"")
 
 
 def message_head(size: int) -> bytes:
-    """Return what stands before a message of that size."""
+    """Return gRPC's prefix of an uncompressed message of that size."""
     return b"\0" + size.to_bytes(4, "big")
 
 
 class Export:
-    """One export over a connection of its own, as much of it as the other side lets in."""
+    """One export on a connection, sent as fast as the flow-control windows allow."""
 
     def __init__(self, connection: socket.socket, size: int) -> None:
-        """Begin a message of that size."""
+        """Send the headers, and the prefix of a message of that size."""
         self._connection = connection
         self._windows = {0: _WINDOW, 1: _WINDOW}
         self._read = b""
@@ -57,22 +57,22 @@ class Export:
         self._send(message_head(size))
 
     def send(self, size: int) -> None:
-        """Send so much of the message; raises `OSError` if the other side ends the connection."""
+        """Send `size` bytes of the message; raises `OSError` if the peer closes the connection."""
         while size > 0:
             piece = min(size, _MOST_IN_FRAME, *self._windows.values())
             if piece > 0:
                 self._send(bytes(piece))
                 size -= piece
             else:
-                self._hear()
+                self._receive()
 
     def _send(self, data: bytes) -> None:
         self._connection.sendall(frame(DATA, 0, 1, data))
         for stream in self._windows:
             self._windows[stream] -= len(data)
 
-    def _hear(self) -> None:
-        """Read what was answered, for the room that it gives."""
+    def _receive(self) -> None:
+        """Read frames, and apply window updates and settings."""
         more = self._connection.recv(65_536)
         if not more:
             raise ConnectionResetError
@@ -89,7 +89,7 @@ class Export:
 
     def _set(self, settings: bytes) -> None:
         for at in range(0, len(settings), 6):
-            if int.from_bytes(settings[at : at + 2], "big") == 4:  # the streams' first window
+            if int.from_bytes(settings[at : at + 2], "big") == 4:  # SETTINGS_INITIAL_WINDOW_SIZE
                 window = int.from_bytes(settings[at + 2 : at + 6], "big")
                 self._windows[1] += window - _WINDOW
         self._connection.sendall(frame(SETTINGS, ACK, 0, b""))

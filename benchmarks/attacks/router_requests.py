@@ -1,4 +1,4 @@
-"""Requests that no honest client sends a router: large, small, odd, and none at all."""
+"""Attacks on the router: large and fragmented requests, odd values, and silent connections."""
 
 import json
 import socket
@@ -28,23 +28,23 @@ class _Watched:
 
     router: Running
     most_bytes: int = 0
-    """Of memory, beyond what it held before."""
+    """Largest increase of memory since before the attack."""
     slowest_s: float = 0.0
-    """Of the answers to another client's health checks."""
+    """The slowest response to another client's health checks."""
     quiet_slowest_s: float = 0.0
-    """The same, in some seconds before the attack: this machine's own doing."""
+    """The same in the seconds before the attack: the machine's own delays."""
 
     def connected(self) -> socket.socket:
         port = urlsplit(self.router.url).port or 0
         return socket.create_connection(("127.0.0.1", port), timeout=120)
 
     def slowest(self, bound_s: float) -> Finding:
-        """Return how long another client waited, beyond what it did before the attack."""
+        """Return the finding on another client's wait; delays before the attack are allowed for."""
         name = f"slowest answer to another client (before: {self.quiet_slowest_s:.3f} s), s"
         return Finding(name, self.slowest_s, bound_s + self.quiet_slowest_s)
 
-    def asked(self, *sent: bytes) -> int:
-        """Return the status that is answered to bytes over a connection of their own."""
+    def status_of(self, *sent: bytes) -> int:
+        """Send bytes on a new connection; return the status of the response."""
         with self.connected() as client:
             for part in sent:
                 client.sendall(part)
@@ -86,7 +86,7 @@ def large_array() -> Sequence[Finding]:
     """Post a JSON array of 60 MB."""
     body = b"[" + b"1," * (30 * MB) + b"1]"
     with _attacked() as watched:
-        watched.asked(POST + b"Content-Length: %d\r\n\r\n" % len(body), body)
+        watched.status_of(POST + b"Content-Length: %d\r\n\r\n" % len(body), body)
     return [
         Finding("memory, MB", watched.most_bytes / MB, 3 * len(body) / MB),
         watched.slowest(0.05),
@@ -98,7 +98,7 @@ def small_chunks() -> Sequence[Finding]:
     size = 8_400_000
     frames = b"2\r\nxy\r\n" * (size // 2) + b"0\r\n\r\n"
     with _attacked() as watched:
-        watched.asked(POST + b"Transfer-Encoding: chunked\r\n\r\n", frames)
+        watched.status_of(POST + b"Transfer-Encoding: chunked\r\n\r\n", frames)
     return [
         Finding("memory, MB", watched.most_bytes / MB, 3 * size / MB),
         watched.slowest(0.05),
@@ -106,14 +106,14 @@ def small_chunks() -> Sequence[Finding]:
 
 
 def large_heads() -> Sequence[Finding]:
-    """Send heads of 65,536, 65,537 and 100,000 bytes, and one of 101 headers."""
+    """Send heads of 65,536, 65,537 and 100,000 bytes, and one with 101 headers."""
     begin, end = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: ", b"\r\n\r\n"
     with _attacked() as watched:
         status = {
-            size: watched.asked(begin + b"x" * (size - len(begin) - len(end)) + end)
+            size: watched.status_of(begin + b"x" * (size - len(begin) - len(end)) + end)
             for size in (65_536, 65_537, 100_000)
         }
-        many = watched.asked(PING[:-2] + b"X: y\r\n" * 100 + b"\r\n")
+        many = watched.status_of(PING[:-2] + b"X: y\r\n" * 100 + b"\r\n")
     passed = sum(one == 200 for one in (status[65_537], status[100_000], many))
     return [
         Finding("heads beyond a bound that passed", passed, 0),
@@ -122,7 +122,7 @@ def large_heads() -> Sequence[Finding]:
 
 
 def odd_numbers() -> Sequence[Finding]:
-    """Ask for seeds and the like that no span holds."""
+    """Send values that no span attribute can hold, such as a seed of 2⁶³."""
     odd = ({"seed": 1 << 63}, {"top_k": 10**400}, {"temperature": 10**400}, {"model": "\ud800"})
     with _attacked() as watched:
         answered = 0
@@ -130,19 +130,19 @@ def odd_numbers() -> Sequence[Finding]:
             question = {"model": "m", "stream": True, "messages": []} | values
             body = json.dumps(question).encode()
             head = POST + b"Content-Length: %d\r\n\r\n" % len(body)
-            answered += watched.asked(head + body) == 200
+            answered += watched.status_of(head + body) == 200
     return [Finding("answered with 200", answered, len(odd), at_least=True)]
 
 
 def silent_connections() -> Sequence[Finding]:
-    """Open 6,000 connections from one address, or as many as this process may, and say nothing."""
+    """Open 6,000 connections from one address, or as many as possible, and send nothing."""
     with _attacked() as watched, ExitStack() as stack:
         for _ in range(6_000):
             try:
                 stack.enter_context(watched.connected())
             except OSError:
                 break
-        health = watched.asked(PING)
+        health = watched.status_of(PING)
     return [
         Finding("health of a newcomer, status", health, 200),
         Finding("memory, MB", watched.most_bytes / MB, 50),

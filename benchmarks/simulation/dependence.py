@@ -1,4 +1,4 @@
-"""How often the gate errs where requests depend on each other: cell by cell, by named laws."""
+"""Error rates of the gate for dependent requests: one cell at a time, each from one law."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -30,12 +30,12 @@ P99 = "{metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}"
 REPEATS = 5
 ICC = 0.3
 FAMILY = 20
-"""Cells of a release among which a failure is corrected: the default policy's, about."""
+"""Number of cells for which failures are corrected: about that of the default policy."""
 _STATISTICAL = (None, Reason.TOO_FEW, Reason.TOO_CLOSE, Reason.DEPENDENCE, Reason.DRIFT, Reason.SRM)
 
 
 def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
-    """Return every law's rates: passes at the margin, and fails of equal arms."""
+    """Yield every law's rates: passes at the margin, and fails of equal arms."""
     yield from _repeats(rollouts, seed)
     for n in sizes:
         yield from _smooth(rollouts, seed, n)
@@ -68,7 +68,7 @@ def _bursts(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
 
 
 def _outages(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
-    """Judge rare harm in stretches, by a policy that declares them and by one that does not."""
+    """Judge rare harm in outages, with a policy that declares their length and with one without."""
     for length in (5, 25):
         for stretch in (length, 1):
             words = f"stretch {stretch}"
@@ -84,7 +84,7 @@ def _outages(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
 
 
 def _watched(rollouts: int, seed: int, length: int) -> Iterator[Rate]:
-    """Look 100 times at 5,000 pairs whose failures stand at the margin, in outages."""
+    """Look 100 times at 5,000 pairs whose failures come in outages, at a rate at the margin."""
     pairs, looks, margin = 5_000, 100, 0.01
     rng = np.random.default_rng([seed, 40, length])
     ever = dict[str, int]()
@@ -108,7 +108,7 @@ def _watched(rollouts: int, seed: int, length: int) -> Iterator[Rate]:
 
 
 def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
-    """Judge split traffic whose times go with the prompts' lengths, with and without these."""
+    """Judge split traffic whose times depend on prompt length, with and without known lengths."""
     n, rule = 2_000, "{metric: e2e, stat: geomean_ratio, max: 1.05, scope: pooled}"
     rules = policies.parse(
         f"version: 1\nname: simulated\ndesign: split\nprove:\n  - {rule}\n", "simulated.yaml"
@@ -128,9 +128,12 @@ def _split(rollouts: int, seed: int, ratio: float) -> Iterator[Rate]:
 
 
 def _split_evidence(seconds: Floats, chosen: Bools, tokens: Floats) -> Evidence:
-    told = {"input_tokens": tokens}
+    recorded = {"input_tokens": tokens}
     return evidence_of(
-        len(seconds), e2e_s=(seconds, seconds), present=(chosen, ~chosen), recorded=(told, told)
+        len(seconds),
+        e2e_s=(seconds, seconds),
+        present=(chosen, ~chosen),
+        recorded=(recorded, recorded),
     )
 
 
@@ -148,7 +151,7 @@ def _equal_arms(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
 
 
 def _independent(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
-    """Judge independent requests at the margin, too: dependence that is not there costs nothing."""
+    """Judge independent requests at the margin: the bound holds without dependence too."""
     for rule, metric, law in (
         (TPOT, "tpot", partial(laws.drifting_ratios, phi=0.0)),
         (P95, "ttft", partial(laws.slow_waves, phi=0.0, ratio=1.10)),
@@ -159,7 +162,7 @@ def _independent(rollouts: int, seed: int, n: int) -> Iterator[Rate]:
 
 
 def _repeats(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Ask 800 prompts five times: at the margin few may pass, and at no change most must."""
+    """Judge five repeats of 800 prompts: few may pass at the margin, most must without a change."""
     for loss, bounded in ((0.02, True), (0.0, False)):
         what = f"five repeats of 800 prompts, ICC {ICC}, truth −{loss:g}"
         draw, size = partial(_repeated, loss=loss), (rollouts, seed, 800 * REPEATS)
@@ -202,7 +205,7 @@ def _stat(rule: str) -> str:
 
 
 def finding(evidence: Evidence, rules: Policy) -> Finding:
-    """Return the one cell's finding; raise where the evidence is of a kind that is not judged."""
+    """Return the finding of the only cell; raises `ValueError` if the evidence cannot be judged."""
     found = judge_cells(evidence, rules)[0]
     if found.reason not in _STATISTICAL:
         raise ValueError(f"wanted evidence that can be judged: {found.message}")
@@ -210,7 +213,7 @@ def finding(evidence: Evidence, rules: Policy) -> Finding:
 
 
 def policy_of(rule: str, stretch: int, more: str = "") -> Policy:
-    """Return a policy that proves one rule; `more` is a further section."""
+    """Return a policy with one prove rule; `more` is a further section."""
     head = f"version: 1\nname: simulated\ndependence: {{stretch: {stretch}}}\n{more}\n"
     text = f"{head}prove:\n  - {rule}\n"
     return policies.parse(text, "simulated.yaml")
@@ -240,7 +243,7 @@ def _losing(rng: np.random.Generator, n: int, length: int, loss: float) -> Evide
 
 
 def _repeated(rng: np.random.Generator, n: int, *, loss: float) -> Evidence:
-    """Return five answers a prompt whose differences correlate by .3 within it."""
+    """Return five answers per prompt, with an intraclass correlation of .3 of differences."""
     prompts = np.repeat(np.arange(n // REPEATS), REPEATS)
     shares = task_shares(-loss)
     own, common = rng.random(len(prompts)), rng.random(n // REPEATS)[prompts]
@@ -252,7 +255,7 @@ def _repeated(rng: np.random.Generator, n: int, *, loss: float) -> Evidence:
 
 
 def evidence_of(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns of every kind
-    """Return pairs in order of time; each column is given as (candidate, baseline)."""
+    """Return `n` pairs in order of time; each column is given as (candidate, baseline)."""
     plain = np.full(n, np.nan)
     done = columns.pop("done", (plain, plain))
     grounded = columns.pop("grounded", (plain, plain))

@@ -1,4 +1,4 @@
-"""Laws of rollouts whose requests depend on each other: series, bursts, outages, shared caches."""
+"""Probability laws of dependent requests: time series, bursts, outages, shared caches."""
 
 import math
 
@@ -16,13 +16,13 @@ def autoregressive(rng: np.random.Generator, n: int, phi: float) -> Floats:
 
 
 def drifting_ratios(rng: np.random.Generator, n: int, phi: float, ratio: float = 1.0) -> Latencies:
-    """Return times per token whose log ratio is autoregressive about the ratio's logarithm."""
+    """Return times per token whose log ratio is autoregressive, with mean log(ratio)."""
     shared = np.exp(rng.normal(-4, 0.3, n))
     return Latencies(shared * ratio * np.exp(0.3 * autoregressive(rng, n, phi)), shared)
 
 
 def slow_waves(rng: np.random.Generator, n: int, phi: float, ratio: float = 1.0) -> Latencies:
-    """Return latencies that are autoregressive in each arm for itself."""
+    """Return latencies that are autoregressive, independently in each arm."""
 
     def arm() -> Floats:
         return np.asarray(np.exp(0.4 * autoregressive(rng, n, phi)))
@@ -31,7 +31,10 @@ def slow_waves(rng: np.random.Generator, n: int, phi: float, ratio: float = 1.0)
 
 
 def stretches(rng: np.random.Generator, n: int, length: int, share: float) -> Bools:
-    """Return where stretches of about `length` stand, which start at random and may overlap."""
+    """Return a mask of stretches of about `length`, which start at random and may overlap.
+
+    They cover `share` of the pairs on average.
+    """
     lead = 4 * length
     reached = np.zeros(n + lead, dtype=np.bool_)
     count = rng.poisson(-math.log(1 - share) * (n + lead) / length)
@@ -41,7 +44,7 @@ def stretches(rng: np.random.Generator, n: int, length: int, share: float) -> Bo
 
 
 def slow_bursts(rng: np.random.Generator, n: int, length: int, ratio: float = 1.0) -> Latencies:
-    """Return latencies of which 6 % are slow together for a while, in each arm at its own time."""
+    """Return latencies with slow bursts that cover 6 % of them, independently in each arm."""
 
     def arm() -> Floats:
         slow = stretches(rng, n, length, 0.06)
@@ -60,9 +63,9 @@ def lost_tasks(rng: np.random.Generator, n: int, length: int, loss: float) -> tu
 
 
 def slow_prompts(rng: np.random.Generator, n: int) -> Latencies:
-    """Return equal arms in which 5 % of prompts are slow, by a cache state that they mostly share.
+    """Return equal arms in which 5 % of requests are slow, correlated by .8 between the arms.
 
-    Whether a request is slow correlates by .8 between the arms.
+    So it is if both arms mostly share the state of a cache.
     """
     share, correlation = 0.05, 0.8
     both = share**2 + correlation * share * (1 - share)
@@ -77,7 +80,7 @@ def slow_prompts(rng: np.random.Generator, n: int) -> Latencies:
 
 
 def two_modes(rng: np.random.Generator, n: int) -> Latencies:
-    """Return equal arms whose p95 lies between two modes: 5 % are slow, in each arm for itself."""
+    """Return equal arms whose p95 lies between two modes: 5 % slow, independently in each arm."""
 
     def arm() -> Floats:
         slow = rng.random(n) < 0.05

@@ -1,7 +1,8 @@
-"""What allowing for dependence costs where there is none: each cell judged twice on the same draws.
+"""The power that the gate's allowance for dependence costs with independent requests.
 
-Once by the gate, and once by the textbook's limits for independent requests. The truth of every row
-is where a normal limit would pass in about .8 of rollouts, so that a loss of power is seen.
+Each cell judges the same draws twice: with the gate's limits, and with textbook limits for
+independent requests. In every row the truth is such that a normal limit would pass in about .8 of
+rollouts, so that a loss of power shows.
 """
 
 import math
@@ -29,20 +30,20 @@ from evals.stats.tango import paired_difference
 
 SIZES = (500, 2_000, 10_000)
 LOSS = 0.03
-"""Power that a cell may lose at most."""
+"""Most power that a cell may lose."""
 _POWERED = 2.487
-"""Standard errors from the margin at which a limit of 95 % passes in .8 of rollouts."""
+"""Distance from the margin, in standard errors, at which a 95 % limit passes in .8 of rollouts."""
 _CONFIDENCE = 0.95
 _TPOT = "{metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}"
 _GROUNDED = "{metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}"
 _TOKENS = "{metric: output_tokens, stat: mean_ratio, max: 1.05, scope: pooled}"
 
 Drawn = tuple[Any, Any]
-"""The candidate's values, and the baseline's: floats or booleans."""
+"""Values of the candidate and of the baseline: floats or booleans."""
 Draw = Callable[[np.random.Generator, int, float], Drawn]
-"""Values at a truth, which is a difference, or a ratio."""
+"""Draws values from a generator, a size and a true difference or ratio."""
 Plain = Callable[[Drawn, dict[str, Any]], Interval | Insufficient]
-"""Limits for independent requests, of values and the rule's margin, bound and confidence."""
+"""Computes limits for independent requests from values, margin, bound and confidence."""
 
 
 class _Cell(NamedTuple):
@@ -57,9 +58,9 @@ class _Cell(NamedTuple):
 
 
 def independent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
-    """Return each cell's power by both limits, and the power that the gate's lose.
+    """Yield each cell's power with both limits, and the power that the gate's limits lose.
 
-    At so many pairs, and of split traffic at so many requests an arm.
+    `sizes` are numbers of pairs, or of requests per arm for split traffic.
     """
     for cell in _CELLS:
         for n in sizes:

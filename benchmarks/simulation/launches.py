@@ -1,7 +1,7 @@
-"""How often the gate errs where the launch of a server decides how fast it is.
+"""Error rates of the gate if a server's speed varies from launch to launch.
 
-Two launch modes 27 % apart, two launches of seven fast, each arm's launches drawn by themselves;
-arms are equal but for the ratio that is named.
+Launches are fast or 27 % slower, two of seven fast, drawn independently for each arm; otherwise the
+arms differ only by the ratio that is given.
 """
 
 import functools
@@ -27,7 +27,7 @@ LAUNCHES = (1, 3, 5, 10)
 
 
 class Rule(NamedTuple):
-    """One cell, and the ratio at its margin."""
+    """The rule of one cell, and its margin."""
 
     metric: str
     text: str
@@ -44,7 +44,7 @@ RULES = (
 
 
 def launched(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Return passes and fails at the margin, then the power of a margin of 1.10 at no change."""
+    """Yield pass and fail rates at the margin, then the power at margin 1.10 without a change."""
     for rule in RULES:
         for launches in LAUNCHES:
             sizes = (A_LAUNCH,) * launches
@@ -87,27 +87,27 @@ def _rates(
 
 
 def _forecast(rule: Rule, draws: tuple[int, int]) -> Iterator[Rate]:
-    """Run as many launches more as an undecided rollout of five asks for, at most 200."""
+    """Repeat undecided rollouts of 5 launches with the launches asked for, 200 at most in all."""
     rollouts, seed = draws
     rng = np.random.default_rng([seed, 61])
-    asked, decided, policy = list[int](), 0, _policy(rule)
-    while len(asked) < rollouts:
+    further, decided, policy = list[int](), 0, _policy(rule)
+    while len(further) < rollouts:
         first = evidence_over(rng, rule.metric, (A_LAUNCH,) * 5, 1.0)
         needed = _judged(first, policy).launches_needed
         if needed is None:
             continue
-        asked.append(needed)
+        further.append(needed)
         total = (A_LAUNCH,) * (5 + min(needed, 195))
         decided += _judged(evidence_over(rng, rule.metric, total, 1.0), policy).outcome is (
             Outcome.PASS
         )
-    what = f"pass with the launches asked for (median {np.median(asked):.0f} more)"
+    what = f"pass with the launches asked for (median {np.median(further):.0f} more)"
     yield Rate("tpot ≤ 1.10, truth 1.00, undecided at 5 launches", what, 500, decided / rollouts,
                rollouts)  # fmt: skip
 
 
 def _judged(evidence: Evidence, policy: Policy) -> Finding:
-    """Return the one cell's finding; raise where the evidence is of a kind that is not judged."""
+    """Return the finding of the only cell; raises `ValueError` if the evidence cannot be judged."""
     found = judge_cells(evidence, policy)[0]
     if found.reason not in (None, Reason.TOO_FEW, Reason.TOO_CLOSE, Reason.LAUNCHES,
                             Reason.DEPENDENCE, Reason.DRIFT):  # fmt: skip
@@ -130,9 +130,9 @@ def evidence_over(
     *,
     split: bool = False,
 ) -> Evidence:
-    """Return pairs of launches one after the other, each arm's with a mode of its own.
+    """Return pairs of consecutive launches; each arm of a launch is fast or slow at random.
 
-    Of split traffic one arm, drawn by chance, answered each.
+    For split traffic each request is answered by one arm, drawn at random.
     """
     n, launch = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
     modes = np.where(rng.random((2, len(sizes))) < FAST, 1.0, SLOWER)

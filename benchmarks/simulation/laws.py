@@ -1,4 +1,4 @@
-"""The laws that simulated rollouts are drawn from."""
+"""Probability laws of simulated rollouts."""
 
 import math
 from typing import NamedTuple
@@ -20,8 +20,8 @@ class Latencies(NamedTuple):
 def latencies(rng: np.random.Generator, n: int, ratio: float = 1.0) -> Latencies:
     """Return lognormal latencies that share half of their variance, with 2 % spikes in each arm.
 
-    Spikes come in each arm for itself and multiply by 4 to 7, so that p99 lies among them. So
-    scaled, 8,100 pairs have a power of .8 for a p99 ratio of at most 1.25 at no change.
+    Spikes are independent between the arms and multiply by 4 to 7, so that p99 lies among them. On
+    this scale 8,100 pairs without a change have a power of .8 for a p99 ratio of at most 1.25.
     """
     shared = rng.normal(0, 0.3, n)
 
@@ -33,14 +33,14 @@ def latencies(rng: np.random.Generator, n: int, ratio: float = 1.0) -> Latencies
 
 
 class Shares(NamedTuple):
-    """How often pairs are gained and lost."""
+    """Shares of pairs in which only the candidate (gained) or only the baseline (lost) succeeds."""
 
     gained: float
     lost: float
 
 
 def task_shares(difference: float, base: float = 0.85, phi: float = 0.8) -> Shares:
-    """Return the shares of a 0/1 outcome whose two sides correlate by `phi`."""
+    """Return the shares for a 0/1 outcome; `phi` is the correlation of the two sides."""
     cand = base + difference
     both = base * cand + phi * math.sqrt(base * (1 - base) * cand * (1 - cand))
     return Shares(cand - both, base - both)
@@ -59,6 +59,6 @@ def task_pairs(
 
 
 def grounded_differences(rng: np.random.Generator, n: int, difference: float) -> Floats:
-    """Return differences of scores: a share collapses by .69 (2.9 % for −.02), the rest jitters."""
+    """Return differences of scores: a share drops by .69 (2.9 % for −.02), and all have noise."""
     collapse = np.where(rng.random(n) < -difference / 0.69, -0.69, 0.0)
     return np.clip(collapse + rng.normal(0, 0.05, n), -1, 1)

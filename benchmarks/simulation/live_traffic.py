@@ -1,4 +1,4 @@
-"""How often the watch errs when it is looked at 100 times: its own state machine, pair by pair."""
+"""Error rates of the watch over 100 looks, simulated with its own state machine."""
 
 from collections.abc import Iterator, Mapping
 
@@ -39,9 +39,9 @@ SLOWER = 1.10
 
 
 def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Look 100 times at 5,000 pairs whose every truth stands at its margin, then at equal arms.
+    """Look 100 times at 5,000 pairs with every truth at its margin, then at equal arms.
 
-    A fifth as many of the latter.
+    Equal arms are simulated a fifth as often.
     """
     text = POLICY.replace("THRESHOLD_S", f"{_threshold_s(seed):.6f}")
     rules = policies.parse(text, "simulated.yaml")
@@ -58,7 +58,7 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def _ever(rng: np.random.Generator, rules: Policy, *, at_margin: bool) -> Mapping[str, bool]:
-    """Say what was ever decided in one rollout."""
+    """Return which decisions were made at any look of one rollout."""
     watch, early = begin("simulated", rules), EarlyPairs(live(rules).looks[-1])
     evidence, seen = _evidence(rng, at_margin=at_margin), dict[str, bool]()
     table = _table(evidence)
@@ -99,7 +99,7 @@ def _evidence(rng: np.random.Generator, *, at_margin: bool) -> Evidence:
 
 
 def _threshold_s(seed: int) -> float:
-    """Return the threshold that .005 more of the slower candidate's requests exceed."""
+    """Return the threshold that the slower candidate exceeds in .005 more of requests."""
     times = laws.latencies(np.random.default_rng([seed, 32]), 1_000_000, SLOWER)
     candidate, baseline = np.sort(times.candidate), np.sort(times.baseline)
     grid = np.linspace(np.quantile(baseline, 0.95), np.quantile(baseline, 0.9999), 2000)
@@ -108,7 +108,7 @@ def _threshold_s(seed: int) -> float:
 
 
 def _window(evidence: Evidence, table: pa.Table, start: int, end: int) -> Window:
-    """Return pairs of which each side is a generation of its own number, and each score too."""
+    """Return a window of pairs, with arrival numbers for each side and score."""
     rows = np.zeros(PAIRS, dtype=np.bool_)
     rows[start:end] = True
     baseline = 2 * np.arange(start, end) + 1
@@ -126,7 +126,7 @@ def _window(evidence: Evidence, table: pa.Table, start: int, end: int) -> Window
 
 
 def _table(evidence: Evidence) -> pa.Table:
-    """Return the columns that looks read."""
+    """Return the columns of pairs that the watch reads."""
     none = pa.nulls(PAIRS)
     columns: dict[str, pa.Array] = {
         "prompt_id": pa.array([f"{i:06}" for i in range(PAIRS)]),

@@ -1,6 +1,6 @@
-"""How often each method, and what others use in its place, passes at the margin and at no change.
+"""Pass rates of each method and of common alternatives, at the margin and without a change.
 
-The rivals: the point estimate against the margin; "no significant difference, so pass" by McNemar
+Alternatives: the point estimate against the margin; "no significant difference, so pass" by McNemar
 and by Mann and Whitney (as Kayenta judges, at its two-sided 2 %); the percentile bootstrap.
 """
 
@@ -26,12 +26,12 @@ CONFIDENCE = 0.95
 SIZES = (200, 1000, 5000)
 _RESAMPLES = 500
 _RIVALS_EVERY = 4
-"""Rivals judge every fourth rollout: theirs are the slow computations."""
+"""Alternatives judge only every fourth rollout, because they are slow to compute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often something happened, and what the design requires of it."""
+    """The share of rollouts with an event, and the bounds that the design requires."""
 
     check: str
     what: str
@@ -43,7 +43,7 @@ class Rate:
 
     @property
     def met(self) -> bool | None:
-        """Say whether the bound holds; `None` without one."""
+        """Whether the bounds hold; `None` without any."""
         if self.at_most is None and self.at_least is None:
             return None
         return (self.at_most is None or self.rate <= self.at_most) and (
@@ -52,7 +52,7 @@ class Rate:
 
 
 def within(found: Interval | Insufficient, margin: float, bound: Bound) -> bool:
-    """Say whether the limit on the margin's side exists and is within it."""
+    """Return whether the limit on the margin's side exists and is within the margin."""
     if isinstance(found, Insufficient):
         return False
     if bound == "max":
@@ -61,7 +61,7 @@ def within(found: Interval | Insufficient, margin: float, bound: Bound) -> bool:
 
 
 class _Tally:
-    """Counts of what happened over the rollouts of one check and size."""
+    """Events over the rollouts of one check and size."""
 
     def __init__(self, check: str, n: int) -> None:
         self.check, self.n = check, n
@@ -83,7 +83,7 @@ def _generator(seed: int, *key: int) -> np.random.Generator:
 
 
 def tail_latency(rollouts: int, seed: int) -> Iterator[Rate]:
-    """p99 ratio: margin 1.10 at truth 1.10, and margin 1.25 at truth 1.0 for the power."""
+    """Judge the p99 ratio: margin 1.10 at truth 1.10, and margin 1.25 at truth 1.0 for power."""
     for n in SIZES:
         tally, rng = _Tally("p99 ratio, margin 1.10, truth 1.10", n), _generator(seed, 1, n)
         for i in range(rollouts):
@@ -112,7 +112,10 @@ def _p99(c: laws.Floats, b: laws.Floats, margin: float) -> Interval | Insufficie
 
 
 def _bootstrap_upper(rng: np.random.Generator, c: laws.Floats, b: laws.Floats) -> float:
-    """Return the percentile bootstrap's 95 % limit; a resample's order statistic is a beta draw."""
+    """Return the percentile bootstrap's 95 % limit.
+
+    A resample's order statistic is drawn directly: its rank is beta distributed.
+    """
     k = math.ceil(0.99 * len(c))
 
     def resampled(values: laws.Floats) -> laws.Floats:
@@ -123,7 +126,7 @@ def _bootstrap_upper(rng: np.random.Generator, c: laws.Floats, b: laws.Floats) -
 
 
 def task_completion(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Share of completed tasks: margin −.02, base .85, φ .8."""
+    """Judge the share of completed tasks: margin −.02, base .85, φ .8."""
     least = dict(zip(SIZES, (0.28, 0.84, 0.99), strict=True))
     for truth in (-0.02, 0.0):
         shares = laws.task_shares(truth)
@@ -153,7 +156,7 @@ def _task_p(gained: int, lost: int, n: int) -> float:
 
 
 def groundedness(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Mean score: margin −.02, where 2.9 % of the answers collapse or none does."""
+    """Judge the mean score: margin −.02; 2.9 % of the answers collapse, or none."""
     for truth in (-0.02, 0.0):
         for n in SIZES:
             tally = _Tally(f"groundedness, margin −.02, truth {truth:+.2f}", n)
@@ -173,7 +176,7 @@ def groundedness(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
-    """100 looks at 5,000 pairs, the truth at the margin of −.02."""
+    """Look 100 times at 5,000 pairs, with the truth at the margin of −.02."""
     looks, shares = np.arange(50, 5001, 50), laws.task_shares(-0.02)
     tally, rng = _Tally("100 peeks, truth at the margin", 5000), _generator(seed, 5)
     z = norm.ppf(CONFIDENCE)
@@ -194,7 +197,7 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def _sequence(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Split traffic at the margin, looked at 100 times: the confidence sequence."""
+    """Look repeatedly at split traffic at the margin, with the confidence sequence."""
     tally, rng = _Tally("100 peeks, split 10/90, confidence sequence", 5000), _generator(seed, 6)
     for _ in range(rollouts):
         arm = rng.random(5000) < 0.1
@@ -212,9 +215,9 @@ def _sequence(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def _looks(rollouts: int, seed: int) -> Iterator[Rate]:
-    """p95 ratio against 1.10 at five declared looks: at the margin, and at a harmless 1.05.
+    """Judge the p95 ratio against 1.10 at five declared looks: truth at the margin, and at 1.05.
 
-    The rival divides the same level among the looks as if they were independent (Bonferroni).
+    The alternative divides the same level among the looks (Bonferroni).
     """
     divided = (*LOOKS[:-1], Look(LOOKS[-1].pairs, 0.030))
     for truth, bound in ((1.10, 0.06), (1.05, None)):
@@ -240,7 +243,7 @@ def _any_look(c: laws.Floats, b: laws.Floats, looks: tuple[Look, ...]) -> bool:
 
 
 def other_methods(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Methods that the design names without a bound: at the margin, each should pass in .05."""
+    """Judge at the margin with the remaining methods: each should pass in .05."""
     for n in (200, 1000):
         rng = _generator(seed, 8, n)
         central, tail, unpaired = (

@@ -1,4 +1,4 @@
-"""Whether as many pairs as an inconclusive finding names are enough: drawn again, from its law."""
+"""Whether the number of further pairs that an inconclusive finding asks for is enough to pass."""
 
 import math
 from collections.abc import Iterator
@@ -17,18 +17,17 @@ GROUNDED = "{metric: groundedness, stat: mean_diff, min: -0.02, scope: pooled}"
 TPOT = "{metric: tpot, stat: geomean_ratio, max: 1.05, scope: pooled}"
 FASTER = "{metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}"
 _TRIES = 40
-"""Rollouts drawn for each inconclusive one at most; cells that all but always pass have none."""
+"""Most rollouts drawn to find each inconclusive one; some cells nearly always pass."""
 _MOST = 400_000
 _SPREAD = 0.5
 """Standard deviation of a log ratio of times per output token."""
 
 
 def needed(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Return how often the pairs that inconclusive findings name are enough to pass.
+    """Yield how often the pairs that inconclusive findings ask for are enough to pass.
 
-    The truth is no change, and half of what the margin allows. A margin at no change allows none:
-    there the candidate is faster by 1 % to 10 %; what is below .4 standard errors of n pairs has
-    no bound.
+    The truth is no change, or half of the margin. If the margin is itself no change, the candidate
+    is faster by 1 % to 10 %; effects below .4 standard errors of n pairs have no bound.
     """
     for what, rule, truths, draw in (
         ("task completion, −.02", TASKS, (0.0, -0.01), _tasks),
@@ -70,7 +69,7 @@ def _again(
         enough += finding(draw(rng, n + first.n_needed), rules).outcome is Outcome.PASS
     if not named:
         return
-    # A few undecided rollouts of a cell that nearly always passes tell no rate.
+    # A cell that nearly always passes has too few undecided rollouts for a rate.
     least = 0.75 if bounded and len(named) >= 50 else None
     yield Rate(check, "suffice", n, enough / len(named), len(named), None, least)
     yield Rate(check, "named at all", n, len(named) / undecided, undecided, None, None)

@@ -1,4 +1,4 @@
-"""How often the whole gate passes and fails: five cohorts, four metrics, prove and guard tiers."""
+"""Pass and fail rates of the whole gate: five cohorts, four statistics, prove and guard rules."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,7 +33,7 @@ guard:
 
 
 def whole_gate(rollouts: int, seed: int) -> Iterator[Rate]:
-    """Judge identical systems at three sizes, then one cohort that loses .05 of its tasks."""
+    """Judge identical systems at three sizes, then a loss of .05 of one cohort's tasks."""
     rules = policy.parse(POLICY, "simulated.yaml")
     least = {1000: 0.45, 2000: 0.82, 5000: 0.99}
     for a_cohort, wanted in least.items():
@@ -48,7 +48,7 @@ def whole_gate(rollouts: int, seed: int) -> Iterator[Rate]:
 
 
 def power(sizes: Sequence[int], rollouts: int, seed: int) -> Iterator[Rate]:
-    """Judge identical systems at sizes of the caller's: from which on the whole gate passes."""
+    """Judge identical systems at the given sizes, in pairs per cohort."""
     rules = policy.parse(POLICY, "simulated.yaml")
     for a_cohort in sizes:
         shares = _shares(rules, a_cohort, rollouts, seed, worse=0.0)
@@ -89,7 +89,7 @@ def synthesised(rng: np.random.Generator, a_cohort: int, *, worse: float = 0.0) 
 
 
 def side_of(ttft_s: laws.Floats, done: laws.Bools, grounded: laws.Floats, turn: int) -> Side:
-    """Return one arm's columns; `turn` says which arm goes first."""
+    """Return one arm's columns; `turn` is 0 for the baseline and 1 for the candidate."""
     n = len(ttft_s)
     none, unknown, no = np.full(n, np.nan), np.full(n, -1), np.zeros(n, dtype=np.bool_)
     lists = PerPosition(unknown[:0], unknown[:0], unknown[:0], no)

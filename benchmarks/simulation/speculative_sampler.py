@@ -1,4 +1,4 @@
-"""A speculative sampler over a synthetic model, with bugs to plant."""
+"""A speculative sampler over a synthetic model, with optional bugs."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ VOCABULARY, K = 64, 4
 
 
 class Bug(StrEnum):
-    """What is wrong with the sampler."""
+    """A bug of the sampler."""
 
     NONE = "correct"
     RESAMPLE_P = "resample from p instead of the residual"
@@ -22,7 +22,7 @@ class Bug(StrEnum):
 
 
 def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Rescored:
-    """Draw tokens by a sampler with a bug, and rescore them under the true distribution."""
+    """Draw tokens with a sampler that has a bug, and rescore them under the true distribution."""
     logits = 2.0 * rng.normal(size=(tokens, VOCABULARY))
     q = _softmax(logits + 0.7 * rng.normal(size=logits.shape))
     p = _softmax(logits)
@@ -30,7 +30,7 @@ def emitted(bug: Bug, tokens: int, rng: np.random.Generator) -> Rescored:
     token, draft = np.zeros(tokens, dtype=np.int64), np.zeros(tokens, dtype=np.int64)
     accepted, place = np.zeros(tokens, dtype=np.bool_), 0
     for t in range(tokens):
-        if place == K:  # every draft token was accepted: one more of the target
+        if place == K:  # every draft token was accepted: the bonus token
             token[t], place = _draw(used[t], rng), 0
             q[t] = np.nan
             continue

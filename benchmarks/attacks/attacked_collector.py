@@ -1,4 +1,4 @@
-"""A collector whose doors are attacked."""
+"""Start a collector, attack it over HTTP or gRPC, and measure the effect."""
 
 import contextlib
 import re
@@ -23,57 +23,59 @@ SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Door:
-    """Where a collector is reached."""
+class Listener:
+    """Address of a collector's HTTP or gRPC listener; `tls` if it uses TLS."""
 
     address: tuple[str, int]
     tls: ssl.SSLContext | None = None
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
-        """Give a connection; that it is ended by the other side is what is hoped for."""
+        """Yield a connection, and ignore an `OSError`: the collector may close it, as it should."""
         with contextlib.suppress(OSError), self.opened() as connection:
             yield connection
 
     def opened(self, *, shakes_hands: bool = True) -> socket.socket:
-        """Return a connection; raises `OSError` if it is ended at once."""
+        """Return a connection; raises `OSError` if it is closed at once."""
         bare = socket.create_connection(self.address, timeout=5)
         if self.tls is None or not shakes_hands:
             return bare
         return self.tls.wrap_socket(bare)
 
 
-Attack = Callable[[Door, float], None]
-"""Goes on for some seconds."""
+Attack = Callable[[Listener, float], None]
+"""Attacks a listener for the given number of seconds."""
 
 
 def until(seconds: float) -> Iterator[None]:
-    """Yield again and again, for so long."""
+    """Yield repeatedly until the seconds have passed."""
     ends_s = time.monotonic() + seconds
     while time.monotonic() < ends_s:
         yield
 
 
-def hold(door: Door, said: list[bytes], seconds: float, *, shakes_hands: bool = True) -> None:
-    """Open as many connections, say that on each, and keep them open."""
+def hold(
+    listener: Listener, sent: list[bytes], seconds: float, *, shakes_hands: bool = True
+) -> None:
+    """Open one connection for each item, send the item on it, and keep all of them open."""
     with contextlib.ExitStack() as stack:
-        for words in said:
+        for data in sent:
             with contextlib.suppress(OSError):
-                connection = stack.enter_context(door.opened(shakes_hands=shakes_hands))
-                connection.sendall(words)
+                connection = stack.enter_context(listener.opened(shakes_hands=shakes_hands))
+                connection.sendall(data)
         time.sleep(seconds)
 
 
-def attacked(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Finding]:
-    """Attack the HTTP door of a collector that was just started."""
-    with started("--no-grpc", tls=tls) as (url, pid, _), watching(pid, url) as seen:
+def attack_http(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Finding]:
+    """Attack the HTTP listener of a new collector."""
+    with started("--no-grpc", tls=tls) as (url, pid, _), watching(pid, url) as observation:
         time.sleep(1)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if tls else None
         if context is not None:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        attack(Door(_address(url), context), SECONDS)
+        attack(Listener(_address(url), context), SECONDS)
         time.sleep(1)
-        found = seen()
+        found = observation()
     return [
         Finding("slowest /healthz, s", found.health_s, WITHIN_S),
         Finding("/healthz unanswered", found.unanswered, 0),
@@ -81,13 +83,13 @@ def attacked(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Fi
     ]
 
 
-def attacked_over_grpc(attack: Attack, memory_mib: float) -> list[Finding]:
-    """Attack the gRPC door of a collector that was just started."""
-    with started() as (url, pid, grpc_address), watching(pid, url, grpc_address) as seen:
+def attack_grpc(attack: Attack, memory_mib: float) -> list[Finding]:
+    """Attack the gRPC listener of a new collector."""
+    with started() as (url, pid, grpc_address), watching(pid, url, grpc_address) as observation:
         time.sleep(1)
-        attack(Door(_address(f"grpc://{grpc_address}")), SECONDS)
+        attack(Listener(_address(f"grpc://{grpc_address}")), SECONDS)
         time.sleep(1)
-        found = seen()
+        found = observation()
     return [
         Finding("slowest /healthz, s", found.health_s, WITHIN_S),
         Finding("slowest empty export over gRPC, s", found.export_s, 2 * WITHIN_S),
@@ -98,7 +100,7 @@ def attacked_over_grpc(attack: Attack, memory_mib: float) -> list[Finding]:
 
 @contextlib.contextmanager
 def started(*options: str, tls: bool = False) -> Iterator[tuple[str, int, str]]:
-    """Run a collector; give its URL, its process and its gRPC address."""
+    """Run a collector; yield its URL, process id and gRPC address."""
     with tempfile.TemporaryDirectory(prefix="draftgate-") as name:
         folder, log = Path(name), Path(name) / "draftgate.log"
         if tls:

@@ -1,4 +1,4 @@
-"""What somebody without a key can do to a collector over gRPC."""
+"""Attacks that a client without an API key can make on a collector over gRPC."""
 
 import contextlib
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import grpc
 
-from benchmarks.attacks.doors import MEMORY_WITHIN_MIB, Attack, Door, hold, until
+from benchmarks.attacks.attacked_collector import MEMORY_WITHIN_MIB, Attack, Listener, hold, until
 from benchmarks.attacks.health_watch import EXPORT
 from benchmarks.attacks.http2_bytes import (
     CONTINUATION,
@@ -27,39 +27,39 @@ MESSAGE_MEMORY_WITHIN_MIB = 400.0
 _MIB = 2**20
 
 
-def silent(door: Door, seconds: float) -> None:
-    """Open 3,000 connections: a third says nothing, a third half of HTTP/2's beginning."""
-    hold(door, [b"", PREFACE[:10], begin()] * 1000, seconds)
+def silent(listener: Listener, seconds: float) -> None:
+    """Open 3,000 connections: a third sends nothing, a third half of HTTP/2's preface."""
+    hold(listener, [b"", PREFACE[:10], begin()] * 1000, seconds)
 
 
-def half_heads(door: Door, seconds: float) -> None:
-    """Open 1,400 connections and begin a head on each that does not end."""
-    hold(door, [begin() + frame(HEADERS, 0, 1, head())] * 1400, seconds)
+def half_heads(listener: Listener, seconds: float) -> None:
+    """Open 1,400 connections, and send headers without `END_HEADERS` on each."""
+    hold(listener, [begin() + frame(HEADERS, 0, 1, head())] * 1400, seconds)
 
 
-def growing_heads(door: Door, seconds: float) -> None:
-    """Send heads of a hundred megabytes, piece by piece."""
+def growing_heads(listener: Listener, seconds: float) -> None:
+    """Send 100 MB of headers in continuation frames."""
     more = frame(CONTINUATION, 0, 1, literal(b"x-long", b"x" * 16_000))
     for _ in until(seconds):
-        with door.connected() as connection:
+        with listener.connected() as connection:
             connection.sendall(begin() + frame(HEADERS, 0, 1, head()))
             for _ in range(100 * _MIB // len(more)):
                 connection.sendall(more)
 
 
-def half_messages(door: Door, seconds: float) -> None:
-    """Open 1,400 connections and send 60 KB of a message on each."""
-    said = begin() + frame(HEADERS, END_HEADERS, 1, head())
-    said += frame(DATA, 0, 1, message_head(100_000) + bytes(8_000))
-    hold(door, [said + frame(DATA, 0, 1, bytes(8_000))] * 1400, seconds)
+def half_messages(listener: Listener, seconds: float) -> None:
+    """Open 1,400 connections and send 16 of a message's 100 KB on each."""
+    sent = begin() + frame(HEADERS, END_HEADERS, 1, head())
+    sent += frame(DATA, 0, 1, message_head(100_000) + bytes(8_000))
+    hold(listener, [sent + frame(DATA, 0, 1, bytes(8_000))] * 1400, seconds)
 
 
-def large_half_messages(door: Door, seconds: float) -> None:
-    """Send 29 of 30 MB of a message on each of 100 connections."""
+def large_half_messages(listener: Listener, seconds: float) -> None:
+    """Send 29 of a message's 30 MB on each of 100 connections."""
 
     def work() -> None:
         for _ in until(seconds):
-            with door.connected() as connection:
+            with listener.connected() as connection:
                 connection.settimeout(seconds)
                 Export(connection, 30 * _MIB).send(29 * _MIB)
                 connection.recv(65_536)
@@ -67,12 +67,12 @@ def large_half_messages(door: Door, seconds: float) -> None:
     _at_once([work] * 100)
 
 
-def reset_calls(door: Door, seconds: float) -> None:
-    """Begin calls and reset them, as fast as can be."""
+def reset_calls(listener: Listener, seconds: float) -> None:
+    """Begin calls and reset them, as fast as possible."""
 
     def work() -> None:
         for _ in until(seconds):
-            with door.connected() as connection:
+            with listener.connected() as connection:
                 connection.sendall(begin())
                 for first in range(1, 200_000, 200):
                     connection.sendall(
@@ -86,9 +86,9 @@ def reset_calls(door: Door, seconds: float) -> None:
     _at_once([work] * 4)
 
 
-def gzip_bombs(door: Door, seconds: float) -> None:
-    """Send messages of 600 MB that gzip makes small."""
-    host, port = door.address
+def gzip_bombs(listener: Listener, seconds: float) -> None:
+    """Send messages of 600 MB, compressed with gzip."""
+    host, port = listener.address
     bomb = bytes(600 * _MIB)
     with grpc.insecure_channel(f"{host}:{port}") as channel:
         export: Callable[..., bytes] = channel.unary_unary(EXPORT)
@@ -106,7 +106,7 @@ ATTACKS: dict[Attack, float] = {
     reset_calls: 2 * MEMORY_WITHIN_MIB,
     gzip_bombs: MESSAGE_MEMORY_WITHIN_MIB,
 }
-"""Each with the memory, in MiB, that it may take."""
+"""Attacks, with the memory in MiB that each may take."""
 
 
 def _at_once(works: list[Callable[[], None]]) -> None:
