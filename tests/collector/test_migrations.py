@@ -1,6 +1,7 @@
 """The schema: as the code says, upgraded by a further migration, refused if it is newer."""
 
 import contextlib
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from otlp_bodies import received
 
 from collector.contract import Generation, encode
@@ -40,6 +42,19 @@ def _with_a_next_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shutil.copytree(migrate.migrations_folder(), folder)
     (folder / "versions" / "0006_verify.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
+
+
+def test_migrations_have_own_revisions_and_one_head() -> None:
+    """No two migrations share a revision, each file begins with its own, and the last is the head.
+
+    Two branches that each add a migration merge without a conflict in git.
+    """
+    folder = migrate.migrations_folder()
+    texts = {path.name: path.read_text() for path in sorted((folder / "versions").glob("*.py"))}
+    revisions = [re.findall(r'^revision = "(.+)"$', text, re.MULTILINE) for text in texts.values()]
+    assert revisions == [[name.partition("_")[0]] for name in texts]
+    assert len({one[0] for one in revisions}) == len(texts)
+    assert ScriptDirectory(str(folder)).get_heads() == revisions[-1]
 
 
 def test_the_migrated_schema_is_the_one_in_the_code(any_database_url: str) -> None:
