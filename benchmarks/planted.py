@@ -64,9 +64,9 @@ class Wrapped:
         """The wrapped engine's info."""
         return self._engine.info
 
-    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+    def request_body(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
         """Return the wrapped engine's request."""
-        return self._engine.asked(request)
+        return self._engine.request_body(request)
 
     async def probe(self) -> Probe:
         """Probe the wrapped engine."""

@@ -36,8 +36,8 @@ from engine_adapter.routes import HttpRoute, Route
 _ENDS_WITHIN_S = 15.0
 
 
-class ArmProcess:
-    """An `Engine` whose work is done in a separate process."""
+class ArmProcess(Engine):
+    """An engine whose work is done in a separate process."""
 
     def __init__(self, process: asyncio.subprocess.Process, route: Route, opened: Opened) -> None:
         self._route = route
@@ -82,11 +82,11 @@ class ArmProcess:
         """Return what the engine reported when it was opened."""
         return self._opened.probe
 
-    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+    def request_body(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
         """Return the request's body."""
         if isinstance(self._route, HttpRoute):
             return body_of(self._route, reader_of(self._route.engine), request)
-        return request.body(self.info.model, {})
+        return super().request_body(request)
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the items of the engine's `generate`; raises its `GenerationError`."""

@@ -157,9 +157,9 @@ class Engine(Protocol):
         """Return what the engine reports; raises `EngineSetupError` if it is unusable."""
         ...
 
-    def asked(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
-        """Return the chat-completions body of the request, with all added members."""
-        ...
+    def request_body(self, request: Request) -> Mapping[str, Any]:  # Any: JSON values
+        """Return the chat-completions body, with all added members; none are added by default."""
+        return request.body(self.info.model, {})
 
     def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent` if the time of sending is known, the chunks, then one `Answer`.

@@ -98,7 +98,7 @@ class HttpEngine:
             setup=SpeculationSetup(),
         )
 
-    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
+    def request_body(self, request: Request) -> dict[str, Any]:  # Any: JSON values
         """Return the request's body."""
         return body_of(self.route, self.reader, request)
 
@@ -123,7 +123,7 @@ class HttpEngine:
             self._in_flight -= 1
 
     async def _streamed(self, request: Request, reader: AnswerReader) -> AsyncGenerator[Item, None]:
-        body = self.asked(request)
+        body = self.request_body(request)
         async with self.client.stream(ROUTE, body, headers=_trace_headers(request)) as stream:
             reader.take_headers(stream.headers)
             if stream.sent_s is not None:

@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from collector.contract import Speculation
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.base import (
     Chunk,
+    Engine,
     EngineInfo,
     Item,
     Probe,
@@ -31,7 +31,7 @@ class ScriptedAnswer:
     """Raised after the chunks."""
 
 
-class ScriptedEngine:
+class ScriptedEngine(Engine):
     """Answers by a request's last message; calls `wait` in a thread before each chunk."""
 
     def __init__(
@@ -49,10 +49,6 @@ class ScriptedEngine:
     async def probe(self) -> Probe:
         """Return an empty probe."""
         return Probe()
-
-    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request's body."""
-        return request.body(self.info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the scripted chunks and answer; raises `GenerationError` for an unknown prompt."""

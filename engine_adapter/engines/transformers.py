@@ -23,6 +23,7 @@ from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.base import (
     Chunk,
+    Engine,
     EngineInfo,
     Item,
     Probe,
@@ -64,7 +65,7 @@ class _StopIfCancelled(StoppingCriteria):
         return torch.full(shape, self._cancelled.is_set(), device=input_ids.device)
 
 
-class TransformersEngine:
+class TransformersEngine(Engine):
     """One route over a loaded target; answers one request at a time, in order of arrival.
 
     Chunks are stamped as they are emitted and handed over when the answer is complete.
@@ -113,10 +114,6 @@ class TransformersEngine:
             model_family=config.model_type,
             model_folder=self._target.folder,
         )
-
-    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request's body."""
-        return request.body(self._info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield one chunk per forward pass of the target, then the `Answer`."""

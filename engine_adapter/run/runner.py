@@ -116,7 +116,7 @@ class _Run:
             self._record(
                 recording.record(
                     turn,
-                    engine.asked(request),
+                    engine.request_body(request),
                     observed,
                     ids=ids,
                     info=engine.info,

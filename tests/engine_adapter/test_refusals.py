@@ -1,4 +1,4 @@
-"""What `check` finds out of what a server refuses, by asking it."""
+"""Request parameters that a server refuses, as `check` finds them by trial requests."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine_adapter.engines import Answer, EngineInfo, Probe, Request
+from engine_adapter.engines import Answer, Engine, EngineInfo, Probe, Request
 from engine_adapter.engines.base import Item
 from engine_adapter.errors import GenerationError
 from engine_adapter.preflight.refusals import refusals
@@ -15,7 +15,7 @@ from engine_adapter.run.rollout_file import Sampling
 from engine_adapter.workload import Prompt
 
 
-class Refusing:
+class Refusing(Engine):
     """An engine that refuses requests with any of some members, or with all of a set."""
 
     def __init__(
@@ -39,11 +39,8 @@ class Refusing:
     async def probe(self) -> Probe:
         return Probe(speculates=True)
 
-    def asked(self, request: Request) -> dict[str, Any]:
-        return request.body("m", {})
-
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
-        body = self.asked(request)
+        body = self.request_body(request)
         self.bodies.append(body)
         refused = any(name in body for name in self._members)
         if refused or (self._together and body.keys() >= self._together):

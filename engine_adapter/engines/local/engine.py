@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncGenerator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 import transformers
@@ -19,7 +18,7 @@ import transformers
 from collector.contract import CountSource, DeviceUse, Speculation, StepTimes
 from engine_adapter.engines import acceptance_counts
 from engine_adapter.engines.answer import Answer
-from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request
+from engine_adapter.engines.base import Chunk, Engine, EngineInfo, Item, Probe, Request
 from engine_adapter.engines.local.assembly import Assembly
 from engine_adapter.engines.local.decode import Job
 from engine_adapter.engines.local.device_use import DeviceMeter
@@ -50,7 +49,7 @@ class _Pending:
     done: Future[None] = field(default_factory=Future)
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """One route over a loaded target; batches up to `batch` requests with equal sampling."""
 
     def __init__(self, route: LocalRoute, shelf: ModelShelf) -> None:
@@ -95,10 +94,6 @@ class LocalEngine:
             model_folder=self._target.folder,
             free_memory_bytes=self._free_bytes(),
         )
-
-    def asked(self, request: Request) -> dict[str, Any]:  # Any: JSON values
-        """Return the request's body."""
-        return request.body(self._info.model, {})
 
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield one chunk per verify step, then the `Answer`."""
