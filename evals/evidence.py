@@ -16,8 +16,7 @@ from evals.applicability import (
     applicability,
     in_cohorts_of,
 )
-from evals.launches import Arm as LaunchedArm
-from evals.launches import Launches, launches_of
+from evals.launches import ArmLaunches, Launches, launches_of
 
 BoolColumn = NDArray[np.bool_]
 FloatColumn = NDArray[np.float64]
@@ -298,7 +297,7 @@ class Evidence:
         """Return the evidence with `launches` computed from its answers."""
         nobody = np.full(len(self), None, dtype=np.object_)
         baseline, candidate = (
-            LaunchedArm(side.recorded.get("launch", nobody), side.present)
+            ArmLaunches(side.recorded.get("launch", nobody), side.present)
             for side in (self.baseline, self.candidate)
         )
         launches = launches_of(baseline, candidate, self.started_unix_ns)

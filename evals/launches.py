@@ -22,8 +22,8 @@ Names = NDArray[np.object_]
 Bools = NDArray[np.bool_]
 
 
-class Arm(NamedTuple):
-    """One arm's sides of the pairs."""
+class ArmLaunches(NamedTuple):
+    """The launches that answered one arm's sides of the pairs."""
 
     launch: Names
     """The launch that answered; None if not recorded."""
@@ -51,7 +51,7 @@ class Launches(NamedTuple):
         return self._replace(of=self.of[rows])
 
 
-def launches_of(baseline: Arm, candidate: Arm, started: Counts) -> Launches | None:
+def launches_of(baseline: ArmLaunches, candidate: ArmLaunches, started: Counts) -> Launches | None:
     """Return the launches, `None` unless every answer names the launch that gave it.
 
     If one launch of the candidate has pairs with several of the baseline, these launches are not
@@ -74,7 +74,7 @@ def launches_of(baseline: Arm, candidate: Arm, started: Counts) -> Launches | No
     return Launches(groups, counts[0], counts[1], len(np.unique(groups[both])))
 
 
-def _numbered(arm: Arm) -> Counts:
+def _numbered(arm: ArmLaunches) -> Counts:
     """Return the number of each answer's launch; −1 without one."""
     known = arm.present & np.asarray(arm.launch != None, dtype=np.bool_)  # noqa: E711  # elementwise
     numbers = np.full(len(known), -1, dtype=np.int64)

@@ -36,7 +36,7 @@ _CALL_BYTES: Final = 512
 _MOST_FRUITLESS: Final = 200
 _FRUITLESS_WITHIN_S: Final = 5.0
 """Period for `_MOST_FRUITLESS` calls without a message from one address."""
-_GIVES_BACK_EVERY_S: Final = 0.2
+_RELEASE_EVERY_S: Final = 0.2
 _RECEIVED: Final = struct.Struct("128xQ")
 """`tcpi_bytes_received` of Linux's `struct tcp_info`."""
 
@@ -76,11 +76,11 @@ class _Accepted:
         """Bytes of incomplete heads and messages that it may hold."""
         return max(0, self.received_bytes - self.done_bytes)
 
-    def look(self, now_s: float) -> None:
+    def measure(self, now_s: float) -> None:
         """Read the bytes received from the operating system."""
         with suppress(OSError, AttributeError, struct.error), _at(self.file) as found:
-            told = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size)
-            (self.received_bytes,) = _RECEIVED.unpack(told)
+            tcp_info = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.size)
+            (self.received_bytes,) = _RECEIVED.unpack(tcp_info)
         if self.received_bytes - self.paced_bytes >= _PACE_BYTES or not self.waiting:
             self.paced_s, self.paced_bytes = now_s, self.received_bytes
         if not self.waiting:  # messages may be longer than the bytes received: decompressed
@@ -120,7 +120,7 @@ class GrpcConnections:
         """When their counting period began."""
         self._ended = False
         """Whether connections were closed since memory was last released."""
-        self._given_back_s = 0.0
+        self._released_s = 0.0
 
     def began(self, peer: str, now_s: float) -> None:
         """Record that a call waits for its message."""
@@ -160,21 +160,21 @@ class GrpcConnections:
                 self._fruitless.clear()
             accepted = list(self._open)
             for one in accepted:
-                one.look(now_s)
+                one.measure(now_s)
             beyond = [one for one in accepted if one.is_beyond(now_s)]
             beyond += _too_much([one for one in accepted if one.waiting], now_s)
         for one in beyond:
             one.abort()
-        self._give_back(now_s, ended=bool(beyond))
+        self._release_memory(now_s, ended=bool(beyond))
 
-    def _give_back(self, now_s: float, *, ended: bool) -> None:
+    def _release_memory(self, now_s: float, *, ended: bool) -> None:
         """Return the memory of closed connections to the operating system.
 
         gRPC's calls are Python objects in reference cycles, and the C library keeps freed memory.
         """
         self._ended |= ended
-        if self._ended and now_s - self._given_back_s > _GIVES_BACK_EVERY_S:
-            self._ended, self._given_back_s = ended, now_s
+        if self._ended and now_s - self._released_s > _RELEASE_EVERY_S:
+            self._ended, self._released_s = ended, now_s
             gc.collect(1)
             if _libc is not None and hasattr(_libc, "malloc_trim"):
                 _libc.malloc_trim(0)
@@ -249,8 +249,8 @@ def _peer_of(found: socket.socket) -> Peer:
     return str(host).removeprefix("::ffff:"), int(port)
 
 
-def _read_peer(said: str) -> Peer:
+def _read_peer(text: str) -> Peer:
     """Parse gRPC's peer string, such as `ipv4:127.0.0.1:80` or `ipv6:%5B::1%5D:80`."""
-    host, _, port = unquote(said.partition(":")[2]).rpartition(":")
+    host, _, port = unquote(text.partition(":")[2]).rpartition(":")
     address = host.strip("[]").removeprefix("::ffff:")
     return address, int(port) if port.isdecimal() else 0

@@ -11,7 +11,7 @@ from collector.client import Client
 from collector.contract import Arm
 from evals.cli.options import EXIT, Collector, Database, Rollout, usable
 from evals.lossless.rescoring import TransformersRescorer
-from evals.lossless.sampled_answers import ArmAudit, Audited, Tally
+from evals.lossless.sampled_answers import ArmAudit, AuditResult, Tally
 from evals.lossless.sampled_judgement import judge
 from evals.rollouts import require
 
@@ -65,7 +65,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
     raise typer.Exit(EXIT[judged.outcome])
 
 
-def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> Audited:
+def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> AuditResult:
     """Audit all answers of an arm, with a progress bar on a terminal."""
     console, tally = Console(stderr=True), Tally()
     answers = client.generations(rollout, arm=arm, content=True)
@@ -76,7 +76,7 @@ def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> Audited
     return tally.audited()
 
 
-def _document(audited: Audited) -> dict[str, object]:
+def _document(audited: AuditResult) -> dict[str, object]:
     return {
         "answers": audited.answers,
         "tokens": audited.tokens,
@@ -85,6 +85,6 @@ def _document(audited: Audited) -> dict[str, object]:
     }
 
 
-def _left_out(audited: Audited) -> str:
+def _left_out(audited: AuditResult) -> str:
     counts = [f"{count:,} {reason}" for reason, count in sorted(audited.left_out.items())]
     return f"; left out: {', '.join(counts)}" if counts else ""

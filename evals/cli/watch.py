@@ -28,10 +28,10 @@ from evals.registration import policy_for, register_once
 from evals.report import to_json
 from evals.watch.screen import line, screen
 from evals.watch.verdict import to_verdict
-from evals.watch.watcher import Seen, Watcher
+from evals.watch.watcher import StepResult, Watcher
 
 app = typer.Typer(add_completion=False)
-Show = Callable[[Seen | None, str | None], None]
+Show = Callable[[StepResult | None, str | None], None]
 """Called with the newest state (None before the first) and the current problem, if any."""
 
 
@@ -82,19 +82,19 @@ def watch(  # noqa: PLR0913  # one argument an option
 
             if once:
                 register()
-                seen: Seen | None = watcher.catch_up()
+                result: StepResult | None = watcher.catch_up()
             else:
                 with _shown(chosen, dry_run=dry_run, quiet=as_json) as show:
-                    seen = _until_stopped(register, watcher, _Pace(every_s, wait_s), show)
-    if seen is None:
+                    result = _until_stopped(register, watcher, _Pace(every_s, wait_s), show)
+    if result is None:
         raise typer.Exit(ExitCode.INCONCLUSIVE)
     if as_json:
-        typer.echo(to_json(to_verdict(seen.watch, chosen)))
+        typer.echo(to_json(to_verdict(result.watch, chosen)))
     elif once:
         Console().print(
-            screen(seen.watch, chosen, seen.switch, _note(seen, dry_run), time.time_ns())
+            screen(result.watch, chosen, result.switch, _note(result, dry_run), time.time_ns())
         )
-    raise typer.Exit(EXIT[seen.watch.outcome])
+    raise typer.Exit(EXIT[result.watch.outcome])
 
 
 class _Pace(NamedTuple):
@@ -117,9 +117,9 @@ def _policy(client: Client, rollout: str, given: str | None, *, every_s: float |
 
 def _until_stopped(
     register: Callable[[], None], watcher: Watcher, pace: _Pace, show: Show
-) -> Seen | None:
+) -> StepResult | None:
     """Watch until SIGINT or SIGTERM; retry while the collector does not answer."""
-    stopped, seen, registered = threading.Event(), None, False
+    stopped, result, registered = threading.Event(), None, False
     last_s: float | None = None
     with _stopping(stopped):
         while not stopped.is_set():
@@ -127,18 +127,18 @@ def _until_stopped(
                 if not registered:
                     register()
                     registered = True
-                seen = watcher.step()
-                show(seen, None)
-                if seen.more:
+                result = watcher.step()
+                show(result, None)
+                if result.more:
                     continue
             except ClientError as exc:
                 # From the first answer on: how long that took is no part of the wait.
                 last_s = time.monotonic() + pace.wait_s if last_s is None else last_s
-                if seen is None and time.monotonic() >= last_s:
+                if result is None and time.monotonic() >= last_s:
                     raise
-                show(seen, f"trying again every {pace.every_s:g} s: {exc}")
+                show(result, f"trying again every {pace.every_s:g} s: {exc}")
             stopped.wait(pace.every_s)
-    return seen
+    return result
 
 
 @contextmanager
@@ -163,12 +163,14 @@ def _shown(policy: Policy, *, dry_run: bool, quiet: bool) -> Iterator[Show]:
         return
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
 
-        def show(seen: Seen | None, trouble: str | None) -> None:
-            if seen is None:
+        def show(result: StepResult | None, trouble: str | None) -> None:
+            if result is None:
                 live.update(trouble or "", refresh=True)
                 return
-            note = trouble or _note(seen, dry_run)
-            live.update(screen(seen.watch, policy, seen.switch, note, time.time_ns()), refresh=True)
+            note = trouble or _note(result, dry_run)
+            live.update(
+                screen(result.watch, policy, result.switch, note, time.time_ns()), refresh=True
+            )
 
         yield show
 
@@ -176,10 +178,10 @@ def _shown(policy: Policy, *, dry_run: bool, quiet: bool) -> Iterator[Show]:
 def _lines(policy: Policy, *, dry_run: bool) -> Show:
     last = ""
 
-    def show(seen: Seen | None, trouble: str | None) -> None:
+    def show(result: StepResult | None, trouble: str | None) -> None:
         nonlocal last
-        note = trouble if seen is None else trouble or _note(seen, dry_run)
-        parts = [] if seen is None else [line(seen.watch, policy, seen.switch)]
+        note = trouble if result is None else trouble or _note(result, dry_run)
+        parts = [] if result is None else [line(result.watch, policy, result.switch)]
         text = " | ".join([*parts, *([] if note is None else [note])])
         if text != last:
             typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
@@ -188,7 +190,7 @@ def _lines(policy: Policy, *, dry_run: bool) -> Show:
     return show
 
 
-def _note(seen: Seen, dry_run: bool) -> str | None:  # noqa: FBT001  # one caller a view
-    if seen.set_off is not None:
+def _note(result: StepResult, dry_run: bool) -> str | None:  # noqa: FBT001  # one caller a view
+    if result.set_off is not None:
         return "dry run: the switch would be set off now" if dry_run else "the switch is set off"
     return "dry run: nothing is stored, posted or set" if dry_run else None

@@ -21,8 +21,8 @@ def cohort_answers(
     No if a prove or guard cell of the cohort fails; yes if its prove cells pass and nothing fails
     in the pool of all pairs; otherwise unknown. `findings` includes those without a cell.
     """
-    named = {cell.cohort for cell, _ in judged if cell.cohort is not None}
-    cohorts = sorted({*named, *evidence.cohorts, *evidence.workload}.difference(aside))
+    of_cells = {cell.cohort for cell, _ in judged if cell.cohort is not None}
+    cohorts = sorted({*of_cells, *evidence.cohorts, *evidence.workload}.difference(aside))
     pooled = [f for f in findings if f.cohort is None and f.role is not Role.REPORT]
     broken = [f.metric for f in pooled if f.outcome is Outcome.FAIL]
     return tuple(_answer(cohort, judged, broken, evidence) for cohort in cohorts)

@@ -44,9 +44,9 @@ def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstac
     sides = evidence.baseline, evidence.candidate
     rows = np.logical_and(*(side.answered & ~side.fallback for side in sides))
     nobody = np.full(len(rows), None)
-    asked = [is_known(side.recorded.get("input_tokens", nobody)) for side in sides]
-    made = [~np.isnan(side.output_tokens) for side in sides]
-    for words, (b, c) in (("input", asked), ("output", made)):
+    input_known = [is_known(side.recorded.get("input_tokens", nobody)) for side in sides]
+    output_known = [~np.isnan(side.output_tokens) for side in sides]
+    for words, (b, c) in (("input", input_known), ("output", output_known)):
         alone = int((rows & (b != c)).sum())
         if alone > MAX_UNBOUNDED_SHARE * int(rows.sum()):
             message = (

@@ -25,7 +25,7 @@ LogOf = Callable[[BoolColumn], float]
 """Returns the logarithm of a statistic over the cell's values in a mask."""
 
 
-def held_over_launches(
+def widened_by_launches(
     found: Interval | Insufficient,
     log_ratio: LogOf,
     launches: Counts | None,
@@ -47,14 +47,14 @@ def held_over_launches(
     return _wider(found, between, logs, cell.rule.bound)
 
 
-def held_over_arms_launches(
+def widened_by_arms_launches(
     found: Interval | Insufficient,
     log_of: tuple[LogOf, LogOf],
     launches: tuple[Counts, Counts] | None,
     cell: Cell,
     policy: Policy,
 ) -> Interval | Insufficient:
-    """Like `held_over_launches`, for unpaired arms: candidate and baseline, each by launch."""
+    """Like `widened_by_launches`, for unpaired arms: candidate and baseline, each by launch."""
     if launches is None or isinstance(found, Insufficient):
         return found
     candidate, baseline = map(_by_launch, log_of, launches)

@@ -68,7 +68,7 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
         if sides[0] is None or sides[1] is None:
             continue
         baseline, candidate = sides[0][complete], sides[1][complete]
-        unlike = _unlike(baseline, candidate)
+        unlike = _differing(baseline, candidate)
         if name in _GIVEN:
             unlike |= is_known(baseline) != is_known(candidate)
         if name == _NAMED:
@@ -185,7 +185,7 @@ def is_known(values: Objects) -> BoolColumn:
     return np.asarray(values != None, dtype=np.bool_)  # noqa: E711  # elementwise
 
 
-def _unlike(baseline: Objects, candidate: Objects) -> BoolColumn:
+def _differing(baseline: Objects, candidate: Objects) -> BoolColumn:
     known = is_known(baseline) & is_known(candidate)
     return known & np.asarray(baseline != candidate, dtype=np.bool_)
 

@@ -20,7 +20,7 @@ MIN_PAIRS = 30
 """Minimum number of compared answers for a decision."""
 
 
-class _Judged(NamedTuple):
+class _Judgement(NamedTuple):
     outcome: Outcome
     reason: Reason | None
     words: str
@@ -47,7 +47,7 @@ def lossless_findings(
     lost = int((~(evidence.baseline.answered & evidence.candidate.answered)).sum())
     barred = unaccounted(lost, policy, "failed or incomplete pairs")
     if barred is not None and judged.outcome is Outcome.PASS:
-        judged = _Judged(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
+        judged = _Judgement(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
     interval = judged.interval
     return (
         Finding(
@@ -75,25 +75,25 @@ def lossless_findings(
 
 def _judge(
     found: Divergences | None, n: int, control: Divergences | None, rules: Lossless
-) -> _Judged:
+) -> _Judgement:
     if found is None or n == 0:
         why = "" if found is None or not _unknown(found) else f" ({_unknown_words(found)})"
         words = f"no pair of greedy answers has a text on both sides{why}: inconclusive"
-        return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words, needed=MIN_PAIRS)
+        return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words, needed=MIN_PAIRS)
     diverged = found.position >= 0
     broken = diverged & (found.gap > _allowed(found, rules))
     if broken.any():
         first = int(np.flatnonzero(broken)[0])
         words = f"{int(broken.sum())} are no ties, such as {found.words[first]}: fail"
-        return _Judged(Outcome.FAIL, None, words)
+        return _Judgement(Outcome.FAIL, None, words)
     if n < MIN_PAIRS:
         words = f"{_ties(found)}needs {MIN_PAIRS - n} more pairs: inconclusive"
-        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
+        return _Judgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words, needed=MIN_PAIRS - n)
     if not diverged.any() or not np.isnan(found.gap[diverged]).any():
         if _unknown(found):
             words = f"{_ties(found)}{_unknown_words(found)}; at worst they differ: inconclusive"
-            return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words)
-        return _Judged(Outcome.PASS, None, f"{_ties(found)}pass")
+            return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
+        return _Judgement(Outcome.PASS, None, f"{_ties(found)}pass")
     return _against(found, control, rules)
 
 
@@ -110,7 +110,7 @@ def _ties(found: Divergences) -> str:
     return f"{len(rows)} are all ties under the baseline, {such}: "
 
 
-def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _Judged:
+def _against(found: Divergences, control: Divergences | None, rules: Lossless) -> _Judgement:
     """Compare the rate of divergences with that of two equal arms."""
     first = found.words[int(np.flatnonzero(found.position >= 0)[0])]
     if control is None or not (control.compared >= 0).any():
@@ -118,22 +118,24 @@ def _against(found: Divergences, control: Divergences | None, rules: Lossless) -
             f"first {first}; without an A/A control, or `--rescore`, nobody knows whether equal "
             "arms diverge as often: inconclusive"
         )
-        return _Judged(Outcome.INCONCLUSIVE, Reason.AA, words)
+        return _Judgement(Outcome.INCONCLUSIVE, Reason.AA, words)
     interval = _hazard_ratio(_rate(found), _rate(control), rules)
     worst = _hazard_ratio(_rate(found, worst=True), _rate(control, worst=False), rules)
     if isinstance(interval, Insufficient) or isinstance(worst, Insufficient):
         words = "too few tokens were compared for limits: inconclusive"
-        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
+        return _Judgement(Outcome.INCONCLUSIVE, Reason.TOO_FEW, words)
     upper = "no upper limit" if interval.upper is None else f"{interval.upper:.2f}"
     words = f"rate a token over the control's: up to {upper}, margin ≤ {rules.hazard_ratio_max:g}: "
     if interval.p_fail <= rules.alpha:
-        return _Judged(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
+        return _Judgement(Outcome.FAIL, None, f"{words}fail; first {first}", interval)
     if not _within(interval, rules):
-        return _Judged(Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval)
+        return _Judgement(
+            Outcome.INCONCLUSIVE, Reason.TOO_FEW, f"{words}too few to decide", interval
+        )
     if not _within(worst, rules):
         words += f"inconclusive: {_unknown_words(found, control)}; at worst they exceed it"
-        return _Judged(Outcome.INCONCLUSIVE, Reason.MISSING, words, interval)
-    return _Judged(Outcome.PASS, None, f"{words}pass", interval)
+        return _Judgement(Outcome.INCONCLUSIVE, Reason.MISSING, words, interval)
+    return _Judgement(Outcome.PASS, None, f"{words}pass", interval)
 
 
 def _hazard_ratio(

@@ -72,8 +72,8 @@ def pairs_to_decide(
         return None
     needed_z = float(norm.isf(alpha_pass))
     z = min(_score(measured.p_pass), needed_z)
-    seen = _Seen(z, _room(cell, measured, z, needed_z), _score(measured.interval.p_fail))
-    growth = _growth_to_decide(seen, _HALFWAY, alpha_pass, alpha_fail)
+    distances = _Distances(z, _room(cell, measured, z, needed_z), _score(measured.interval.p_fail))
+    growth = _growth_to_decide(distances, _HALFWAY, alpha_pass, alpha_fail)
     if growth is None:
         return None
     total = max(measured.n * growth, float(cell.min_n))
@@ -96,13 +96,13 @@ def launches_to_decide(
     side = 1.0 if cell.rule.bound == "max" else -1.0
     z = side * math.log(cell.rule.margin / found.estimate) / error
     room = max(side * math.log(cell.rule.margin), 0.0) / error
-    growth = _growth_to_decide(_Seen(z, room, -z), _NO_CHANGE, alpha_pass, alpha_fail)
+    growth = _growth_to_decide(_Distances(z, room, -z), _NO_CHANGE, alpha_pass, alpha_fail)
     if growth is None or (total := max(n * growth, ENOUGH)) > _MOST_LAUNCHES:
         return None
     return max(1, math.ceil(round(total, 6)) - n)
 
 
-class _Seen(NamedTuple):
+class _Distances(NamedTuple):
     """The observed distances towards a pass and towards a fail, in standard errors."""
 
     z_pass: float
@@ -111,15 +111,15 @@ class _Seen(NamedTuple):
 
 
 def _growth_to_decide(
-    seen: _Seen, towards: float, alpha_pass: float, alpha_fail: float
+    distances: _Distances, towards: float, alpha_pass: float, alpha_fail: float
 ) -> float | None:
     """Return the factor by which the evidence must grow to decide; `None` if unknown."""
     needed_z = float(norm.isf(alpha_pass))
-    z = min(seen.z_pass, needed_z)
-    effect = _planned(z, seen.room, towards, needed_z)
+    z = min(distances.z_pass, needed_z)
+    effect = _planned(z, distances.room, towards, needed_z)
     if z < -_HARM_Z or effect <= 0:
         needed_z = float(norm.isf(alpha_fail))
-        z = min(seen.z_fail, needed_z)
+        z = min(distances.z_fail, needed_z)
         effect = _planned(z, 0.0, towards, needed_z)
     return None if effect <= 0 else _growth(z, effect, needed_z)
 

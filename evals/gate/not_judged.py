@@ -90,9 +90,9 @@ def _unrun(evidence: Evidence) -> Iterator[str]:
 
 def _one_configuration(evidence: Evidence) -> Iterator[str]:
     """Yield a line if both arms have the same fingerprint: weights, draft, engine and flags."""
-    named = [_fingerprints(side) for side in (evidence.baseline, evidence.candidate)]
-    if named[0] and named[0] == named[1]:
-        shown = ", ".join(sorted(name[:12] for name in named[0]))
+    baseline, candidate = _fingerprints(evidence.baseline), _fingerprints(evidence.candidate)
+    if baseline and baseline == candidate:
+        shown = ", ".join(sorted(name[:12] for name in baseline))
         yield f"whether the arms differ, which were served in one configuration ({shown})"
 
 

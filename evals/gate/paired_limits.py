@@ -9,7 +9,7 @@ import numpy as np
 from evals.evidence import BoolColumn, FloatColumn
 from evals.gate.arrangement import Arrangement
 from evals.gate.cells import Cell, quantile_of
-from evals.gate.launch_limits import held_over_launches
+from evals.gate.launch_limits import widened_by_launches
 from evals.policy import Policy
 from evals.stats import Insufficient, Interval, dependence, stretches
 from evals.stats.dependence import Effect
@@ -74,7 +74,7 @@ def geomean_limits(
         bound=cell.rule.bound,
         confidence=1 - policy.alpha_pass,
     )
-    return held_over_launches(
+    return widened_by_launches(
         found, lambda rows: float(log_ratios[rows].mean()), pairs.launches, cell, policy
     )
 
@@ -109,7 +109,7 @@ def quantile_limits(
     def log_ratio(rows: BoolColumn) -> float:
         return log_quantile(candidate[rows], q) - log_quantile(baseline[rows], q)
 
-    return held_over_launches(found, log_ratio, arms[0].launches, cell, policy)
+    return widened_by_launches(found, log_ratio, arms[0].launches, cell, policy)
 
 
 def log_quantile(values: FloatColumn, q: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from collector.contract import Arm, Finding, Outcome, Reason, Role
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.measured import unaccounted
-from evals.lossless.sampled_answers import Audited, Seen, Tally
+from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, Tally
 from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
@@ -37,13 +37,17 @@ def is_sampled(evidence: Evidence) -> BoolColumn:
     return sampled(evidence.baseline) | sampled(evidence.candidate)
 
 
-def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[Audited, Audited]:
+def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult]:
     """Return the audits of the candidate's and of the baseline's sampled answers."""
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
         tally = Tally()
         for tokens, log_e, why in zip(*seen[arm], strict=True):
-            tally.add(Seen(int(tokens), float(log_e)) if tokens >= 0 else Seen(left_out=why))
+            tally.add(
+                AuditedAnswer(int(tokens), float(log_e))
+                if tokens >= 0
+                else AuditedAnswer(left_out=why)
+            )
         found.append(tally.audited())
     return found[0], found[1]
 
@@ -64,7 +68,7 @@ def _not_rescored(count: int) -> SampledJudgement:
     return SampledJudgement(Outcome.INCONCLUSIVE, Reason.MISSING, words)
 
 
-def _finding(audited: Audited | None, judged: SampledJudgement) -> Finding:
+def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
     e = None if audited is None or not audited.answers else e_value(audited)
     return Finding(
         metric=METRIC,
@@ -88,7 +92,7 @@ def _finding(audited: Audited | None, judged: SampledJudgement) -> Finding:
     )
 
 
-def _answers_needed(audited: Audited | None, judged: SampledJudgement) -> int | None:
+def _answers_needed(audited: AuditResult | None, judged: SampledJudgement) -> int | None:
     """Estimate the answers that hold the missing tokens; `None` if no answer was audited."""
     lacking = judged.tokens_needed if audited is not None else ENOUGH_TOKENS
     if audited is None or lacking is None or not audited.tokens:

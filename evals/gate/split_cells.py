@@ -14,7 +14,7 @@ from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.covariates import covariates, varying
 from evals.gate.latency_cells import FASTEST_S, endless_baseline
-from evals.gate.launch_limits import held_over_arms_launches
+from evals.gate.launch_limits import widened_by_arms_launches
 from evals.gate.measured import (
     MAX_UNBOUNDED_SHARE,
     Measurement,
@@ -31,7 +31,7 @@ from evals.gate.sum_cells import arm_of, counted, filled, log_rate, prices_of, w
 from evals.policy import QUANTILE_STATS, Policy, Rule
 from evals.stats import Insufficient, Interval, dependence, stretches, welch
 from evals.stats.adjustment import adjusted
-from evals.stats.certain_harm import Arm, unpaired_mean_p, unpaired_share_p
+from evals.stats.certain_harm import ArmMean, unpaired_mean_p, unpaired_share_p
 from evals.stats.dependence import Effect
 from evals.stats.quantile_ratio import unpaired_quantile_ratio
 from evals.stats.ratio_of_sums import unpaired_ratio_of_sums
@@ -54,48 +54,50 @@ _Both = tuple[BoolColumn, BoolColumn]
 
 def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
     """Compare two groups of requests; pooled candidates are weighted to the baseline's mix."""
-    sides = (evidence.candidate, evidence.baseline)
-    rows = tuple(_owed(cell, evidence, side, scope) for side in sides)
-    known = tuple(
-        owed & _known(cell, evidence, side) for side, owed in zip(sides, rows, strict=True)
-    )
-    owed, seen = (rows[0], rows[1]), (known[0], known[1])
-    n = int(min(one.sum() for one in seen))
-    prompts = min(clusters(evidence, one) for one in seen)
+    c, b = evidence.candidate, evidence.baseline
+    expected = _expected(cell, evidence, c, scope), _expected(cell, evidence, b, scope)
+    known = expected[0] & _known(cell, evidence, c), expected[1] & _known(cell, evidence, b)
+    n = int(min(one.sum() for one in known))
+    prompts = min(clusters(evidence, one) for one in known)
     unpriced = without_price(cell, policy)
-    harm = _harm(cell, evidence, owed, policy)
+    harm = _harm(cell, evidence, expected, policy)
     if n == 0 or unpriced is not None:
         stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
         return Measurement(n=0, prompts=0, obstacle=stop, p_harm=harm)
-    found = _limits(cell, evidence, seen, policy, weighted=True)
-    held, hidden, worst = _held(cell, evidence, owed, seen, policy, found)
-    obstacle = _no_comparison(cell, evidence, seen[1]) or hidden or too_few(cell, n, prompts)
-    result = measured(held, n, prompts, obstacle)
-    note = _reversal(cell, evidence, seen, policy, result)
-    return replace(with_p_pass(result, worst), note=note, p_harm=harm)
+    found = _limits(cell, evidence, known, policy, weighted=True)
+    robust = _robust(cell, evidence, expected, known, policy, found)
+    no_comparison = _no_comparison(cell, evidence, known[1])
+    obstacle = no_comparison or robust.obstacle or too_few(cell, n, prompts)
+    result = measured(robust.limits, n, prompts, obstacle)
+    note = _reversal(cell, evidence, known, policy, result)
+    return replace(with_p_pass(result, robust.worst), note=note, p_harm=harm)
 
 
-class _Held(NamedTuple):
+class _Robust(NamedTuple):
+    """Limits that hold whatever the unknown values are."""
+
     limits: Interval | Insufficient
     obstacle: Obstacle | None
     worst: Interval | Insufficient
+    """The limits with all unknown values at the candidate's worst."""
 
 
-def _held(
+def _robust(
     cell: Cell,
     evidence: Evidence,
-    owed: _Both,
-    seen: _Both,
+    expected: _Both,
+    known: _Both,
     policy: Policy,
     found: Interval | Insufficient,
-) -> _Held:
+) -> _Robust:
     """Return limits that hold whatever the unknown values are."""
-    lacking, wanted = (sum(int(o.sum()) for o in of) for of in (_without(owed, seen), owed))
+    lacking = sum(int((all_of & ~some).sum()) for all_of, some in zip(expected, known, strict=True))
+    wanted = sum(int(rows.sum()) for rows in expected)
     if lacking == 0:
-        return _Held(found, None, found)
+        return _Robust(found, None, found)
     worst, best = (
-        _limits(cell, _at_extremes(cell, evidence, seen, worst=bad), owed, policy, weighted=True,
-                unknown=_extremes(cell, evidence, seen, worst=bad))
+        _limits(cell, _at_extremes(cell, evidence, known, worst=bad), expected, policy,
+                weighted=True, unknown=_extremes(cell, evidence, known, worst=bad))
         for bad in (True, False)
     )  # fmt: skip
     held = at_worst(found, worst, best, bound=cell.rule.bound)
@@ -104,11 +106,7 @@ def _held(
     hidden = unknown_decide(cell, found, held, words)
     if cell.rule.stat in ("geomean_ratio", "mean_ratio") and share > MAX_UNBOUNDED_SHARE:
         hidden = Obstacle(Reason.MISSING, f"{words}, above {MAX_UNBOUNDED_SHARE:.0%} of them")
-    return _Held(held, hidden, worst)
-
-
-def _without(owed: _Both, seen: _Both) -> _Both:
-    return owed[0] & ~seen[0], owed[1] & ~seen[1]
+    return _Robust(held, hidden, worst)
 
 
 def _lack(cell: Cell) -> str:
@@ -127,7 +125,7 @@ def _nothing(cell: Cell, evidence: Evidence, scope: BoolColumn) -> str:
     return "an arm has no answer that can be measured"
 
 
-def _extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> tuple[float, float]:
+def _extremes(cell: Cell, evidence: Evidence, known: _Both, *, worst: bool) -> tuple[float, float]:
     """Return the values for unknown ones of candidate and baseline, at worst or at best."""
     kind = cell.metric.kind
     if kind == "score":
@@ -138,20 +136,20 @@ def _extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> tu
         return (math.inf, FASTEST_S) if worst else (FASTEST_S, math.inf)
     larger = worst == (cell.rule.bound == "max")
     sides = (evidence.candidate, evidence.baseline)
-    c, b = (_values(cell, evidence, s)[rows] for s, rows in zip(sides, seen, strict=True))
+    c, b = (_values(cell, evidence, s)[rows] for s, rows in zip(sides, known, strict=True))
     c, b = c[np.isfinite(c)], b[np.isfinite(b)]
     return (c.max(), b.min()) if larger else (c.min(), b.max())
 
 
-def _at_extremes(cell: Cell, evidence: Evidence, seen: _Both, *, worst: bool) -> Evidence:
+def _at_extremes(cell: Cell, evidence: Evidence, known: _Both, *, worst: bool) -> Evidence:
     """Return the evidence with the sums' unknown numbers set to the arms' observed extremes."""
     if cell.rule.stat != "mean_ratio":
         return evidence
-    sides = filled(cell, (evidence.candidate, evidence.baseline), seen, worst=worst)
+    sides = filled(cell, (evidence.candidate, evidence.baseline), known, worst=worst)
     return replace(evidence, candidate=sides[0], baseline=sides[1])
 
 
-def _owed(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> BoolColumn:
+def _expected(cell: Cell, evidence: Evidence, side: Side, scope: BoolColumn) -> BoolColumn:
     """Return which answers of an arm should be measured."""
     present = side.present & scope
     if cell.metric.kind == "failures":
@@ -174,20 +172,20 @@ def _known(cell: Cell, evidence: Evidence, side: Side) -> BoolColumn:
     return counted(cell, side)
 
 
-def _harm(cell: Cell, evidence: Evidence, owed: _Both, policy: Policy) -> float | None:
+def _harm(cell: Cell, evidence: Evidence, expected: _Both, policy: Policy) -> float | None:
     """Return the p value of harm, with all unknown values in the candidate's favour."""
     compare = _CERTAIN.get(cell.rule.stat)
-    if compare is None or not all(rows.any() for rows in owed):
+    if compare is None or not all(rows.any() for rows in expected):
         return None
-    unknown = _extremes(cell, evidence, owed, worst=False)
+    unknown = _extremes(cell, evidence, expected, worst=False)
     arms = []
     for side, rows, value in zip(
-        (evidence.candidate, evidence.baseline), owed, unknown, strict=True
+        (evidence.candidate, evidence.baseline), expected, unknown, strict=True
     ):
         values = _values(cell, evidence, side, unknown=value)[rows]
         harmed = values > 0 if cell.rule.bound == "max" else values <= 0
         draws = of_arm(evidence, side, rows, policy).draws(values, harmed)
-        arms.append(Arm(float(values.mean()), draws))
+        arms.append(ArmMean(float(values.mean()), draws))
     return compare(*arms, margin=cell.rule.margin, bound=cell.rule.bound)
 
 
@@ -252,7 +250,7 @@ def _limits(
             *arms, margin=rule.margin, bound=rule.bound, confidence=confidence
         )
         logs = (partial(log_rate, arms[0]), partial(log_rate, arms[1]))
-        return held_over_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
+        return widened_by_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
     mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
     before, centre = _covariates(evidence, sides, rows)
     mixes = (mix, None)
@@ -265,7 +263,7 @@ def _limits(
     plain = [_values(cell, evidence, sides[i], unknown=unknown[i])[rows[i]] for i in (0, 1)]
     logs = (partial(_log_of, cell, plain[0]), partial(_log_of, cell, plain[1]))
     found = _compare(cell, samples[0], samples[1], confidence)
-    return held_over_arms_launches(found, logs, _launches(cell, evidence, rows), cell, policy)
+    return widened_by_arms_launches(found, logs, _launches(cell, evidence, rows), cell, policy)
 
 
 def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Counts] | None:

@@ -10,7 +10,7 @@ from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import Cell
 from evals.gate.clusters import clusters
-from evals.gate.launch_limits import held_over_launches
+from evals.gate.launch_limits import widened_by_launches
 from evals.gate.measured import (
     Measurement,
     Obstacle,
@@ -25,7 +25,7 @@ from evals.gate.paired_limits import geomean_limits
 from evals.policy import Policy
 from evals.policy_sections import Prices
 from evals.stats import Insufficient, Interval
-from evals.stats.ratio_of_sums import Arm, EffectOf, ratio_of_sums
+from evals.stats.ratio_of_sums import ArmSums, EffectOf, ratio_of_sums
 
 
 def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Policy) -> Measurement:
@@ -114,12 +114,12 @@ def counted(cell: Cell, side: Side) -> BoolColumn:
     return tokens & (side.latency_s("e2e") > 0) if cell.metric.kind == "cost" else tokens
 
 
-def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price: float) -> Arm:
+def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price: float) -> ArmSums:
     """Return one arm's sums: tokens, or the cost of its seconds per token."""
     tokens = side.output_tokens[rows]
     if cell.metric.kind == "tokens":
-        return Arm(tokens, None, effect_of)
-    return Arm(side.e2e_s[rows], tokens, effect_of, price)
+        return ArmSums(tokens, None, effect_of)
+    return ArmSums(side.e2e_s[rows], tokens, effect_of, price)
 
 
 def prices_of(policy: Policy) -> Prices:
@@ -152,10 +152,10 @@ def _limits(
     def log_ratio(rows: BoolColumn) -> float:
         return log_rate(candidate, rows) - log_rate(baseline, rows)
 
-    return held_over_launches(found, log_ratio, pairs.launches, cell, policy)
+    return widened_by_launches(found, log_ratio, pairs.launches, cell, policy)
 
 
-def log_rate(arm: Arm, rows: BoolColumn) -> float:
+def log_rate(arm: ArmSums, rows: BoolColumn) -> float:
     """Return the logarithm of an arm's factor and sums over its values in the mask."""
     below = 1.0 if arm.denominator is None else float(arm.denominator[rows].sum())
     return math.log(arm.factor * float(arm.numerator[rows].sum()) / below)

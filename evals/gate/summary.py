@@ -53,13 +53,13 @@ def left_open(
     Those on guards and reported cells are added only to a pass.
     """
     passed = outcome is Outcome.PASS
-    named = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
+    cohorts = [f"{one.cohort} ({one.pairs} pair{'' if one.pairs == 1 else 's'})" for one in aside]
     return (
         _listed("Not judged", _by_reason(not_judged))
         + _listed("Undecided", _by_reason(undecided) if passed else ())
         + _listed("Reported beyond the margin", reported if passed else ())
         + _listed("Suspected", suspected)
-        + _listed("Set aside, and judged in the pool alone", named)
+        + _listed("Set aside, and judged in the pool alone", cohorts)
     )
 
 

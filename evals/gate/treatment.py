@@ -103,8 +103,10 @@ def _undrafted(seen: SpeculationCounts, policy: Policy) -> str | None:
         return f"the candidate drafted no token in {seen.counted:,} answers"
     if policy.validity.speculation == "optional":
         return None
-    named = seen.silent < seen.answered
-    reason = "it names a method and counts nothing" if named else "its answers say nothing of it"
+    names_method = seen.silent < seen.answered
+    reason = (
+        "it names a method and counts nothing" if names_method else "its answers say nothing of it"
+    )
     return (
         f"no count shows that the candidate drafted a token ({reason}); send "
         "`spec_decode.num_draft_tokens` and its like, or set `validity.speculation: optional` if "

@@ -17,7 +17,14 @@ from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import contradictions, copies, no_moments
 from evals.gate.treatment import shortcomings
 from evals.policy import METRICS, Kind, Policy
-from evals.stats.drift import Arm, EffectOf, Trend, candidate_later, paired_trend, unpaired_trend
+from evals.stats.drift import (
+    ArmSeries,
+    EffectOf,
+    Trend,
+    candidate_later,
+    paired_trend,
+    unpaired_trend,
+)
 from evals.stats.holm import adjusted
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
@@ -241,14 +248,14 @@ def _paired_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | No
 
 
 def _split_trend(evidence: Evidence, metric: str, policy: Policy) -> Trend | None:
-    arms = list[Arm]()
+    arms = list[ArmSeries]()
     for side in (evidence.candidate, evidence.baseline):
         outcome = _outcome(evidence, side, metric)
         rows = ~np.isnan(outcome) & side.present & (side.start_unix_ns >= 0)
         timed = METRICS[metric].timed
         effect_of = _effect_of(of_arm(evidence, side, rows, policy, timed=timed), metric)
         within = strata(evidence, timed=timed)[rows]
-        arms.append(Arm(outcome[rows], side.start_unix_ns[rows], within, effect_of))
+        arms.append(ArmSeries(outcome[rows], side.start_unix_ns[rows], within, effect_of))
     return unpaired_trend(arms[0], arms[1])
 
 

@@ -11,7 +11,7 @@ from collector.contract import Arm, Generation, Pair
 from evals.evaluators.answers import answer_text
 from evals.lossless.greedy import Compared, compare, confirm, gap_noise
 from evals.lossless.rescoring import TextRescorer
-from evals.lossless.sampled_answers import ArmAudit, Seen
+from evals.lossless.sampled_answers import ArmAudit, AuditedAnswer
 
 _PAGE = 200
 _TYPES = {
@@ -55,21 +55,22 @@ def with_divergences(
     of logits that equal arms show. With `audits`, each arm's sampled answers are fed to its audit
     in the order of pairs, and the table has the evidence after each answer.
     """
-    rows, seen = dict[_Key, _Row](), dict[Arm, dict[_Key, Seen]]({arm: {} for arm in audits or ()})
+    rows = dict[_Key, _Row]()
+    audited: dict[Arm, dict[_Key, AuditedAnswer]] = {arm: {} for arm in audits or ()}
     for pair in _pairs(client, rollout):
         key = (pair.prompt_id, pair.repeat)
         rows[key] = _row(pair, rescorer, noise)
         for arm, audit in (audits or {}).items():
             side = pair.baseline if arm is Arm.BASELINE else pair.candidate
             if side is not None:
-                seen[arm][key] = audit.take(side)
+                audited[arm][key] = audit.take(side)
     keys = list(zip(table["prompt_id"].to_pylist(), table["repeat"].to_pylist(), strict=True))
     found = [rows.get(key, _Row()) for key in keys]
     for i, (name, kind) in enumerate(_TYPES.items()):
         table = table.append_column(name, pa.array([row[i] for row in found], kind))
-    for arm, of_arm in seen.items():
+    for arm, of_arm in audited.items():
         for name, kind in _SAMPLED_TYPES.items():
-            values = [getattr(of_arm.get(key, Seen()), name) for key in keys]
+            values = [getattr(of_arm.get(key, AuditedAnswer()), name) for key in keys]
             table = table.append_column(f"{arm}_sampled_{name}", pa.array(values, kind))
     return table
 

@@ -26,7 +26,7 @@ class SequenceRescorer(TextRescorer, Protocol):
         """Return the logits at each of the answer's tokens, one row per token."""
 
 
-class Seen(NamedTuple):
+class AuditedAnswer(NamedTuple):
     """One audited answer, and the evidence after it."""
 
     tokens: int | None = None
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """The audit of one arm."""
 
     answers: int
@@ -74,16 +74,16 @@ class ArmAudit:
         self._rng = np.random.default_rng(seed)
         self._seeds = set[int]()
 
-    def take(self, one: Generation) -> Seen:
+    def take(self, one: Generation) -> AuditedAnswer:
         """Rescore one answer and return the evidence after it."""
         usable = _usable(one, self._rescorer, self._seeds)
         if isinstance(usable, str):
-            return Seen(left_out=usable)
+            return AuditedAnswer(left_out=usable)
         prompt, emitted = usable
         logits = self._rescorer.answer_logits(prompt, emitted)
         laws = law(logits, one.temperature or 1.0, one.top_p, one.top_k)
         self._state = self._state.after(observe(laws, np.array(emitted), None, self._rng))
-        return Seen(len(emitted), self._state.log_e)
+        return AuditedAnswer(len(emitted), self._state.log_e)
 
 
 class Tally:
@@ -96,21 +96,21 @@ class Tally:
         self._log_e = 0.0
         self._tokens_to_alarm: int | None = None
 
-    def add(self, seen: Seen) -> None:
+    def add(self, answer: AuditedAnswer) -> None:
         """Count one answer."""
-        if seen.left_out is not None:
-            self._left_out[seen.left_out] += 1
-        if seen.tokens is None or seen.log_e is None:
+        if answer.left_out is not None:
+            self._left_out[answer.left_out] += 1
+        if answer.tokens is None or answer.log_e is None:
             return
         self._answers += 1
-        self._tokens += seen.tokens
-        self._log_e = max(self._log_e, seen.log_e)
-        if self._tokens_to_alarm is None and seen.log_e >= math.log(ALARM):
+        self._tokens += answer.tokens
+        self._log_e = max(self._log_e, answer.log_e)
+        if self._tokens_to_alarm is None and answer.log_e >= math.log(ALARM):
             self._tokens_to_alarm = self._tokens
 
-    def audited(self) -> Audited:
+    def audited(self) -> AuditResult:
         """Return the sums."""
-        return Audited(
+        return AuditResult(
             self._answers, self._tokens, dict(self._left_out), self._log_e, self._tokens_to_alarm
         )
 

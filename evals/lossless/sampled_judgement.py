@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scipy.stats import fisher_exact
 
 from collector.contract import Outcome, Reason
-from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, Audited
+from evals.lossless.sampled_answers import CUT, FAILED, GREEDY, SAME_SEED, AuditResult
 from evals.lossless.sampling_audit import ALARM
 
 ENOUGH_TOKENS = 4000
@@ -29,7 +29,7 @@ class SampledJudgement(NamedTuple):
     """Tokens still missing, if more of them would decide."""
 
 
-def judge(audited: Audited, control: Audited | None) -> SampledJudgement:
+def judge(audited: AuditResult, control: AuditResult | None) -> SampledJudgement:
     """Judge an arm's sampled answers; `control` is the same audit of the baseline's answers.
 
     Fails if the e-value reaches the alarm, or if Fisher's exact test finds more answers cut into
@@ -49,7 +49,7 @@ def judge(audited: Audited, control: Audited | None) -> SampledJudgement:
     return _judge_quiet(audited, numbers)
 
 
-def _judge_quiet(audited: Audited, numbers: str) -> SampledJudgement:
+def _judge_quiet(audited: AuditResult, numbers: str) -> SampledJudgement:
     """Judge a quiet arm: pass, unless too few answers or a biased selection could be audited."""
     if audited.cut > MOST_CUT * (audited.cut + audited.answers):
         words = f"{numbers}; {_cut(audited)}, and the others are a choice: inconclusive"
@@ -64,7 +64,9 @@ def _judge_quiet(audited: Audited, numbers: str) -> SampledJudgement:
     return SampledJudgement(Outcome.PASS, None, f"quiet over {numbers}: pass")
 
 
-def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> SampledJudgement:
+def _judge_alarm(
+    audited: AuditResult, control: AuditResult | None, numbers: str
+) -> SampledJudgement:
     if control is None:
         return SampledJudgement(Outcome.FAIL, None, f"ALARM over {numbers}: fail")
     if control.alarmed:
@@ -81,29 +83,29 @@ def _judge_alarm(audited: Audited, control: Audited | None, numbers: str) -> Sam
     return SampledJudgement(Outcome.FAIL, None, f"ALARM over {numbers}, where {quiet}: fail")
 
 
-def e_value(audited: Audited) -> float:
+def e_value(audited: AuditResult) -> float:
     """Return the greatest e-value, capped at e^700."""
     return math.exp(min(audited.log_e, 700.0))
 
 
-def _numbers(audited: Audited) -> str:
+def _numbers(audited: AuditResult) -> str:
     return (
         f"{audited.tokens:,} tokens of {audited.answers:,} answers "
         f"(e-value {e_value(audited):.3g}, an alarm at {ALARM:g})"
     )
 
 
-def _cut(audited: Audited) -> str:
+def _cut(audited: AuditResult) -> str:
     all_ = audited.cut + audited.answers
     return f"{audited.cut:,} of {all_:,} answers are {CUT}"
 
 
-def _p_cut(audited: Audited, control: Audited) -> float:
+def _p_cut(audited: AuditResult, control: AuditResult) -> float:
     table = [[audited.cut, audited.answers], [control.cut, control.answers]]
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
-def _control_alarmed(control: Audited, numbers: str) -> SampledJudgement:
+def _control_alarmed(control: AuditResult, numbers: str) -> SampledJudgement:
     """Return inconclusive: even the baseline's own answers do not fit the rescored model."""
     words = (
         f"{numbers}; the baseline's own alarm, too, over {_numbers(control)}: the model that was "

@@ -15,7 +15,7 @@ from evals.stats.paired_exact import loss_p
 _LEAST = 1e-12
 
 
-class Arm(NamedTuple):
+class ArmMean(NamedTuple):
     """One arm's mean or share, and its number of independent draws."""
 
     mean: float
@@ -41,7 +41,9 @@ def paired_share_p(
     return loss_p(float(gained), float(lost), draws, -margin if bound == "min" else margin)
 
 
-def unpaired_share_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Bound) -> float:
+def unpaired_share_p(
+    candidate: ArmMean, baseline: ArmMean, *, margin: float, bound: Bound
+) -> float:
     """Return a p value of "candidate's share − baseline's is no worse than the margin".
 
     Unpaired. Twice the level at which one-sided Clopper–Pearson limits of the arms part by the
@@ -51,7 +53,7 @@ def unpaired_share_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Bou
     return _parted(candidate, baseline, (_share_below, _share_above), margin=margin, bound=bound)
 
 
-def unpaired_mean_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Bound) -> float:
+def unpaired_mean_p(candidate: ArmMean, baseline: ArmMean, *, margin: float, bound: Bound) -> float:
     """Return a p value of "candidate's mean − baseline's is no worse than the margin".
 
     Unpaired, of values in [0, 1]. Twice the level at which one-sided limits by Hoeffding's
@@ -64,9 +66,9 @@ def unpaired_mean_p(candidate: Arm, baseline: Arm, *, margin: float, bound: Boun
 
 
 def _parted(
-    candidate: Arm,
-    baseline: Arm,
-    limits: tuple[Callable[[Arm, float], float], Callable[[Arm, float], float]],
+    candidate: ArmMean,
+    baseline: ArmMean,
+    limits: tuple[Callable[[ArmMean, float], float], Callable[[ArmMean, float], float]],
     *,
     margin: float,
     bound: Bound,
@@ -105,7 +107,7 @@ def mean_difference_p(
     return math.exp(-draws * _divergence((1 + mean) / 2, (1 + margin) / 2))
 
 
-def _share_below(arm: Arm, level: float) -> float:
+def _share_below(arm: ArmMean, level: float) -> float:
     successes = math.floor(arm.mean * arm.draws + 1e-9)
     if successes <= 0:
         return 0.0
@@ -113,18 +115,18 @@ def _share_below(arm: Arm, level: float) -> float:
     return float(betaincinv(successes, draws - successes + 1, level))
 
 
-def _share_above(arm: Arm, level: float) -> float:
+def _share_above(arm: ArmMean, level: float) -> float:
     successes, draws = math.ceil(arm.mean * arm.draws - 1e-9), math.floor(arm.draws + 1e-9)
     if successes >= draws:
         return 1.0
     return float(betaincinv(successes + 1, draws - successes, 1 - level))
 
 
-def _mean_below(arm: Arm, level: float) -> float:
-    return 1 - _mean_above(Arm(1 - arm.mean, arm.draws), level)
+def _mean_below(arm: ArmMean, level: float) -> float:
+    return 1 - _mean_above(ArmMean(1 - arm.mean, arm.draws), level)
 
 
-def _mean_above(arm: Arm, level: float) -> float:
+def _mean_above(arm: ArmMean, level: float) -> float:
     """Return the largest mean that the arm's values do not exclude at the level."""
     reach = -math.log(level)
 

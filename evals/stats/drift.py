@@ -58,7 +58,7 @@ def paired_trend(
     return Trend(found.r, _two_sided(z, [found.effect]))
 
 
-class Arm(NamedTuple):
+class ArmSeries(NamedTuple):
     """One arm's outcomes with their times, strata and design effect."""
 
     outcomes: NDArray[np.float64]
@@ -67,7 +67,7 @@ class Arm(NamedTuple):
     effect_of: EffectOf = independent
 
 
-def unpaired_trend(candidate: Arm, baseline: Arm) -> Trend | None:
+def unpaired_trend(candidate: ArmSeries, baseline: ArmSeries) -> Trend | None:
     """Return the difference between the arms' trends over time.
 
     Spearman's correlation within strata, r, of each arm, compared by z = (r_c − r_b)/√(e_c/d_c +

@@ -18,7 +18,7 @@ EffectOf = Callable[[Sample], Effect]
 """The design effect of values that stand as the samples' entries do."""
 
 
-class Arm(NamedTuple):
+class ArmSums(NamedTuple):
     """One arm's sums: factor·Σ numerator, divided by Σ denominator if there is one."""
 
     numerator: Sample
@@ -62,7 +62,7 @@ def ratio_of_sums(
 
 
 def unpaired_ratio_of_sums(
-    candidate: Arm, baseline: Arm, *, margin: float, bound: Bound, confidence: float
+    candidate: ArmSums, baseline: ArmSums, *, margin: float, bound: Bound, confidence: float
 ) -> Interval | Insufficient:
     """Return the ratio of two arms that answered different requests: their variances add.
 

@@ -54,9 +54,9 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
     fresh = [
         one
         for one in (
-            *_unlike(evidence, policy),
-            *_of(_not_genuine(evidence, policy)),
-            *_several(watch),
+            *_pair_differences(evidence, policy),
+            *_doubts_from(_not_genuine(evidence, policy)),
+            *_judge_doubts(watch),
         )
         if (one.reason, one.metric, _kind(one.words)) not in known
     ]
@@ -65,7 +65,7 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
 
 def doubt_of(cell: WatchCell, watch: Watch, policy: Policy) -> WatchDoubt | None:
     """Return the first doubt that prevents a cell from proving anything, if any."""
-    found = (*watch.doubts, *_of_sums(watch, policy))
+    found = (*watch.doubts, *_cumulative_doubts(watch, policy))
     return next((one for one in found if one.metric in (None, cell.metric)), None)
 
 
@@ -74,7 +74,7 @@ def _kind(words: str) -> str:
     return "".join(letter for letter in words if not letter.isdigit() and letter != ",")[:40]
 
 
-def _unlike(evidence: Evidence, policy: Policy) -> Iterator[WatchDoubt]:
+def _pair_differences(evidence: Evidence, policy: Policy) -> Iterator[WatchDoubt]:
     if not policy.paired:
         return
     for one in inside_pairs(evidence):
@@ -88,12 +88,12 @@ def _not_genuine(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
     yield from uncounted_on_one_side(evidence, policy)
 
 
-def _of(obstacles: Iterator[Obstacle]) -> Iterator[WatchDoubt]:
+def _doubts_from(obstacles: Iterator[Obstacle]) -> Iterator[WatchDoubt]:
     for one in obstacles:
         yield WatchDoubt(reason=one.reason, words=one.words)
 
 
-def _several(watch: Watch) -> Iterator[WatchDoubt]:
+def _judge_doubts(watch: Watch) -> Iterator[WatchDoubt]:
     for metric, judges in watch.judges.items():
         if len(judges) > 1:
             yield WatchDoubt(reason=Reason.MISMATCH, words=several_judges(judges), metric=metric)
@@ -132,13 +132,13 @@ def _sum(one: SpeculationCounts, other: SpeculationCounts) -> SpeculationCounts:
     return SpeculationCounts(**{name: both[0][name] + both[1][name] for name in both[0]})
 
 
-def _of_sums(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:
+def _cumulative_doubts(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:
     """Yield the doubts that only all windows together show."""
     if watch.pairs == 0:
         return
     for arm, served in watch.served.items():
-        if (unlike := several_served(arm, served)) is not None:
-            yield WatchDoubt(reason=Reason.MISMATCH, words=unlike.words)
+        if (difference := several_served(arm, served)) is not None:
+            yield WatchDoubt(reason=Reason.MISMATCH, words=difference.words)
     if (words := idle_words(watch.speculation, policy)) is not None:
         yield WatchDoubt(reason=Reason.TREATMENT, words=words)
     if watch.rerouted > MAX_UNBOUNDED_SHARE * watch.pairs:

@@ -40,7 +40,7 @@ class Step(StrEnum):
     OVERTAKEN = "another watcher went on"
 
 
-class Seen(NamedTuple):
+class StepResult(NamedTuple):
     """The state after a step."""
 
     watch: Watch
@@ -77,7 +77,7 @@ class Watcher:
         self._stored: StoredWatch | None = None
         self._early = EarlyPairs(live(policy).looks[-1])
 
-    def step(self) -> Seen:
+    def step(self) -> StepResult:
         """Count one window of new pairs, and act on the result."""
         stored, switch = self._state(), self._switch()
         watch = begun_anew(stored.watch, switch)
@@ -87,7 +87,7 @@ class Watcher:
         )
         if watch == stored.watch and _is_idle(changes, start):
             self._post(stored)
-            return Seen(watch, Step.NOTHING_NEW, changes.more, switch)
+            return StepResult(watch, Step.NOTHING_NEW, changes.more, switch)
         self._read_early_pairs(watch)
         watch = advance(watch, read(changes, start), self._early, self._policy, self._clock())
         set_off = self._harm(watch, switch)
@@ -95,19 +95,19 @@ class Watcher:
             action = WatchAction(time_unix_ns=self._clock(), pairs=watch.pairs, reason=set_off)
             watch = replace(watch, actions=(*watch.actions, action))
         if not self._store(stored, watch, set_off):
-            return Seen(stored.watch, Step.OVERTAKEN, True, switch)  # noqa: FBT003
+            return StepResult(stored.watch, Step.OVERTAKEN, True, switch)  # noqa: FBT003
         if set_off is not None and not self._dry_run:
             switch = self._switch()
-        return Seen(watch, Step.COUNTED, changes.more, switch, set_off)
+        return StepResult(watch, Step.COUNTED, changes.more, switch, set_off)
 
-    def catch_up(self, shown: Callable[[Seen], None] | None = None) -> Seen:
+    def catch_up(self, shown: Callable[[StepResult], None] | None = None) -> StepResult:
         """Count all pairs that are available now."""
         while True:
-            seen = self.step()
+            result = self.step()
             if shown is not None:
-                shown(seen)
-            if not seen.more:
-                return seen
+                shown(result)
+            if not result.more:
+                return result
 
     def _state(self) -> StoredWatch:
         """Return the newest state, which may be another watcher's."""

@@ -15,8 +15,7 @@ from evals import policy as policies
 from evals.errors import PolicyError
 from evals.evidence import Evidence
 from evals.gate.release import decide, judge_cells
-from evals.launches import Arm as LaunchedArm
-from evals.launches import Launches, launches_of
+from evals.launches import ArmLaunches, Launches, launches_of
 from evals.report_formats import to_markdown
 from evals.stats import Insufficient
 from evals.stats.launch_ratio import between_arms, over_launches
@@ -25,9 +24,9 @@ EvidenceOf = Callable[[Sequence[Any]], Evidence]
 SideOf = Callable[..., Any]
 
 
-def arm(names: Sequence[str | None], present: Sequence[bool] | None = None) -> LaunchedArm:
+def arm(names: Sequence[str | None], present: Sequence[bool] | None = None) -> ArmLaunches:
     there = [True] * len(names) if present is None else present
-    return LaunchedArm(np.array(list(names), dtype=np.object_), np.array(there))
+    return ArmLaunches(np.array(list(names), dtype=np.object_), np.array(there))
 
 
 def launched(

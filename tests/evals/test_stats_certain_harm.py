@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from evals.stats.certain_harm import Arm, unpaired_mean_p, unpaired_share_p
+from evals.stats.certain_harm import ArmMean, unpaired_mean_p, unpaired_share_p
 
 BOTH = [unpaired_share_p, unpaired_mean_p]
 
 
 def harm(compare, candidate, baseline, margin=-0.05, draws=60):
-    return compare(Arm(candidate, draws), Arm(baseline, draws), margin=margin, bound="min")
+    return compare(ArmMean(candidate, draws), ArmMean(baseline, draws), margin=margin, bound="min")
 
 
 @pytest.mark.parametrize("compare", BOTH)
@@ -20,7 +20,7 @@ def test_a_candidate_without_any_success_is_proved_harmful(compare) -> None:
     assert harm(compare, 0.0, 0.9) < 1e-6
     assert harm(compare, 0.9, 0.9) == 1
     assert harm(compare, 1.0, 0.0) == 1
-    assert compare(Arm(1.0, 60), Arm(0.1, 60), margin=0.05, bound="max") < 1e-6
+    assert compare(ArmMean(1.0, 60), ArmMean(0.1, 60), margin=0.05, bound="max") < 1e-6
 
 
 @pytest.mark.parametrize("compare", BOTH)
@@ -49,6 +49,6 @@ def test_limits_of_means_are_hoeffdings() -> None:
     n, level = 40, 0.01
     limit = 1 - level ** (1 / n)
     margin = -(1 - 2 * limit)  # where the limits of a dead and of a perfect arm meet
-    p = unpaired_mean_p(Arm(0.0, n), Arm(1.0, n), margin=margin, bound="min")
+    p = unpaired_mean_p(ArmMean(0.0, n), ArmMean(1.0, n), margin=margin, bound="min")
     assert p == pytest.approx(2 * level)
     assert math.isfinite(p)

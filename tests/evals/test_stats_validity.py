@@ -8,7 +8,7 @@ from scipy.stats import binomtest, chisquare, mannwhitneyu, norm, spearmanr
 
 from benchmarks.simulation.dependent_laws import autoregressive
 from evals.stats.dependence import in_time
-from evals.stats.drift import Arm, candidate_later, paired_trend, unpaired_trend
+from evals.stats.drift import ArmSeries, candidate_later, paired_trend, unpaired_trend
 from evals.stats.sample_ratio import mix_p, sample_ratio_p
 
 # --- sample ratio
@@ -106,7 +106,7 @@ def test_which_arm_ran_later() -> None:
 def arm(outcomes, strata=None):
     n = len(outcomes)
     strata = np.zeros(n, dtype=np.int64) if strata is None else np.asarray(strata)
-    return Arm(np.asarray(outcomes, dtype=float), np.arange(n), strata)
+    return ArmSeries(np.asarray(outcomes, dtype=float), np.arange(n), strata)
 
 
 def test_a_trend_that_both_arms_share_is_no_drift() -> None:

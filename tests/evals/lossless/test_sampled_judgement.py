@@ -12,7 +12,7 @@ from evals import policy
 from evals.evidence import SampledTokens
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.sampled_cells import sampled_findings
-from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, Audited
+from evals.lossless.sampled_answers import CUT, GREEDY, SAME_SEED, AuditResult
 from evals.lossless.sampled_judgement import judge
 
 RULES = """
@@ -26,10 +26,10 @@ NO_TEXT = "without the texts"
 
 def seen(
     answers: int = 200, left_out: Mapping[str, int] | None = None, *, alarm_at: int | None = None
-) -> Audited:
+) -> AuditResult:
     """Return an audit of answers of 25 tokens each."""
     log_e = 0.5 if alarm_at is None else 30.0
-    return Audited(answers, 25 * answers, left_out or {}, log_e, alarm_at)
+    return AuditResult(answers, 25 * answers, left_out or {}, log_e, alarm_at)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def seen(
     ],
 )
 def test_an_alarm_is_the_candidates_where_the_baseline_is_quiet(
-    candidate: Audited, baseline: Audited | None, outcome: str, words: str
+    candidate: AuditResult, baseline: AuditResult | None, outcome: str, words: str
 ) -> None:
     """Many answers that cannot be cut never mute it; too little, or a choice, decides nothing."""
     found = judge(candidate, baseline)

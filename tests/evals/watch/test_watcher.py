@@ -10,7 +10,7 @@ from collector.client import Client, ClientError
 from collector.contract import Arm, Outcome, Switch, Watch, WatchCell
 from evals import policy as policies
 from evals.policy import Policy
-from evals.watch.watcher import Seen, Step, Watcher
+from evals.watch.watcher import Step, StepResult, Watcher
 
 
 def cell(watch: Watch, metric: str, cohort: str | None = None) -> WatchCell:
@@ -143,7 +143,7 @@ def test_a_dry_run_leaves_no_trace(client: Client, traffic: Any, rules: Policy) 
     assert (client.watches("k4"), client.switch("k4"), client.verdicts()) == ((), (), ())
 
 
-def _overtaken(first: Watcher, second: Watcher) -> Seen:
+def _overtaken(first: Watcher, second: Watcher) -> StepResult:
     """Let the first step, and the second do so while the first has read and not stored."""
     changes, done = first._client.pair_changes, list[Step]()
 
