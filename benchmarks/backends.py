@@ -154,7 +154,7 @@ def answers(one: Backend, options: argparse.Namespace) -> dict[str, Any]:
         found["milliseconds"]["all_pairs"] = round((time.perf_counter() - began) * 1000)
         found["pairs"] = table.num_rows
         found["table"] = table
-        policy = policies.parse(policies.named_text("default"), "default")
+        policy = policies.parse(policies.text_by_name("default"), "default")
         found["verdict"] = to_document(decide(from_table(table), policy, rollout=_ROLLOUT))
     return found
 

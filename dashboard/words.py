@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from collector.contract import Finding, Outcome, Reason, Role
-from evals.advice.records import Limits
+from evals.advice.records import Estimate
 
 ABSENT = "–"
 """Shown for a value that was not measured."""
@@ -202,7 +202,7 @@ def span_of(low: int, high: int) -> str:
     return count(low) if low == high else f"{count(low)}–{count(high)}"
 
 
-def speedup(limits: Limits | None) -> str:
+def speedup(limits: Estimate | None) -> str:
     """Return a speed-up (above 1 is faster) with its one-sided 95 % limits."""
     if limits is None:
         return ABSENT

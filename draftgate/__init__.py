@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evals.bundle import verify
     from evals.errors import EvalsError
     from evals.policy import Policy
-    from evals.policy import named as load_policy
+    from evals.policy import by_name as load_policy
     from evals.source import judge
 
 __all__ = [
@@ -45,7 +45,7 @@ _FROM = {
     "Policy": ("evals.policy", "Policy"),
     "Verdict": ("collector.contract", "Verdict"),
     "judge": ("evals.source", "judge"),
-    "load_policy": ("evals.policy", "named"),
+    "load_policy": ("evals.policy", "by_name"),
     "verify": ("evals.bundle", "verify"),
 }
 """The module of each name, and its name in that module."""

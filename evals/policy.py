@@ -17,10 +17,10 @@ from evals.policy_reading import Node, load_yaml
 from evals.policy_sections import (
     Dependence,
     Design,
+    HourlyPrices,
     LaunchRules,
     Live,
     Lossless,
-    Prices,
     Sampling,
     ValidityRules,
     read_dependence,
@@ -118,7 +118,7 @@ class Policy:
     sampling: Sampling = field(default_factory=Sampling)
     dependence: Dependence = field(default_factory=Dependence)
     validity: ValidityRules = field(default_factory=ValidityRules)
-    prices: Prices | None = None
+    prices: HourlyPrices | None = None
     launches: LaunchRules | None = None
     """`None`: any number of launches is enough."""
     live: Live | None = None
@@ -159,12 +159,12 @@ def load(path: Path) -> Policy:
     return parse(text_of(path), str(path))
 
 
-def named(name: str) -> Policy:
+def by_name(name: str) -> Policy:
     """Return the policy in a file, or a shipped policy by its name."""
-    return parse(named_text(name), name)
+    return parse(text_by_name(name), name)
 
 
-def named_text(name: str) -> str:
+def text_by_name(name: str) -> str:
     """Return the text of a policy file, or of a shipped policy by its name."""
     path = Path(name)
     return text_of(path) if path.suffix or path.is_file() else shipped_text(name)

@@ -92,27 +92,27 @@ class Node:
         if child is None:
             return []
         if not isinstance(child.value, list):
-            raise child.error(f"wanted a list, got {child.seen()}")
+            raise child.error(f"wanted a list, got {child.shown()}")
         return [Node(item, self.source, f"{child.path}[{i}]") for i, item in enumerate(child.value)]
 
     def text(self) -> str:
         """Return the value as a non-empty string or raise."""
         if not isinstance(self.value, str) or not self.value.strip():
-            raise self.error(f"wanted text, got {self.seen()}")
+            raise self.error(f"wanted text, got {self.shown()}")
         return self.value
 
     def number(self) -> float:
         """Return the value as a finite number or raise."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            raise self.error(f"wanted a number, got {self.seen()}")
+            raise self.error(f"wanted a number, got {self.shown()}")
         if not math.isfinite(self.value):
-            raise self.error(f"wanted a finite number, got {self.seen()}")
+            raise self.error(f"wanted a finite number, got {self.shown()}")
         return float(self.value)
 
     def integer(self) -> int:
         """Return the value as a whole number or raise."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
-            raise self.error(f"wanted a whole number, got {self.seen()}")
+            raise self.error(f"wanted a whole number, got {self.shown()}")
         return self.value
 
     def one_of(self, options: Collection[str]) -> str:
@@ -121,16 +121,16 @@ class Node:
             return self.value
         near = difflib.get_close_matches(str(self.value), list(options), n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise self.error(f"wanted one of {', '.join(options)}, got {self.seen()}{hint}")
+        raise self.error(f"wanted one of {', '.join(options)}, got {self.shown()}{hint}")
 
-    def seen(self) -> str:
+    def shown(self) -> str:
         """Return the value, shortened, for a message."""
         text = repr(self.value)
         return text if len(text) <= 60 else f"{text[:57]}..."
 
     def _mapping(self) -> dict[object, object]:
         if not isinstance(self.value, dict):
-            raise self.error(f"wanted a mapping of keys, got {self.seen()}")
+            raise self.error(f"wanted a mapping of keys, got {self.shown()}")
         return self.value
 
     def _child(self, key: str, value: object) -> "Node":

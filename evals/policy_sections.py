@@ -94,7 +94,7 @@ class LaunchRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class HourlyPrices:
     """The price of an hour of each route, in one currency."""
 
     baseline_per_hour: float
@@ -175,13 +175,13 @@ def read_validity(root: Node) -> ValidityRules:
     )
 
 
-def read_prices(root: Node) -> Prices | None:
+def read_prices(root: Node) -> HourlyPrices | None:
     """Return the prices, `None` if none are given."""
     node = root.get("prices")
     if node is None:
         return None
     node.only("baseline_per_hour", "candidate_per_hour")
-    return Prices(
+    return HourlyPrices(
         baseline_per_hour=_price(node.required("baseline_per_hour")),
         candidate_per_hour=_price(node.required("candidate_per_hour")),
     )

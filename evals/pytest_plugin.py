@@ -36,7 +36,7 @@ def assert_rollout() -> AssertRollout:
         __tracebackhide__ = True
         opener: Callable[[str], Client] = Client if collector.startswith("http") else Client.local
         with opener(collector) as client:
-            verdict = judge(client, rollout, policies.named(policy), control=control)
+            verdict = judge(client, rollout, policies.by_name(policy), control=control)
         if verdict.outcome is not Outcome.PASS:
             pytest.fail("\n".join([verdict.summary, *verdict.reasons]), pytrace=False)
         return verdict

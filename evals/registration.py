@@ -39,7 +39,7 @@ def policy_for(client: Client, rollout: str, given: str | None) -> ChosenPolicy:
     registered = None if given else client.history(rollout).registered
     if registered is None:
         name = given or "default"
-        text = policies.named_text(name)
+        text = policies.text_by_name(name)
         return ChosenPolicy(policies.parse(text, name), text, f"policy {name}")
     source = f"the registered policy {registered.policy_name} {registered.policy_hash[:12]}"
     return ChosenPolicy(policies.parse(registered.text, source), registered.text, source)

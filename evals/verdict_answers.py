@@ -45,12 +45,12 @@ def need_lines(verdict: Verdict) -> list[str]:
 
 def scope_lines(verdict: Verdict) -> list[str]:
     """Return the limits of the verdict: its change, its launches, and its assumption."""
-    lines = [] if verdict.change is None else [f"The change: {_named(verdict.change)}."]
+    lines = [] if verdict.change is None else [f"The change: {_in_words(verdict.change)}."]
     lines += [] if verdict.launches is None else [_of_launches(verdict.launches)]
     return [*lines, verdict.assumption] if verdict.assumption else lines
 
 
-def _named(change: Change) -> str:
+def _in_words(change: Change) -> str:
     return change.value.replace("_", " ")
 
 

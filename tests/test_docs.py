@@ -126,7 +126,7 @@ def test_the_tutorials_files_are_valid(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     experiment = rollout_file.read(tmp_path / "rollout.yaml")
     assert experiment.policy in files
-    assert policies.named(str(tmp_path / "policy.yaml")).name == "first"
+    assert policies.by_name(str(tmp_path / "policy.yaml")).name == "first"
 
 
 @pytest.mark.parametrize(

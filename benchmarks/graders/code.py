@@ -13,12 +13,12 @@ from typing import Any
 
 from evals.evaluators.code import sandbox
 from evals.evaluators.code.program import Ran, program_of
-from evals.evaluators.code.sandbox import Limits, SandboxRunner
+from evals.evaluators.code.sandbox import ResourceLimits, SandboxRunner
 from evals.evaluators.reference import CodeTests
 from evals.importing import code as importing
 
 MUTANTS = 4
-_LIMITS = Limits(cpu_s=8, wall_s=60)
+_LIMITS = ResourceLimits(cpu_s=8, wall_s=60)
 _SEED = 20261121
 
 

@@ -76,7 +76,7 @@ def _rates(
     policy, counts = _policy(rule, split=split), dict.fromkeys(Outcome, 0)
     for _ in range(rollouts):
         evidence = evidence_over(rng, rule.metric, sizes, truth, split=split)
-        counts[_judged(evidence, policy).outcome] += 1
+        counts[_finding(evidence, policy).outcome] += 1
     at_margin, enough = truth == rule.margin, len(sizes) >= 3
     stat = f"{rule.text.split(',')[0].split()[-1]} {rule.text.split(',')[1].split()[-1]}"
     launches = words or f"{len(sizes)} launch{'es' if len(sizes) > 1 else ''}"
@@ -93,12 +93,12 @@ def _forecast(rule: Rule, draws: tuple[int, int]) -> Iterator[Rate]:
     further, decided, policy = list[int](), 0, _policy(rule)
     while len(further) < rollouts:
         first = evidence_over(rng, rule.metric, (A_LAUNCH,) * 5, 1.0)
-        needed = _judged(first, policy).launches_needed
+        needed = _finding(first, policy).launches_needed
         if needed is None:
             continue
         further.append(needed)
         total = (A_LAUNCH,) * (5 + min(needed, 195))
-        decided += _judged(evidence_over(rng, rule.metric, total, 1.0), policy).outcome is (
+        decided += _finding(evidence_over(rng, rule.metric, total, 1.0), policy).outcome is (
             Outcome.PASS
         )
     what = f"pass with the launches asked for (median {np.median(further):.0f} more)"
@@ -106,7 +106,7 @@ def _forecast(rule: Rule, draws: tuple[int, int]) -> Iterator[Rate]:
                rollouts)  # fmt: skip
 
 
-def _judged(evidence: Evidence, policy: Policy) -> Finding:
+def _finding(evidence: Evidence, policy: Policy) -> Finding:
     """Return the finding of the only cell; raises `ValueError` if the evidence cannot be judged."""
     found = judge_cells(evidence, policy)[0]
     if found.reason not in (None, Reason.TOO_FEW, Reason.TOO_CLOSE, Reason.LAUNCHES,

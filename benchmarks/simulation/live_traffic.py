@@ -49,7 +49,7 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
         rng, ever = np.random.default_rng([seed, 31, at_margin]), dict[str, int]()
         runs = rollouts if at_margin else max(rollouts // 5, 1)
         for _ in range(runs):
-            for name, happened in _ever(rng, rules, at_margin=at_margin).items():
+            for name, happened in _ever_decided(rng, rules, at_margin=at_margin).items():
                 ever[name] = ever.get(name, 0) + happened
         check = "watch, 100 peeks, truth at " + ("every margin" if at_margin else "no change")
         for name, count in ever.items():
@@ -57,7 +57,9 @@ def peeking(rollouts: int, seed: int) -> Iterator[Rate]:
             yield Rate(check, name, PAIRS, count / runs, runs, wanted, None)
 
 
-def _ever(rng: np.random.Generator, rules: Policy, *, at_margin: bool) -> Mapping[str, bool]:
+def _ever_decided(
+    rng: np.random.Generator, rules: Policy, *, at_margin: bool
+) -> Mapping[str, bool]:
     """Return which decisions were made at any look of one rollout."""
     watch, early = begin("simulated", rules), EarlyPairs(live(rules).looks[-1])
     evidence, seen = _evidence(rng, at_margin=at_margin), dict[str, bool]()
@@ -66,12 +68,12 @@ def _ever(rng: np.random.Generator, rules: Policy, *, at_margin: bool) -> Mappin
     for start in range(0, PAIRS, step):
         window = _window(evidence, table, start, start + step)
         watch = advance(watch, window, early, rules, start)
-        for name, now in _decided(watch).items():
+        for name, now in _decisions(watch).items():
             seen[name] = seen.get(name, False) or now
     return seen
 
 
-def _decided(watch: Watch) -> dict[str, bool]:
+def _decisions(watch: Watch) -> dict[str, bool]:
     pooled = [cell for cell in watch.cells if cell.cohort is None]
     found = {
         f"ever {outcome.value} {cell.metric}": cell.outcome is outcome

@@ -42,10 +42,10 @@ def needed(rollouts: int, seed: int) -> Iterator[Rate]:
                 rng = np.random.default_rng([seed, n, *what.encode()])
                 faint = rule is FASTER and -math.log(truth) * math.sqrt(n) < 0.4 * _SPREAD
                 size = rollouts, n
-                yield from _again(check, rule, partial(draw, truth), rng, size, bounded=not faint)
+                yield from _rates(check, rule, partial(draw, truth), rng, size, bounded=not faint)
 
 
-def _again(
+def _rates(
     check: str,
     rule: str,
     draw: Draw,

@@ -8,7 +8,7 @@ from typing import Final
 from collector.contract import Document, Notification, NotificationType, to_document
 
 
-class Form(StrEnum):
+class PayloadForm(StrEnum):
     """The form of a target's payload."""
 
     JSON = "json"
@@ -29,7 +29,7 @@ _SUBJECTS: Final = {
 }
 
 
-def payload(form: Form, made: Notification) -> object:
+def payload(form: PayloadForm, made: Notification) -> object:
     """Return the payload as JSON values."""
     return _FORMS[form](made)
 
@@ -106,9 +106,9 @@ def _alertmanager(made: Notification) -> list[Document]:
     ]
 
 
-_FORMS: Mapping[Form, Callable[[Notification], object]] = {
-    Form.JSON: _json,
-    Form.SLACK: _slack,
-    Form.TEAMS: _teams,
-    Form.ALERTMANAGER: _alertmanager,
+_FORMS: Mapping[PayloadForm, Callable[[Notification], object]] = {
+    PayloadForm.JSON: _json,
+    PayloadForm.SLACK: _slack,
+    PayloadForm.TEAMS: _teams,
+    PayloadForm.ALERTMANAGER: _alertmanager,
 }

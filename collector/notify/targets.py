@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from collector import config_file
 from collector.contract import NotificationType
 from collector.errors import SettingsError
-from collector.notify.forms import Form
+from collector.notify.forms import PayloadForm
 
 _KEYS: Final = ("name", "url", "url_env", "form", "events", "secret_env", "secret_file")
 _EVENTS: Final = tuple(one for one in NotificationType if one is not NotificationType.TEST)
@@ -24,7 +24,7 @@ class Target:
     """The key of its stored position in the outbox."""
     url: str = field(repr=False)
     """May itself be a secret, like Slack's."""
-    form: Form
+    form: PayloadForm
     events: tuple[NotificationType, ...]
     secret: str | None = field(repr=False)
     """None: bodies are not signed."""
@@ -57,7 +57,7 @@ def _target(where: str, given: object, env: Mapping[str, str]) -> Target:
     return Target(
         name=texts["name"],
         url=_url(where, texts, env),
-        form=_form(f"{where}.form", texts.get("form", Form.JSON.value)),
+        form=_form(f"{where}.form", texts.get("form", PayloadForm.JSON.value)),
         events=_events(f"{where}.events", given.get("events")),
         secret=_secret(where, texts, env),
     )
@@ -69,11 +69,11 @@ def _text(where: str, given: object) -> str:
     return given
 
 
-def _form(where: str, text: str) -> Form:
+def _form(where: str, text: str) -> PayloadForm:
     try:
-        return Form(text)
+        return PayloadForm(text)
     except ValueError as exc:
-        raise SettingsError(f"{where}: {text!r}: wanted one of {', '.join(Form)}") from exc
+        raise SettingsError(f"{where}: {text!r}: wanted one of {', '.join(PayloadForm)}") from exc
 
 
 def _events(where: str, given: object) -> tuple[NotificationType, ...]:

@@ -24,7 +24,7 @@ def register(
     from evals.registration import register_once, registration_of  # noqa: PLC0415
 
     try:
-        chosen = policies.named(policy or policies.shipped_for(change))
+        chosen = policies.by_name(policy or policies.shipped_for(change))
     except EvalsError as exc:
         raise PolicyRegistrationError(f"policy: {exc}") from exc
     if policy is None:
@@ -38,7 +38,7 @@ def require_usable(policy: str | None) -> None:
     from evals.errors import EvalsError  # noqa: PLC0415
 
     try:
-        policies.named(policy or "default")
+        policies.by_name(policy or "default")
     except EvalsError as exc:
         raise PolicyRegistrationError(f"policy: {exc}") from exc
 

@@ -24,7 +24,7 @@ Record = Callable[["Attempt"], None]
 CLIENT_LEFT: Final = GenerationError("client_disconnected", "the client went away")
 
 
-class Client(Protocol):
+class AnswerReceiver(Protocol):
     """The receiver of an answer: `begin`, `write`, `end`; or `whole`; or `cut` on failure."""
 
     def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
@@ -87,7 +87,7 @@ class Attempt:
         self._observed_bytes = observed_bytes
         self._record = record
         self._deferred = deferred
-        self._client: Client
+        self._client: AnswerReceiver
         self._response: Response | None = None
         self._answers = False
         """Whether this arm is committed to answering."""
@@ -117,7 +117,9 @@ class Attempt:
         """The failure of the answer as parsed so far; `None` if there is none."""
         return self.seen.error
 
-    async def answer(self, client: Client, *, cancelled: GenerationError = CLIENT_LEFT) -> bool:
+    async def answer(
+        self, client: AnswerReceiver, *, cancelled: GenerationError = CLIENT_LEFT
+    ) -> bool:
         """Answer the client; return `False` if this arm failed before anything was sent.
 
         An answer that breaks off later is cut. Telemetry work is deferred until after the answer.

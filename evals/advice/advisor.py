@@ -11,14 +11,14 @@ from evals.advice.records import Action, Advice, KForecast, ScopeAdvice, Trial, 
 from evals.advice.router import routes
 from evals.advice.scope_numbers import Numbers, Scope, numbers
 from evals.advice.thresholds import MIN_GAIN, MIN_PROMPTS, MIN_STEPS
-from evals.policy_sections import Prices
+from evals.policy_sections import HourlyPrices
 
 
 def advise(
     rollout: str,
     pairs: Sequence[Observation],
     others: Mapping[str, Sequence[Observation]] | None = None,
-    prices: Prices | None = None,
+    prices: HourlyPrices | None = None,
     verdict: Verdict | None = None,
 ) -> Advice:
     """Return the advice on a rollout, from its pairs' speed and its newest verdict.
@@ -60,7 +60,7 @@ def _advice(
     scope: Scope,
     pairs: Sequence[Observation],
     others: Sequence[Observation],
-    prices: Prices | None,
+    prices: HourlyPrices | None,
     permission: Permission,
 ) -> ScopeAdvice:
     n = numbers(pairs, others, prices)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.advice.records import KForecast, Limits
+from evals.advice.records import Estimate, KForecast
 from evals.advice.step_cost import StepCost, split
 from evals.advice.sums import Sums
 from evals.advice.survival import Survival, survival
@@ -15,7 +15,7 @@ SEED = 20_240_601
 CONFIDENCE = 0.95
 
 
-class Model(NamedTuple):
+class StepModel(NamedTuple):
     """Acceptance and cost of one set of sums."""
 
     survival: Survival
@@ -40,7 +40,7 @@ class Model(NamedTuple):
         return self.survival.tokens_a_step(k) * self.baseline_step_s / step_s
 
 
-def model(sums: Sums, now: int) -> Model | None:
+def model(sums: Sums, now: int) -> StepModel | None:
     """Return the model of summed counts and times; `None` if k = `now` has no steps or no time."""
     acceptance = survival(sums.steps, sums.accepted_per_pos)
     at = now - 1
@@ -50,7 +50,7 @@ def model(sums: Sums, now: int) -> Model | None:
     baseline_s = sums.baseline_step_s
     # Rollouts of other k may have run on a slower machine or hour: scale by their own baseline.
     scaled_s = sums.step_s * baseline_s[at] / baseline_s
-    return Model(
+    return StepModel(
         survival=acceptance,
         cost=split(np.where(scaled_s > 0, sums.decode_steps, 0), scaled_s),
         baseline_step_s=float(baseline_s[at]),
@@ -88,16 +88,16 @@ def forecasts(sums: Sums, now: int) -> tuple[KForecast, ...]:
     )
 
 
-def _gain(m: Model, k: int, now: int) -> float | None:
+def _gain(m: StepModel, k: int, now: int) -> float | None:
     there, here = m.speedup(k, now), m.speedup(now, now)
     return None if there is None or here is None else there / here - 1
 
 
-def _limits(estimate: float | None, draws: list[float | None] | list[float]) -> Limits | None:
+def _limits(estimate: float | None, draws: list[float | None] | list[float]) -> Estimate | None:
     if estimate is None:
         return None
     values: FloatColumn = np.array([v for v in draws if v is not None], dtype=np.float64)
     if not len(values):
-        return Limits(estimate=estimate)
+        return Estimate(estimate=estimate)
     lower, upper = np.quantile(values, (1 - CONFIDENCE, CONFIDENCE))
-    return Limits(estimate=estimate, lower=float(lower), upper=float(upper))
+    return Estimate(estimate=estimate, lower=float(lower), upper=float(upper))

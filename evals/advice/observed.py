@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evals.advice.observations import Observation
-from evals.advice.records import Limits
+from evals.advice.records import Estimate
 from evals.stats import Insufficient
 from evals.stats.log_ratio import geometric_mean_ratio
 
@@ -37,7 +37,7 @@ def prompts(ratios: Sequence[tuple[str, float]]) -> int:
     return len({prompt for prompt, _ in ratios})
 
 
-def speedup(ratios: Sequence[tuple[str, float]], confidence: float = 0.95) -> Limits | None:
+def speedup(ratios: Sequence[tuple[str, float]], confidence: float = 0.95) -> Estimate | None:
     """Return the geometric mean of baseline/candidate, repeats of a prompt averaged first.
 
     One-sided limits by Student's t on the logarithms; above 1 is faster. `None` if the ratios do
@@ -50,4 +50,4 @@ def speedup(ratios: Sequence[tuple[str, float]], confidence: float = 0.95) -> Li
     found = geometric_mean_ratio(means, margin=1.0, bound="min", confidence=confidence)
     if isinstance(found, Insufficient) or found.estimate is None:
         return None
-    return Limits(estimate=found.estimate, lower=found.lower, upper=found.upper)
+    return Estimate(estimate=found.estimate, lower=found.lower, upper=found.upper)

@@ -16,7 +16,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Estimate:
     """An estimate with one-sided 95 % limits; an unknown limit is `None`."""
 
     estimate: float
@@ -31,11 +31,11 @@ class KForecast:
     k: int
     extrapolated: bool
     """Whether k exceeds the longest logged draft."""
-    tokens_a_step: Limits | None
+    tokens_a_step: Estimate | None
     step_s: float | None
     """`None` if the cost of such a step is unknown."""
-    tpot_speedup: Limits | None
-    gain: Limits | None
+    tpot_speedup: Estimate | None
+    gain: Estimate | None
     """Speed-up divided by that of the k served now, minus 1."""
 
 
@@ -106,8 +106,8 @@ class ScopeAdvice:
     """The k served now."""
     best_k: int | None
     """The fastest k up to the longest recorded; `None` if the cost of only one k is known."""
-    e2e_speedup: Limits | None
-    tpot_speedup: Limits | None
+    e2e_speedup: Estimate | None
+    tpot_speedup: Estimate | None
     predicted_tpot_speedup: float | None
     predicted_e2e_speedup: float | None
     steps: int

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collector.contract import to_document
-from evals.advice.records import Action, Advice, Limits, ScopeAdvice
+from evals.advice.records import Action, Advice, Estimate, ScopeAdvice
 from evals.significant import significant
 
 _STYLES = {
@@ -157,7 +157,7 @@ def _table(title: str, numbers: tuple[str, ...]) -> Table:
     return table
 
 
-def _limits(found: Limits | None) -> str:
+def _limits(found: Estimate | None) -> str:
     if found is None:
         return "–"
     if found.lower is None or found.upper is None:

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evals.advice.forecast import Model, forecasts, model
+from evals.advice.forecast import StepModel, forecasts, model
 from evals.advice.observations import Observation
 from evals.advice.observed import e2e_ratios, prompts, speedup, tpot_ratios
-from evals.advice.records import Cost, Gap, KForecast, Limits, Trial, Wasted
+from evals.advice.records import Cost, Estimate, Gap, KForecast, Trial, Wasted
 from evals.advice.summing import Modelled, modelled, sums_of
-from evals.policy_sections import Prices
+from evals.policy_sections import HourlyPrices
 
 
 class Scope(NamedTuple):
@@ -35,20 +35,20 @@ class Numbers(NamedTuple):
     timed: int
     """Pairs with both durations."""
     prompts: int
-    e2e: Limits | None
-    tpot: Limits | None
+    e2e: Estimate | None
+    tpot: Estimate | None
     wasted: Wasted | None
     now: int | None = None
     """The k served now."""
     steps: int = 0
     modelled_prompts: int = 0
-    model: Model | None = None
+    model: StepModel | None = None
     by_k: tuple[KForecast, ...] = ()
     predicted_e2e: float | None = None
 
 
 def numbers(
-    pairs: Sequence[Observation], others: Sequence[Observation], prices: Prices | None
+    pairs: Sequence[Observation], others: Sequence[Observation], prices: HourlyPrices | None
 ) -> Numbers:
     """Return the measurements of a scope's pairs; the model uses other rollouts' pairs too."""
     ratios, tpots = e2e_ratios(pairs), tpot_ratios(pairs)
@@ -122,7 +122,7 @@ def trial(n: Numbers) -> Trial | None:
     return max(gains, key=lambda t: t.gain_at_most, default=None)
 
 
-def _e2e(own: Sequence[Modelled], found: Model | None, now: int) -> float | None:
+def _e2e(own: Sequence[Modelled], found: StepModel | None, now: int) -> float | None:
     """Return the predicted end-to-end speed-up; the time to first token stays as it is."""
     factor = None if found is None else found.speedup(now, now)
     if not factor:
@@ -135,7 +135,7 @@ def _e2e(own: Sequence[Modelled], found: Model | None, now: int) -> float | None
 
 
 def _wasted(
-    pairs: Sequence[Observation], found: Model | None, prices: Prices | None
+    pairs: Sequence[Observation], found: StepModel | None, prices: HourlyPrices | None
 ) -> Wasted | None:
     counts = [p.counts for p in pairs if p.counts is not None]
     if not counts:

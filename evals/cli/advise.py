@@ -42,7 +42,7 @@ def advise(
     Example: draftgate advise support-k4 --with support-k2 --routes routes.yaml
     """
     with usable():
-        prices = None if policy is None else policies.named(policy).prices
+        prices = None if policy is None else policies.by_name(policy).prices
         with Client.opened(collector, database) as client:
             pairs = advices.load(client, rollout)
             other_pairs = {name: advices.load(client, name) for name in others or ()}

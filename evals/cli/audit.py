@@ -11,7 +11,7 @@ from collector.client import Client
 from collector.contract import Arm
 from evals.cli.options import EXIT, Collector, Database, Rollout, usable
 from evals.lossless.rescoring import TransformersRescorer
-from evals.lossless.sampled_answers import ArmAudit, AuditResult, Tally
+from evals.lossless.sampled_answers import ArmAudit, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import judge
 from evals.rollouts import require
 
@@ -67,7 +67,7 @@ def audit_(  # noqa: PLR0913  # one argument an option
 
 def _audited(client: Client, rollout: str, arm: Arm, audit: ArmAudit) -> AuditResult:
     """Audit all answers of an arm, with a progress bar on a terminal."""
-    console, tally = Console(stderr=True), Tally()
+    console, tally = Console(stderr=True), AuditTally()
     answers = client.generations(rollout, arm=arm, content=True)
     for one in track(
         answers, f"{arm.value}'s answers", console=console, disable=not console.is_terminal

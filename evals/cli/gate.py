@@ -109,7 +109,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     with usable():
         files = [_file_of(one) for one in writes or ()]
         if policy is not None:
-            policies.named(policy)  # report an unusable file before connecting to a collector
+            policies.by_name(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
             chosen, text, source = policy_for(client, rollout, policy)
             given = _tables(client, rollouts, chosen, since_step=since_step)

@@ -33,7 +33,7 @@ def register(
     Example: draftgate register support-k4 --policy policy.yaml
     """
     with usable():
-        chosen = policies.named(policy)
+        chosen = policies.by_name(policy)
         with Client.opened(collector, database) as client:
             stored = client.register_policy(rollout, registration_of(chosen))
     which = f"policy {stored.policy_name} {stored.policy_hash[:12]}"

@@ -71,7 +71,7 @@ def watch(  # noqa: PLR0913  # one argument an option
     """
     with usable():
         if policy is not None:
-            policies.named(policy)  # report an unusable file before connecting to a collector
+            policies.by_name(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
             chosen = _policy(client, rollout, policy, every_s=None if once else every_s)
             watcher = Watcher(client, rollout, chosen, dry_run=dry_run)

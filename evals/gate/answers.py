@@ -37,7 +37,7 @@ def prompts_needed(findings: Sequence[Finding], evidence: Evidence, role: Role) 
 def _answer(cohort: str, judged: Judged, broken: Sequence[str], evidence: Evidence) -> CohortAnswer:
     own = [(c, f) for c, f in judged if c.cohort == cohort and f.role is not Role.REPORT]
     found = [f for _, f in own]
-    answer, because = _decided(own, broken)
+    answer, because = _answer_and_reason(own, broken)
     needed = prompts_needed(found, evidence, Role.PROVE) if answer is Answer.UNKNOWN else None
     return CohortAnswer(
         cohort=cohort,
@@ -48,14 +48,14 @@ def _answer(cohort: str, judged: Judged, broken: Sequence[str], evidence: Eviden
     )
 
 
-def _decided(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
+def _answer_and_reason(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
     proofs = [(c, f) for c, f in own if f.role is Role.PROVE]
     failed = [c for c, f in own if f.outcome is Outcome.FAIL]
     missing = [(c, f) for c, f in proofs if f.outcome is not Outcome.PASS]
     if failed:
-        return Answer.NO, f"beyond the margin: {_named(failed)}"
+        return Answer.NO, f"beyond the margin: {_measures(failed)}"
     if missing:
-        return Answer.UNKNOWN, "; ".join(_missing(c, f) for c, f in _once(missing))
+        return Answer.UNKNOWN, "; ".join(_missing(c, f) for c, f in _without_repeats(missing))
     if broken:
         return Answer.UNKNOWN, f"over all cohorts {_listed(broken)} fails"
     if not own:
@@ -67,7 +67,7 @@ def _decided(own: Judged, broken: Sequence[str]) -> tuple[Answer, str]:
     return Answer.YES, f"{len(proofs)} of {len(proofs)} required cells are within margin{guards}"
 
 
-def _once(missing: Judged) -> Judged:
+def _without_repeats(missing: Judged) -> Judged:
     """Keep one of the cells that differ only in their margin."""
     return list({cell.chain: (cell, finding) for cell, finding in reversed(missing)}.values())[::-1]
 
@@ -76,7 +76,7 @@ def _missing(cell: Cell, finding: Finding) -> str:
     return f"{_measure(cell)} ({why(finding)})"
 
 
-def _named(cells: Sequence[Cell]) -> str:
+def _measures(cells: Sequence[Cell]) -> str:
     return _listed([_measure(cell) for cell in cells])
 
 

@@ -88,14 +88,14 @@ def of_pairs(
     evidence: Evidence, rows: BoolColumn, policy: Policy, *, timed: bool = False
 ) -> Arrangement:
     """Return the arrangement of these pairs; `timed` values differ between launches."""
-    return _of(evidence, evidence.started_unix_ns, rows, policy, timed=timed)
+    return _arrangement(evidence, evidence.started_unix_ns, rows, policy, timed=timed)
 
 
 def of_arm(
     evidence: Evidence, side: Side, rows: BoolColumn, policy: Policy, *, timed: bool = False
 ) -> Arrangement:
     """Return the arrangement of these answers of one arm."""
-    return _of(evidence, side.start_unix_ns, rows, policy, timed=timed)
+    return _arrangement(evidence, side.start_unix_ns, rows, policy, timed=timed)
 
 
 def strata(evidence: Evidence, *, timed: bool) -> Counts:
@@ -105,7 +105,7 @@ def strata(evidence: Evidence, *, timed: bool) -> Counts:
     return evidence.cohort_of + (len(evidence.cohorts) + 1) * evidence.launches.of
 
 
-def _of(
+def _arrangement(
     evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy, *, timed: bool
 ) -> Arrangement:
     started, prompts = starts[rows], evidence.prompts[rows]

@@ -53,7 +53,7 @@ def measure_latency(
     best = _latency_limits(cell, evidence, rows, fast, policy)
     held = at_worst(found, worst, best, bound=cell.rule.bound)
     hidden = unknown_decide(cell, found, held, unknown_words(cell, evidence, rows & ~known))
-    return _judged(measured(held, n, prompts, hidden or stop), worst, hidden,
+    return _at_worst_case(measured(held, n, prompts, hidden or stop), worst, hidden,
                    flagged=bool((latency.flagged & rows).any()))  # fmt: skip
 
 
@@ -92,8 +92,13 @@ def _measure_mean(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     held = at_worst(found, worst, best, bound=cell.rule.bound)
     words = unknown_words(cell, evidence, rows & ~known)
     hidden = unbounded(words, rows, known) or unknown_decide(cell, found, held, words)
-    return _judged(measured(held, n, prompts, obstacle or hidden or too_few(cell, n, prompts)),
-                   worst, hidden, flagged=bool((latency.flagged & rows).any()))  # fmt: skip
+    stop = obstacle or hidden or too_few(cell, n, prompts)
+    return _at_worst_case(
+        measured(held, n, prompts, stop),
+        worst,
+        hidden,
+        flagged=bool((latency.flagged & rows).any()),
+    )
 
 
 def unknown_words(cell: Cell, evidence: Evidence, unknown: BoolColumn) -> str:
@@ -112,7 +117,7 @@ def unknown_words(cell: Cell, evidence: Evidence, unknown: BoolColumn) -> str:
     return ", ".join(f"{n} {cell.unit} {words}" for n, words in counts if n)
 
 
-def _judged(
+def _at_worst_case(
     found: Measurement,
     worst: Interval | Insufficient,
     hidden: Obstacle | None,

@@ -30,7 +30,7 @@ def _cells(cells: Sequence[Cell], findings: Sequence[Finding]) -> Iterator[str]:
     for cell, finding in zip(cells, findings, strict=True):
         if finding.role is Role.REPORT or finding.outcome is not Outcome.INCONCLUSIVE:
             continue
-        if not _judged(finding):
+        if not _is_only_wide(finding):
             yield _why(cell, finding)
 
 
@@ -40,7 +40,7 @@ def undecided_cells(judged: Sequence[tuple[Cell, Finding]]) -> tuple[str, ...]:
         _why(cell, f)
         for cell, f in judged
         if f.outcome is Outcome.INCONCLUSIVE
-        and (f.role is Role.REPORT or (f.role is Role.GUARD and _judged(f)))
+        and (f.role is Role.REPORT or (f.role is Role.GUARD and _is_only_wide(f)))
     )
 
 
@@ -53,7 +53,7 @@ def reported_failing(findings: Sequence[Finding]) -> tuple[str, ...]:
     )
 
 
-def _judged(finding: Finding) -> bool:
+def _is_only_wide(finding: Finding) -> bool:
     """Return whether the cell was judged, and is undecided only because its limits are wide."""
     wide = finding.reason in {Reason.TOO_FEW, Reason.TOO_CLOSE}
     wide |= finding.reason is Reason.LAUNCHES and finding.launches != ()

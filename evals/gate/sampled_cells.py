@@ -7,7 +7,7 @@ import numpy as np
 from collector.contract import Arm, Finding, Outcome, Reason, Role
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
 from evals.gate.measured import unaccounted
-from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, Tally
+from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
@@ -41,7 +41,7 @@ def _audits(seen: Mapping[Arm, SampledTokens]) -> tuple[AuditResult, AuditResult
     """Return the audits of the candidate's and of the baseline's sampled answers."""
     found = []
     for arm in (Arm.CANDIDATE, Arm.BASELINE):
-        tally = Tally()
+        tally = AuditTally()
         for tokens, log_e, why in zip(*seen[arm], strict=True):
             tally.add(
                 AuditedAnswer(int(tokens), float(log_e))

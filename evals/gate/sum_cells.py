@@ -23,7 +23,7 @@ from evals.gate.measured import (
 )
 from evals.gate.paired_limits import geomean_limits
 from evals.policy import Policy
-from evals.policy_sections import Prices
+from evals.policy_sections import HourlyPrices
 from evals.stats import Insufficient, Interval
 from evals.stats.ratio_of_sums import ArmSums, EffectOf, ratio_of_sums
 
@@ -44,7 +44,7 @@ def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Poli
     hidden = None
     if (answered & ~known).any():
         worst, best = (
-            _limits(cell, _with(evidence, filled(cell, sides, (known, known), worst=bad)),
+            _limits(cell, _with_sides(evidence, filled(cell, sides, (known, known), worst=bad)),
                     answered, policy)
             for bad in (True, False)
         )  # fmt: skip
@@ -84,7 +84,7 @@ def _at_extreme(cell: Cell, side: Side, known: BoolColumn, *, larger: bool) -> S
     )
 
 
-def _with(evidence: Evidence, sides: tuple[Side, Side]) -> Evidence:
+def _with_sides(evidence: Evidence, sides: tuple[Side, Side]) -> Evidence:
     return replace(evidence, candidate=sides[0], baseline=sides[1])
 
 
@@ -122,9 +122,9 @@ def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price:
     return ArmSums(side.e2e_s[rows], tokens, effect_of, price)
 
 
-def prices_of(policy: Policy) -> Prices:
+def prices_of(policy: Policy) -> HourlyPrices:
     """Return the policy's prices; equal ones for tokens, which have none."""
-    return policy.prices or Prices(baseline_per_hour=1.0, candidate_per_hour=1.0)
+    return policy.prices or HourlyPrices(baseline_per_hour=1.0, candidate_per_hour=1.0)
 
 
 def _limits(

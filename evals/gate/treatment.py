@@ -22,7 +22,7 @@ def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
 
 def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
-        count = int(_says(side, "impossible_counts", value=True).sum())
+        count = int(_records(side, "impossible_counts", value=True).sum())
         if count:
             words = (
                 f"{count:,} of the {arm}'s answers accepted more draft tokens than were drafted, "
@@ -43,7 +43,7 @@ def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
-    count = int(_says(evidence.candidate, "spec_lossless", value=False).sum())
+    count = int(_records(evidence.candidate, "spec_lossless", value=False).sum())
     if count:
         words = (
             f"{count:,} of the candidate's answers were made with a lossy acceptance "
@@ -137,7 +137,7 @@ def _mixed(seen: SpeculationCounts) -> str | None:
     )
 
 
-def _says(side: Side, name: str, *, value: bool) -> BoolColumn:
+def _records(side: Side, name: str, *, value: bool) -> BoolColumn:
     values = side.recorded.get(name)
     if values is None:
         return np.zeros(len(side.present), dtype=np.bool_)

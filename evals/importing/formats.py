@@ -7,8 +7,8 @@ from evals.importing import chat, code, rag, tool_calls
 from evals.importing.row import JsonObject, Line
 
 
-class Format(NamedTuple):
-    """The format of a data set."""
+class Layout(NamedTuple):
+    """The layout of a data set's rows."""
 
     keys: frozenset[str]
     """Keys that every row has, and that rows of earlier formats do not all have."""
@@ -21,19 +21,19 @@ def _plain(convert: Callable[[JsonObject], Line]) -> Callable[[JsonObject, int],
 
 
 # The order matters: the first format whose keys a row has is taken.
-FORMATS: dict[str, Format] = {
-    "bigcodebench": Format(frozenset({"complete_prompt", "test"}), _plain(code.bigcodebench)),
-    "livecodebench": Format(
+FORMATS: dict[str, Layout] = {
+    "bigcodebench": Layout(frozenset({"complete_prompt", "test"}), _plain(code.bigcodebench)),
+    "livecodebench": Layout(
         frozenset({"question_content", "public_test_cases"}), _plain(code.livecodebench)
     ),
-    "humaneval": Format(frozenset({"prompt", "entry_point", "test"}), _plain(code.humaneval)),
-    "mbpp": Format(frozenset({"test_list"}), _plain(code.mbpp)),
-    "bfcl": Format(frozenset({"question", "function"}), _plain(tool_calls.bfcl)),
-    "ragtruth": Format(frozenset({"source_id", "source_info", "prompt"}), _plain(rag.ragtruth)),
-    "halueval": Format(frozenset({"knowledge", "question", "right_answer"}), rag.halueval),
-    "mt-bench": Format(frozenset({"turns"}), _plain(chat.bench)),
-    "jsonschemabench": Format(frozenset({"json_schema"}), _plain(chat.json_schema_bench)),
-    "openai": Format(frozenset({"messages"}), chat.openai_log),
+    "humaneval": Layout(frozenset({"prompt", "entry_point", "test"}), _plain(code.humaneval)),
+    "mbpp": Layout(frozenset({"test_list"}), _plain(code.mbpp)),
+    "bfcl": Layout(frozenset({"question", "function"}), _plain(tool_calls.bfcl)),
+    "ragtruth": Layout(frozenset({"source_id", "source_info", "prompt"}), _plain(rag.ragtruth)),
+    "halueval": Layout(frozenset({"knowledge", "question", "right_answer"}), rag.halueval),
+    "mt-bench": Layout(frozenset({"turns"}), _plain(chat.bench)),
+    "jsonschemabench": Layout(frozenset({"json_schema"}), _plain(chat.json_schema_bench)),
+    "openai": Layout(frozenset({"messages"}), chat.openai_log),
 }
 FORMATS["spec-bench"] = FORMATS["mt-bench"]
 

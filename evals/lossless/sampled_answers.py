@@ -86,7 +86,7 @@ class ArmAudit:
         return AuditedAnswer(len(emitted), self._state.log_e)
 
 
-class Tally:
+class AuditTally:
     """Sums up an arm's audited answers, in their order."""
 
     def __init__(self) -> None:

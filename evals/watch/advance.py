@@ -12,8 +12,8 @@ from evals.policy import METRICS, Policy
 from evals.watch import bounded
 from evals.watch.doubts import with_doubts
 from evals.watch.early_pairs import EarlyPairs
-from evals.watch.judgement import judged
-from evals.watch.looks import look
+from evals.watch.judgement import with_outcomes
+from evals.watch.looks import with_looks
 from evals.watch.path import extended
 from evals.watch.plan import EXCEEDANCE, is_bounded, live, with_cohorts
 from evals.watch.stretch import longest, starts_by_part
@@ -45,7 +45,9 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
     watch = with_doubts(watch, window, new, policy)
     watch = _with_threshold(with_cohorts(watch, policy), early, at[new], policy)
     cells = (_cell(cell, watch, window, early, policy) for cell in watch.cells)
-    return judged(replace(watch, cells=tuple(extended(cell, unix_ns) for cell in cells)), policy)
+    return with_outcomes(
+        replace(watch, cells=tuple(extended(cell, unix_ns) for cell in cells)), policy
+    )
 
 
 def refill(watch: Watch, window: Window, early: EarlyPairs, policy: Policy) -> None:
@@ -172,7 +174,7 @@ def _cell(
     cell: WatchCell, watch: Watch, window: Window, early: EarlyPairs, policy: Policy
 ) -> WatchCell:
     if not is_bounded(cell.metric):
-        return look(cell, early, _seen(watch, cell.cohort, policy), policy)
+        return with_looks(cell, early, _size(watch, cell.cohort, policy), policy)
     at = done_at(window, policy)
     if cell.metric != EXCEEDANCE and METRICS[cell.metric].kind == "score":
         counts = newly_scored(watch, window, cell.metric, policy)
@@ -192,7 +194,7 @@ def _cell(
     return bounded.after_requests(cell, window, counts, values, watch.stretch, policy)
 
 
-def _seen(watch: Watch, cohort: str | None, policy: Policy) -> int:
+def _size(watch: Watch, cohort: str | None, policy: Policy) -> int:
     """Return the pairs of a scope, or the answers of the arm that has fewer."""
     if watch.count_after is None:
         return 0

@@ -75,7 +75,7 @@ def after_pairs(cell: WatchCell, found: Losses, alpha_pass: float, stretch: floa
         (found.highest, found.lowest) if cell.bound == "max" else (-found.lowest, -found.highest)
     )
     middle = (found.lowest + found.highest) / 2
-    n, mean, squares = _with(cell, middle)
+    n, mean, squares = _merged(cell, middle)
     limits = running_mean(
         n,
         mean,
@@ -167,7 +167,7 @@ def _limited(cell: WatchCell, limits: Interval | Insufficient) -> WatchCell:
     return replace(cell, lower=limits.lower, upper=limits.upper)
 
 
-def _with(cell: WatchCell, added: FloatColumn) -> tuple[int, float, float]:
+def _merged(cell: WatchCell, added: FloatColumn) -> tuple[int, float, float]:
     """Return count, mean and squares with more differences."""
     n, mean = cell.n + len(added), float(added.mean())
     apart = mean - cell.mean

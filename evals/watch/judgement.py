@@ -17,7 +17,7 @@ from evals.watch.plan import EXCEEDANCE, chain, cohorts_of, loss_margin
 from evals.watch.wording import message, reason_words, subject
 
 
-def judged(watch: Watch, policy: Policy) -> Watch:
+def with_outcomes(watch: Watch, policy: Policy) -> Watch:
     """Return the watch with the outcome of each cell and of the release.
 
     P values and e-values are valid at every moment, and so is Holm's correction of such p values:
@@ -44,28 +44,28 @@ def judged(watch: Watch, policy: Policy) -> Watch:
     return released(replace(watch, cells=tuple(cells)), policy)
 
 
-class _Decided(NamedTuple):
+class _Decision(NamedTuple):
     outcome: Outcome
     reason: Reason | None = None
     because: str | None = None
 
 
-def _outcome(cell: WatchCell, p: float | None, watch: Watch, policy: Policy) -> _Decided:
+def _outcome(cell: WatchCell, p: float | None, watch: Watch, policy: Policy) -> _Decision:
     mismatch = _mismatched(cell, watch, policy)
     harmed = p is not None and p <= policy.alpha_fail_family
     if cell.outcome is Outcome.FAIL or (harmed and (policy.paired or not mismatch)):
-        return _Decided(Outcome.FAIL)
+        return _Decision(Outcome.FAIL)
     obstacle = _obstacle(cell, watch, policy, mismatch=mismatch)
     if obstacle is not None:
         return obstacle
     if not _passes(cell, policy):
-        return _Decided(Outcome.INCONCLUSIVE, _why(cell, watch))
+        return _Decision(Outcome.INCONCLUSIVE, _why(cell, watch))
     if _survives(cell, watch, policy):
-        return _Decided(Outcome.PASS)
-    return _Decided(Outcome.INCONCLUSIVE, Reason.MISSING)
+        return _Decision(Outcome.PASS)
+    return _Decision(Outcome.INCONCLUSIVE, Reason.MISSING)
 
 
-def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) -> _Decided | None:
+def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) -> _Decision | None:
     reason = because = None
     if policy.validity.aa_control == "required":
         reason = Reason.AA
@@ -77,7 +77,7 @@ def _obstacle(cell: WatchCell, watch: Watch, policy: Policy, *, mismatch: bool) 
         reason = Reason.TOO_FEW
     elif nothing_at_stake(cell):
         reason = Reason.MISSING
-    return None if reason is None else _Decided(Outcome.INCONCLUSIVE, reason, because)
+    return None if reason is None else _Decision(Outcome.INCONCLUSIVE, reason, because)
 
 
 def _survives(cell: WatchCell, watch: Watch, policy: Policy) -> bool:

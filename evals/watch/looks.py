@@ -12,17 +12,17 @@ from evals.watch.early_pairs import EarlyPairs
 from evals.watch.plan import gate_cell
 
 
-def look(cell: WatchCell, early: EarlyPairs, n: int, policy: Policy) -> WatchCell:
-    """Take each look that `n` pairs have reached, once; later pairs wait for the next look."""
+def with_looks(cell: WatchCell, early: EarlyPairs, n: int, policy: Policy) -> WatchCell:
+    """Return the cell with each look that `n` pairs have reached; later pairs wait for the next."""
     cell = replace(cell, n=n)
     while cell.next_look is not None and cell.next_look <= n:
-        cell = _taken(cell, cell.next_look, early, policy)
+        cell = _at_look(cell, cell.next_look, early, policy)
     return cell
 
 
-def _taken(cell: WatchCell, pairs: int, early: EarlyPairs, policy: Policy) -> WatchCell:
+def _at_look(cell: WatchCell, pairs: int, early: EarlyPairs, policy: Policy) -> WatchCell:
     index = next(i for i, one in enumerate(cell.looks) if one.pairs == pairs)
-    found = _judged(cell, cell.looks[index], early, policy)
+    found = _judged_look(cell, cell.looks[index], early, policy)
     looks = (*cell.looks[:index], found, *cell.looks[index + 1 :])
     later = [one.pairs for one in looks[index + 1 :]]
     spent = sum(one.alpha for one in looks)
@@ -39,7 +39,7 @@ def _taken(cell: WatchCell, pairs: int, early: EarlyPairs, policy: Policy) -> Wa
     )
 
 
-def _judged(cell: WatchCell, one: WatchLook, early: EarlyPairs, policy: Policy) -> WatchLook:
+def _judged_look(cell: WatchCell, one: WatchLook, early: EarlyPairs, policy: Policy) -> WatchLook:
     if policy.paired:
         evidence = early.first(cell.cohort, one.pairs)
     else:
@@ -51,10 +51,12 @@ def _judged(cell: WatchCell, one: WatchLook, early: EarlyPairs, policy: Policy) 
             reason=Reason.MISSING,
             message="the pairs of this look are no longer stored",
         )
-    return _of(cell, one, evidence, policy)
+    return _judged_evidence(cell, one, evidence, policy)
 
 
-def _of(cell: WatchCell, one: WatchLook, evidence: Evidence, policy: Policy) -> WatchLook:
+def _judged_evidence(
+    cell: WatchCell, one: WatchLook, evidence: Evidence, policy: Policy
+) -> WatchLook:
     at_look = replace(policy, alpha_pass=one.alpha)
     tested = gate_cell(cell, policy, one.alpha)
     found: Measurement = measure(tested, evidence, at_look)

@@ -69,11 +69,11 @@ class Window:
     def newly_judged(self, metric: str, at: Counts, *, paired: bool) -> BoolColumn:
         """Return which pairs got the last of their scores of a metric in this window."""
         return np.asarray(
-            self._judged(metric, at, self.end, paired=paired)
-            & ~self._judged(metric, at, self.start, paired=paired)
+            self._scored_by(metric, at, self.end, paired=paired)
+            & ~self._scored_by(metric, at, self.start, paired=paired)
         )
 
-    def _judged(self, metric: str, at: Counts, place: Place, *, paired: bool) -> BoolColumn:
+    def _scored_by(self, metric: str, at: Counts, place: Place, *, paired: bool) -> BoolColumn:
         """Return the pairs of which all answers that did not fail, at least one, are judged."""
         if metric not in self.scored:
             return np.zeros(len(self.evidence), dtype=np.bool_)

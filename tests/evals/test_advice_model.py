@@ -7,7 +7,7 @@ import pytest
 
 from evals.advice.forecast import forecasts, model
 from evals.advice.observations import Counts, Observation, Times
-from evals.advice.records import Limits
+from evals.advice.records import Estimate
 from evals.advice.scope_numbers import break_even, gap, numbers, trial
 from evals.advice.step_cost import split
 from evals.advice.summing import modelled, sums_of
@@ -189,6 +189,6 @@ def test_limits_cover_the_truth_as_often_as_they_say() -> None:
     above = 0
     for seed in range(40):
         found = forecasts(sums_of(modelled(simulated(0.7, 4, 0.016, seed=seed))), 4)
-        limits: Limits = found[4].tokens_a_step
+        limits: Estimate = found[4].tokens_a_step
         above += limits.lower > closed(0.7, 4)
     assert above <= 7  # P(more | 5 %) < 0.1 %

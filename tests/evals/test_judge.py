@@ -14,7 +14,7 @@ from evals.errors import EvaluatorError
 from evals.evaluators.judge import endpoint, prompts, settings
 from evals.evaluators.judge.evaluators import JudgedGroundedness, JudgedTask, Preference
 from evals.evaluators.judge.noise import JudgeNoise, measure
-from evals.evaluators.judge.settings import JudgeSettings, Prices
+from evals.evaluators.judge.settings import JudgeSettings, TokenPrices
 
 SERVER = Path(__file__).resolve().parents[1] / "support" / "judge_server.py"
 PASSAGES = ("The kettle costs EUR 48.",)
@@ -43,7 +43,7 @@ def judge(tmp_path: Path) -> Iterator[Callable[..., JudgeSettings]]:
         )
         servers.append(server)
         port = int(server.stdout.readline())
-        plain = {"prices": Prices(input_usd=1.0, output_usd=10.0), "api_key": "hush"}
+        plain = {"prices": TokenPrices(input_usd=1.0, output_usd=10.0), "api_key": "hush"}
         url = f"http://127.0.0.1:{port}/v1"
         return JudgeSettings(url=url, model="judge-1", **(plain | fields))
 
@@ -263,7 +263,7 @@ def test_the_environment_names_the_judge() -> None:
     assert settings.from_environment(full) == JudgeSettings(
         url="http://j/v1",
         model="m",
-        prices=Prices(input_usd=0.15, output_usd=0.6),
+        prices=TokenPrices(input_usd=0.15, output_usd=0.6),
         requests_per_s=2.0,
         cache=Path("c"),
     )

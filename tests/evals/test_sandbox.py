@@ -17,7 +17,7 @@ from evals.evaluators.code import process_bound, sandbox
 from evals.evaluators.code.process_bound import MAX_PROCESSES, NoProcessBoundError, ProcessBound
 from evals.evaluators.code.program import Ran, Refused
 from evals.evaluators.code.restricted import RestrictedRunner
-from evals.evaluators.code.sandbox import INSTALL, Limits, SandboxRunner
+from evals.evaluators.code.sandbox import INSTALL, ResourceLimits, SandboxRunner
 
 TESTS = "assert f(1, 2) == 3\nassert f(2, 2) == 4\n"
 RIGHT = "def f(a, b):\n    return a + b\n"
@@ -35,7 +35,7 @@ def _a_sandbox() -> None:
 
 @pytest.fixture(scope="module")
 def runner() -> SandboxRunner:
-    return SandboxRunner(Limits(cpu_s=2, wall_s=10))
+    return SandboxRunner(ResourceLimits(cpu_s=2, wall_s=10))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_ends_before_its_tests_has_not_passed_them(runner, program) -> None
 
 def test_a_program_that_sleeps_is_stopped() -> None:
     """A program that does nothing for long ends at the wall's limit."""
-    quick = SandboxRunner(Limits(wall_s=1))
+    quick = SandboxRunner(ResourceLimits(wall_s=1))
     assert quick.run("import time\ntime.sleep(60)\n", TESTS) == Ran(
         "ran past its time (1 s in all)"
     )
@@ -159,7 +159,7 @@ def test_the_sandbox_holds_nothing_of_the_machine(runner) -> None:
 
 def test_a_fork_bomb_stays_within_its_bound() -> None:
     """Not even then is there a process more than the bound; and nothing of it is left."""
-    runner = SandboxRunner(Limits(wall_s=2, cpu_s=1))
+    runner = SandboxRunner(ResourceLimits(wall_s=2, cpu_s=1))
     counting = (
         "import os, time\npids = []\n"
         "try:\n    while len(pids) < 100:\n        pid = os.fork()\n"
@@ -288,7 +288,7 @@ def test_the_other_bounds_hold_too(kind: str, open_folder: Path) -> None:
     code = (
         "from evals.evaluators.code import process_bound, sandbox\n"
         f"if {kind!r} == 'uid': process_bound._controllers = dict\n"
-        "runner = sandbox.SandboxRunner(sandbox.Limits(wall_s=5, cpu_s=2))\n"
+        "runner = sandbox.SandboxRunner(sandbox.ResourceLimits(wall_s=5, cpu_s=2))\n"
         "assert runner.bound == " + repr(kind) + ", runner.bound\n"
         "count = '''import os, time\\npids = []\\ntry:\\n    while len(pids) < 40:\\n"
         "        pid = os.fork()\\n        if pid == 0:\\n            time.sleep(9)\\n"
@@ -317,7 +317,7 @@ def test_a_killed_evaluation_leaves_no_program_running() -> None:
     program = f"import subprocess\nsubprocess.run(['/bin/sh', '-c', 'exec {marker}'])\n"
     code = (
         "from evals.evaluators.code.sandbox import *\n"
-        f"SandboxRunner(Limits(wall_s=60)).run({program!r}, 'assert True')\n"
+        f"SandboxRunner(ResourceLimits(wall_s=60)).run({program!r}, 'assert True')\n"
     )
     root = Path(sandbox.__file__).parents[3]
     asking = subprocess.Popen([sys.executable, "-c", code], cwd=root)

@@ -82,7 +82,7 @@ def adapted(metric: Any, *, name: str) -> AdaptedMetric:  # Any: DeepEval's
     )
 
 
-def _model(model: judge.Model, evaluator: str) -> Any:  # Any: DeepEval's
+def _model(model: judge.ModelEndpoint, evaluator: str) -> Any:  # Any: DeepEval's
     prices = model.prices
     try:
         return PACKAGE.module("deepeval.models").OpenAIModel(

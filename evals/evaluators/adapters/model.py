@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evals.errors import EvaluatorError
-from evals.evaluators.judge.settings import API_KEY, MODEL, PRICES, URL, Prices, read_prices
+from evals.evaluators.judge.settings import API_KEY, MODEL, PRICES, URL, TokenPrices, read_prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelEndpoint:
     """A model behind an OpenAI-compatible endpoint."""
 
     name: str
     url: str | None
     """`None`: the OpenAI client's default, which OPENAI_BASE_URL sets."""
     api_key: str | None
-    prices: Prices | None
+    prices: TokenPrices | None
 
     def client_options(self) -> dict[str, str]:
         """Return the OpenAI client's arguments; without a URL it reads its own variables."""
@@ -26,12 +26,12 @@ class Model:
         return {"base_url": self.url, "api_key": self.api_key or "none"}
 
 
-def from_environment(environment: Mapping[str, str] = os.environ) -> Model | None:
+def from_environment(environment: Mapping[str, str] = os.environ) -> ModelEndpoint | None:
     """Return the judge that the environment variables set, if any."""
     name = environment.get(MODEL)
     if not name:
         return None
-    return Model(
+    return ModelEndpoint(
         name=name,
         url=environment.get(URL) or None,
         api_key=environment.get(API_KEY) or None,
@@ -39,7 +39,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Model | Non
     )
 
 
-def required(evaluator: str) -> Model:
+def required(evaluator: str) -> ModelEndpoint:
     """Return the judge that the environment variables set; raises `EvaluatorError` if none is."""
     model = from_environment()
     if model is None:

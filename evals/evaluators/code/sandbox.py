@@ -65,7 +65,7 @@ class _Reply(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """The resource limits of one program."""
 
     cpu_s: int = CPU_S
@@ -87,9 +87,9 @@ class Limits:
 class SandboxRunner:
     """Judges each program in its own sandbox; safe to use from several threads."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: ResourceLimits | None = None) -> None:
         """Find bubblewrap and a way to limit processes; raises `NoSandboxError` without them."""
-        self._limits = limits or Limits()
+        self._limits = limits or ResourceLimits()
         self._bwrap = _bubblewrap()
         try:
             self._bound = ProcessBound(readable_by_all=_readable_by_all())

@@ -10,7 +10,7 @@ from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.conversation import prompt_transcript
 from evals.evaluators.judge import prompts
 from evals.evaluators.judge.endpoint import Endpoint, JudgeError
-from evals.evaluators.judge.reply import Judgement, UnusableReplyError, ask
+from evals.evaluators.judge.reply import JudgeReply, UnusableReplyError, ask
 from evals.evaluators.judge.settings import JudgeSettings, from_environment
 from evals.evaluators.reference import Rubric, UnusableReferenceError
 from evals.evaluators.reference_reading import parse
@@ -39,7 +39,7 @@ class _Judge:
         """Close the connections."""
         self._endpoint.close()
 
-    def _ask(self, read: Callable[[_Reply], Any], **values: str) -> Judgement | str:
+    def _ask(self, read: Callable[[_Reply], Any], **values: str) -> JudgeReply | str:
         """Return the judgement, or the reason why the answer stays unscored."""
         question = prompts.filled(self.prompt, **values)
         try:

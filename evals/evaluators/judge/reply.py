@@ -17,14 +17,14 @@ class UnusableReplyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JudgeReply:
     """The value read from a judge's reply, and its cost."""
 
     reading: Any  # Any: the type that `read` returns
     cost_usd: float | None
 
 
-def ask(endpoint: Endpoint, prompt: str, read: Read[R], *, sample: int = 0) -> Judgement:
+def ask(endpoint: Endpoint, prompt: str, read: Read[R], *, sample: int = 0) -> JudgeReply:
     """Ask the judge and read its reply; ask once more, with the problem, if it is unusable.
 
     Raises `UnusableReplyError` if the second reply is unusable too, and `JudgeError`.
@@ -32,14 +32,14 @@ def ask(endpoint: Endpoint, prompt: str, read: Read[R], *, sample: int = 0) -> J
     messages: list[Message] = [{"role": "user", "content": prompt}]
     first = endpoint.complete(messages, sample=sample)
     try:
-        return Judgement(read(json_object(first.text)), first.cost_usd)
+        return JudgeReply(read(json_object(first.text)), first.cost_usd)
     except UnusableReplyError as exc:
         messages += [
             {"role": "assistant", "content": first.text},
             {"role": "user", "content": REPAIR.format(problem=exc)},
         ]
     second = endpoint.complete(messages, sample=sample)
-    return Judgement(read(json_object(second.text)), _sum(first, second))
+    return JudgeReply(read(json_object(second.text)), _sum(first, second))
 
 
 def json_object(text: str) -> Mapping[str, Any]:

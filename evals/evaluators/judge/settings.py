@@ -16,7 +16,7 @@ CACHE = "DRAFTGATE_JUDGE_CACHE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class TokenPrices:
     """Prices in US dollars a million tokens."""
 
     input_usd: float
@@ -31,7 +31,7 @@ class JudgeSettings:
     """URL of the API, up to `/v1`."""
     model: str
     api_key: str | None = None
-    prices: Prices | None = None
+    prices: TokenPrices | None = None
     requests_per_s: float | None = None
     """Rate limit of this process; every worker process has its own."""
     cache: Path | None = None
@@ -60,7 +60,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> JudgeSettin
     )
 
 
-def read_prices(text: str | None) -> Prices | None:
+def read_prices(text: str | None) -> TokenPrices | None:
     """Read `INPUT,OUTPUT` in US dollars a million tokens; raises `EvaluatorError`."""
     if not text:
         return None
@@ -70,7 +70,9 @@ def read_prices(text: str | None) -> Prices | None:
             f"{PRICES}: {text!r}; wanted US dollars a million tokens of input and of output, "
             "such as 0.15,0.60"
         )
-    return Prices(input_usd=_positive(PRICES, parts[0]), output_usd=_positive(PRICES, parts[1]))
+    return TokenPrices(
+        input_usd=_positive(PRICES, parts[0]), output_usd=_positive(PRICES, parts[1])
+    )
 
 
 def _positive(name: str, text: str) -> float:

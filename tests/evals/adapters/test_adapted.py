@@ -11,8 +11,8 @@ import pytest
 from evals.errors import EvaluatorError
 from evals.evaluators import Need, make
 from evals.evaluators.adapters.adapted import AdaptedMetric, MetricResult, Texts
-from evals.evaluators.adapters.model import Model, from_environment
-from evals.evaluators.judge.settings import Prices
+from evals.evaluators.adapters.model import ModelEndpoint, from_environment
+from evals.evaluators.judge.settings import TokenPrices
 
 
 def by(judge: Callable[[Texts], MetricResult], *needs: Need) -> AdaptedMetric:
@@ -146,11 +146,11 @@ def test_the_model_is_the_judges() -> None:
         "OPENAI_API_KEY": "secret",
     }
     model = from_environment(named)
-    assert model == Model(
+    assert model == ModelEndpoint(
         name="m",
         url="http://localhost:8000/v1",
         api_key=None,
-        prices=Prices(input_usd=0.15, output_usd=0.6),
+        prices=TokenPrices(input_usd=0.15, output_usd=0.6),
     )
     assert model.client_options() == {"base_url": "http://localhost:8000/v1", "api_key": "none"}
     without_url = from_environment({"DRAFTGATE_JUDGE_MODEL": "m"})
