@@ -26,7 +26,7 @@ _ROUNDING_S: Final = 1e-6
 """Tolerance for comparing a double in seconds with a difference of nanoseconds."""
 
 
-class Form(StrEnum):
+class LawForm(StrEnum):
     """The form of a law; a law holds if one of its fields is absent."""
 
     NOT_NEGATIVE = "not_negative"
@@ -47,7 +47,7 @@ class Law(NamedTuple):
     """One law, and the flag, `group:law`, of a generation that breaks it."""
 
     flag: str
-    form: Form
+    form: LawForm
     fields: tuple[str, ...]
 
 
@@ -64,21 +64,21 @@ def _never_negative(group: NotNegative) -> tuple[str, ...]:
 
 
 LAWS: Final = (
-    Law("times:end_before_start", Form.ASCENDS, ("start_unix_ns", "end_unix_ns")),
-    Law("times:ttft_exceeds_duration", Form.WITHIN, ("ttft_s", "start_unix_ns", "end_unix_ns")),
+    Law("times:end_before_start", LawForm.ASCENDS, ("start_unix_ns", "end_unix_ns")),
+    Law("times:ttft_exceeds_duration", LawForm.WITHIN, ("ttft_s", "start_unix_ns", "end_unix_ns")),
     *(
-        Law(f"{group.value}:negative_{name}", Form.NOT_NEGATIVE, (name,))
+        Law(f"{group.value}:negative_{name}", LawForm.NOT_NEGATIVE, (name,))
         for group in (NotNegative.TIME, NotNegative.TOKENS)
         for name in _never_negative(group)
     ),
-    Law(f"{COUNTS}:negative", Form.NOT_NEGATIVE, _never_negative(NotNegative.COUNTS)),
-    Law(f"{COUNTS}:accepted_exceeds_draft", Form.ASCENDS, (_ACCEPTED, _DRAFTED)),
-    Law(f"{COUNTS}:histogram_sum", Form.SUMS_TO, (_HISTOGRAM, _STEPS)),
-    Law(f"{COUNTS}:histogram_accepted", Form.SUMS_BY_PLACE_TO, (_HISTOGRAM, _ACCEPTED)),
-    Law(f"{COUNTS}:draft_per_pos_increases", Form.DESCENDS, (_DRAFTED_PER_POS,)),
-    Law(f"{COUNTS}:draft_per_pos_sum", Form.SUMS_TO, (_DRAFTED_PER_POS, _DRAFTED)),
-    Law(f"{COUNTS}:accepted_per_pos_increases", Form.DESCENDS, (_ACCEPTED_PER_POS,)),
-    Law(f"{COUNTS}:accepted_per_pos_sum", Form.SUMS_TO, (_ACCEPTED_PER_POS, _ACCEPTED)),
+    Law(f"{COUNTS}:negative", LawForm.NOT_NEGATIVE, _never_negative(NotNegative.COUNTS)),
+    Law(f"{COUNTS}:accepted_exceeds_draft", LawForm.ASCENDS, (_ACCEPTED, _DRAFTED)),
+    Law(f"{COUNTS}:histogram_sum", LawForm.SUMS_TO, (_HISTOGRAM, _STEPS)),
+    Law(f"{COUNTS}:histogram_accepted", LawForm.SUMS_BY_PLACE_TO, (_HISTOGRAM, _ACCEPTED)),
+    Law(f"{COUNTS}:draft_per_pos_increases", LawForm.DESCENDS, (_DRAFTED_PER_POS,)),
+    Law(f"{COUNTS}:draft_per_pos_sum", LawForm.SUMS_TO, (_DRAFTED_PER_POS, _DRAFTED)),
+    Law(f"{COUNTS}:accepted_per_pos_increases", LawForm.DESCENDS, (_ACCEPTED_PER_POS,)),
+    Law(f"{COUNTS}:accepted_per_pos_sum", LawForm.SUMS_TO, (_ACCEPTED_PER_POS, _ACCEPTED)),
 )
 """All laws, in the order of their flags."""
 
@@ -133,7 +133,7 @@ def usable_counts(fields: Mapping[str, Any]) -> bool:
 
 def _is_broken(law: Law, fields: Mapping[str, Any]) -> bool:
     values = [fields[name] for name in law.fields if name in fields]
-    if law.form is not Form.NOT_NEGATIVE and len(values) < len(law.fields):
+    if law.form is not LawForm.NOT_NEGATIVE and len(values) < len(law.fields):
         return False
     return _BREAKS[law.form](*values)
 
@@ -158,12 +158,12 @@ def _increases(counts: tuple[int, ...]) -> bool:
     return list(counts) != sorted(counts, reverse=True)
 
 
-_BREAKS: Final[Mapping[Form, Callable[..., bool]]] = {
-    Form.NOT_NEGATIVE: _is_any_negative,
-    Form.ASCENDS: gt,
-    Form.WITHIN: _exceeds_duration,
-    Form.SUMS_TO: _sums_to_another,
-    Form.SUMS_BY_PLACE_TO: _sums_by_place_to_another,
-    Form.DESCENDS: _increases,
+_BREAKS: Final[Mapping[LawForm, Callable[..., bool]]] = {
+    LawForm.NOT_NEGATIVE: _is_any_negative,
+    LawForm.ASCENDS: gt,
+    LawForm.WITHIN: _exceeds_duration,
+    LawForm.SUMS_TO: _sums_to_another,
+    LawForm.SUMS_BY_PLACE_TO: _sums_by_place_to_another,
+    LawForm.DESCENDS: _increases,
 }
 _CHECKER: Final = LawChecker(LAWS)

@@ -34,7 +34,7 @@ from collector.errors import (
 from collector.ingest.admission import Room
 from collector.ingest.counters import Counters
 from collector.ingest.queue import Ingest
-from collector.ingest.signals import LOGS, Decoded, Signal, StoredBody
+from collector.ingest.signals import LOGS, DecodedBody, Signal, StoredBody
 from collector.otlp import weight
 from collector.otlp.body import Encoding
 from collector.otlp.body_parts import WHOLE_BYTES
@@ -98,7 +98,7 @@ class Exporter:
     ) -> Message:
         """Store a body with reserved room and return the response; for the event loop."""
         steps = self._steps(signal, body, encoding, room)
-        decoded: list[Decoded] = []
+        decoded: list[DecodedBody] = []
         if len(body) <= WHOLE_BYTES:
             submitted = await to_thread.run_sync(
                 self._submit, signal, steps, decoded, sender, limiter=self._decoders
@@ -136,8 +136,8 @@ class Exporter:
     def _submit(
         self,
         signal: Signal,
-        steps: Iterator[Decoded],
-        decoded: list[Decoded],
+        steps: Iterator[DecodedBody],
+        decoded: list[DecodedBody],
         sender: Sender,
     ) -> Submitted:
         """Submit the decoded parts and the remaining steps to the writer; empties the list."""
@@ -156,7 +156,7 @@ class Exporter:
 
     def _steps(
         self, signal: Signal, body: bytes, encoding: Encoding, room: Room
-    ) -> Iterator[Decoded]:
+    ) -> Iterator[DecodedBody]:
         """Yield a body's decoded parts; each holds the turn only while it is decoded."""
         room.widen(weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
         parts = signal.decode(body, encoding, self._content)
@@ -189,7 +189,7 @@ class Exporter:
         return signal.answer(len(rejected), _reasons(rejected) or result.warning)
 
 
-def _together(decoded: Sequence[Decoded]) -> Decoded:
+def _together(decoded: Sequence[DecodedBody]) -> DecodedBody:
     if len(decoded) == 1:
         return decoded[0]
     result = StoredBody(
@@ -198,10 +198,10 @@ def _together(decoded: Sequence[Decoded]) -> Decoded:
         tuple(chain.from_iterable(part.result.rejected for part in decoded)),
         tuple(chain.from_iterable(part.result.flags for part in decoded)),
     )
-    return Decoded(merge(part.batch for part in decoded), result)
+    return DecodedBody(merge(part.batch for part in decoded), result)
 
 
-def _some(steps: Iterator[Decoded]) -> list[Decoded]:
+def _some(steps: Iterator[DecodedBody]) -> list[DecodedBody]:
     """Return a list with the next step, or an empty one."""
     return list(islice(steps, 1))
 
@@ -254,15 +254,15 @@ def _posted_by(sender: Sender, batch: Batch) -> Batch:
     )
 
 
-def _without_scores(signal: Signal, batch: Batch, result: StoredBody) -> Decoded:
+def _without_scores(signal: Signal, batch: Batch, result: StoredBody) -> DecodedBody:
     """Return the batch without scores, and reject them: the key lacks the scope judge."""
     count = len(batch.scores) + len(batch.of_responses)
     kept = replace(batch, scores=(), of_responses=())
     if signal is LOGS:
-        return Decoded(
+        return DecodedBody(
             kept, StoredBody(0, result.ignored, result.rejected + count * (_MAY_NOT_JUDGE,))
         )
-    return Decoded(
+    return DecodedBody(
         kept, result._replace(warning=f"{count} scores are not stored: {_MAY_NOT_JUDGE}")
     )
 

@@ -33,7 +33,7 @@ class StoredBody(NamedTuple):
     """A message about parts of accepted items that were left out."""
 
 
-class Decoded(NamedTuple):
+class DecodedBody(NamedTuple):
     """The decoded content of a body or a part of one."""
 
     batch: Batch
@@ -45,7 +45,7 @@ class Signal(NamedTuple):
 
     service: str
     """Full name of its gRPC service."""
-    decode: Callable[[bytes, Encoding, ContentPolicy], Iterator[Decoded]]
+    decode: Callable[[bytes, Encoding, ContentPolicy], Iterator[DecodedBody]]
     """Yields a body's decoded parts."""
     answer: Callable[[int, str], Message]
     """Creates the response, given the number of rejected items and the reasons."""
@@ -53,27 +53,29 @@ class Signal(NamedTuple):
     root: weight.Root
 
 
-def _decode_traces(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[Decoded]:
+def _decode_traces(
+    body: bytes, encoding: Encoding, content: ContentPolicy
+) -> Iterator[DecodedBody]:
     for rows, rejected in decode_parts(body, encoding, content):
         batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
         flags = tuple(flag for row in rows for flag in row.quality)
-        yield Decoded(batch, StoredBody(len(rows), 0, rejected, flags))
+        yield DecodedBody(batch, StoredBody(len(rows), 0, rejected, flags))
 
 
-def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[Decoded]:
+def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[DecodedBody]:
     received = decode_logs(body, encoding)
     scores = tuple(map(content.apply_score, received.scores))
     of_responses = tuple(
         one._replace(score=content.apply_score(one.score)) for one in received.of_responses
     )
     result = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
-    yield Decoded(Batch(scores=scores, of_responses=of_responses), result)
+    yield DecodedBody(Batch(scores=scores, of_responses=of_responses), result)
 
 
-def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Iterator[Decoded]:
+def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Iterator[DecodedBody]:
     received = decode_metrics(body, encoding)
     result = StoredBody(len(received.samples), received.ignored, received.rejected)
-    yield Decoded(Batch(samples=received.samples), result)
+    yield DecodedBody(Batch(samples=received.samples), result)
 
 
 def _traces_answer(rejected: int, reasons: str) -> Message:

@@ -53,13 +53,13 @@ def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> D
     """Decode the usable spans of a part, testing each span; shared messages are tested once."""
     form = _FORMS[encoding]
     try:
-        found = form.senders(part)
+        found = form.resources(part)
     except OtlpError:
         return DecodedPart((), ())
     usable, faults = [], []
-    for sender in found:
-        of_resource, scopes = _fault(encoding, sender.shared, form.nothing, []), []
-        for scope in sender.scopes:
+    for resource in found:
+        of_resource, scopes = _fault(encoding, resource.shared, form.nothing, []), []
+        for scope in resource.scopes:
             of_shared = of_resource or _fault(encoding, form.nothing, scope.shared, [])
             kept = []
             for span in scope.spans:
@@ -71,15 +71,15 @@ def _decode_usable(part: bytes, encoding: Encoding, content: ContentPolicy) -> D
             if kept:
                 scopes.append(form.of_spans(scope.shared, kept))
         if scopes:
-            usable.append(form.of_scopes(sender.shared, scopes))
-    decoded = _decode(form.of_senders(usable), encoding, content)
+            usable.append(form.of_scopes(resource.shared, scopes))
+    decoded = _decode(form.of_resources(usable), encoding, content)
     return DecodedPart(decoded.rows, (*decoded.rejected, *faults))
 
 
 def _fault(encoding: Encoding, resource: bytes, scope: bytes, spans: list[bytes]) -> str | None:
     """Return why the spans or their resource or scope cannot be decoded; None if they can."""
     form = _FORMS[encoding]
-    body = form.of_senders([form.of_scopes(resource, [form.of_spans(scope, spans)])])
+    body = form.of_resources([form.of_scopes(resource, [form.of_spans(scope, spans)])])
     try:
         if encoding is Encoding.PROTOBUF:
             wire.ExportTraceServiceRequest.FromString(body)

@@ -16,13 +16,15 @@ TIMEOUT_S: Final = 10.0
 """Timeout of a whole attempt, however slowly a receiver responds."""
 
 
-async def deliver(client: httpx.AsyncClient, target: Target, made: Notification) -> str | None:
+async def deliver(
+    client: httpx.AsyncClient, target: Target, notification: Notification
+) -> str | None:
     """Send a notification; return None if the receiver answered 2xx, else the reason of failure.
 
     Redirects are not followed, and the response's body is not read.
     """
-    body = json.dumps(payload(target.form, made), ensure_ascii=False).encode()
-    headers = {"Content-Type": "application/json", "Draftgate-Notification": made.id}
+    body = json.dumps(payload(target.form, notification), ensure_ascii=False).encode()
+    headers = {"Content-Type": "application/json", "Draftgate-Notification": notification.id}
     if target.secret is not None:
         headers[HEADER] = signature(target.secret, body, int(time.time()))
     try:

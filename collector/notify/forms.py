@@ -29,55 +29,64 @@ _SUBJECTS: Final = {
 }
 
 
-def payload(form: PayloadForm, made: Notification) -> object:
+def payload(form: PayloadForm, notification: Notification) -> object:
     """Return the payload as JSON values."""
-    return _FORMS[form](made)
+    return _FORMS[form](notification)
 
 
-def _headline(made: Notification) -> str:
-    before = "" if made.before is None else f" (was {made.before})"
-    return f"{made.rollout}: {_SUBJECTS[made.type]} {made.after}{before}"
+def _headline(notification: Notification) -> str:
+    before = "" if notification.before is None else f" (was {notification.before})"
+    return f"{notification.rollout}: {_SUBJECTS[notification.type]} {notification.after}{before}"
 
 
-def _facts(made: Notification) -> list[tuple[str, str]]:
+def _facts(notification: Notification) -> list[tuple[str, str]]:
     facts = (
-        ("Policy", made.policy_name),
-        ("By", made.who),
-        ("Verdict", made.verdict and made.verdict[:12]),
-        ("At", _time(made).isoformat(timespec="seconds")),
+        ("Policy", notification.policy_name),
+        ("By", notification.who),
+        ("Verdict", notification.verdict and notification.verdict[:12]),
+        ("At", _time(notification).isoformat(timespec="seconds")),
     )
     return [(name, value) for name, value in facts if value]
 
 
-def _time(made: Notification) -> datetime:
-    return datetime.fromtimestamp(made.time_unix_ns / 1e9, UTC)
+def _time(notification: Notification) -> datetime:
+    return datetime.fromtimestamp(notification.time_unix_ns / 1e9, UTC)
 
 
-def _json(made: Notification) -> Document:
-    return to_document(made)
+def _json(notification: Notification) -> Document:
+    return to_document(notification)
 
 
-def _slack(made: Notification) -> Document:
+def _slack(notification: Notification) -> Document:
     """Return an incoming webhook's message, with its markup characters &, < and > escaped."""
-    lines = [_headline(made), made.summary, *(f"{name}: {v}" for name, v in _facts(made))]
+    lines = [
+        _headline(notification),
+        notification.summary,
+        *(f"{name}: {v}" for name, v in _facts(notification)),
+    ]
     text = "\n".join(lines)
     for mark, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(mark, escaped)
     return {"text": text}
 
 
-def _teams(made: Notification) -> Document:
+def _teams(notification: Notification) -> Document:
     """Return a message with an adaptive card for Teams' workflows."""
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
         "body": [
-            {"type": "TextBlock", "text": _headline(made), "weight": "bolder", "wrap": True},
-            {"type": "TextBlock", "text": made.summary, "wrap": True},
+            {
+                "type": "TextBlock",
+                "text": _headline(notification),
+                "weight": "bolder",
+                "wrap": True,
+            },
+            {"type": "TextBlock", "text": notification.summary, "wrap": True},
             {
                 "type": "FactSet",
-                "facts": [{"title": name, "value": value} for name, value in _facts(made)],
+                "facts": [{"title": name, "value": value} for name, value in _facts(notification)],
             },
         ],
     }
@@ -85,21 +94,24 @@ def _teams(made: Notification) -> Document:
     return {"type": "message", "attachments": [attachment]}
 
 
-def _alertmanager(made: Notification) -> list[Document]:
+def _alertmanager(notification: Notification) -> list[Document]:
     """Return one alert for `POST /api/v2/alerts`; a later one with the same labels ends it."""
-    start = _time(made)
+    start = _time(notification)
     labels = {
-        "alertname": f"Draftgate{_SUBJECTS[made.type].capitalize()}",
-        "rollout": made.rollout,
-        "severity": "critical" if made.type is not NotificationType.TEST else "none",
+        "alertname": f"Draftgate{_SUBJECTS[notification.type].capitalize()}",
+        "rollout": notification.rollout,
+        "severity": "critical" if notification.type is not NotificationType.TEST else "none",
     }
-    if made.policy_name is not None:
-        labels["policy"] = made.policy_name
-    lasts = _LASTS.get(made.after, timedelta())
+    if notification.policy_name is not None:
+        labels["policy"] = notification.policy_name
+    lasts = _LASTS.get(notification.after, timedelta())
     return [
         {
             "labels": labels,
-            "annotations": {"summary": _headline(made), "description": made.summary},
+            "annotations": {
+                "summary": _headline(notification),
+                "description": notification.summary,
+            },
             "startsAt": start.isoformat(),
             "endsAt": (start + lasts).isoformat(),
         }

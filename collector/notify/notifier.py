@@ -16,7 +16,7 @@ from collector.notify.targets import Target
 from collector.store import Store, notifications
 from collector.store.notifications import LONGEST_PAUSE_S, Claim
 
-_LOOK_EVERY_S: Final = 1.0
+_POLL_EVERY_S: Final = 1.0
 _CLAIMED_S: Final = 2 * TIMEOUT_S
 """Time after which another collector may send a notification claimed by a dead one."""
 _NS: Final = 1_000_000_000
@@ -77,17 +77,17 @@ class Notifier:
                 _log.exception("notifications to %s failed", target.name)
                 sent = False
             if not sent:
-                await asyncio.sleep(_LOOK_EVERY_S)
+                await asyncio.sleep(_POLL_EVERY_S)
 
     async def _send_next(self, client: httpx.AsyncClient, target: Target) -> bool:
         """Send the next due notification; return whether it was received."""
         claim = await asyncio.to_thread(self._claim, target)
         if claim is None:
             return False
-        why_not = await deliver(client, target, claim.notification)
-        self._attempted(target.name, why_not)
-        await asyncio.to_thread(self._settle, claim, why_not)
-        return why_not is None
+        failure = await deliver(client, target, claim.notification)
+        self._attempted(target.name, failure)
+        await asyncio.to_thread(self._settle, claim, failure)
+        return failure is None
 
     def _claim(self, target: Target) -> Claim | None:
         now = time.time_ns()
@@ -101,18 +101,18 @@ class Notifier:
                 connection, target.name, target.events, now, until_unix_ns=until
             )
 
-    def _settle(self, claim: Claim, why_not: str | None) -> None:
+    def _settle(self, claim: Claim, failure: str | None) -> None:
         pause_s = min(LONGEST_PAUSE_S, 2.0**claim.attempts) * random.uniform(0.5, 1)  # noqa: S311  # spreads attempts
         with self._store.transaction() as connection:
-            if why_not is None:
+            if failure is None:
                 notifications.sent(connection, claim)
             else:
                 again = time.time_ns() + int(pause_s * _NS)
                 notifications.not_sent(connection, claim, again_unix_ns=again)
-        if why_not is not None and claim.target not in self._failing:
+        if failure is not None and claim.target not in self._failing:
             self._failing.add(claim.target)
-            _log.warning("%s does not take notifications, they wait: %s", claim.target, why_not)
-        elif why_not is None and claim.target in self._failing:
+            _log.warning("%s does not take notifications, they wait: %s", claim.target, failure)
+        elif failure is None and claim.target in self._failing:
             self._failing.discard(claim.target)
             _log.info("%s takes notifications again", claim.target)
 

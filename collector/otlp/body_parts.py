@@ -20,36 +20,36 @@ _SHARED_TIMES: Final = 4
 
 
 class _GarbledError(Exception):
-    """The bytes are no protobuf fields, or have wire types that OTLP does not use."""
+    """The bytes are not protobuf fields, or have wire types that OTLP does not use."""
 
 
-class Scope(NamedTuple):
-    """Spans that share a scope, as sent, including their tags."""
+class ScopeSpans(NamedTuple):
+    """Spans that share a scope, as sent, including their tags: the OTLP message of this name."""
 
     shared: bytes
     """The scope's message without its spans."""
     spans: list[bytes]
 
 
-class Sender(NamedTuple):
-    """Scopes that share a resource."""
+class ResourceSpans(NamedTuple):
+    """Scopes that share a resource: the OTLP message of this name."""
 
     shared: bytes
     """The resource's message without its scopes, as sent."""
-    scopes: list[Scope]
+    scopes: list[ScopeSpans]
 
 
-class Form(NamedTuple):
+class BodyEncoding(NamedTuple):
     """Functions that split and assemble bodies of one encoding."""
 
-    senders: Callable[[bytes], list[Sender]]
-    """Splits a body; raises `OtlpError` if its structure is malformed."""
+    resources: Callable[[bytes], list[ResourceSpans]]
+    """Splits a body into resources; raises `OtlpError` if its structure is malformed."""
     of_spans: Callable[[bytes, Sequence[bytes]], bytes]
     """Assembles a scope from its shared part and its spans."""
     of_scopes: Callable[[bytes, Sequence[bytes]], bytes]
-    """Assembles a sender from its shared part and its scopes."""
-    of_senders: Callable[[Sequence[bytes]], bytes]
-    """Assembles a body from senders."""
+    """Assembles a resource from its shared part and its scopes."""
+    of_resources: Callable[[Sequence[bytes]], bytes]
+    """Assembles a body from resources."""
     nothing: bytes
     """An empty resource or scope."""
 
@@ -67,11 +67,11 @@ class _Field(NamedTuple):
 class _Part:
     """A part under construction."""
 
-    form: Form
+    form: BodyEncoding
     bodies: list[bytes] = field(default_factory=list)
-    """Completed senders."""
+    """Completed resources."""
     scopes: list[bytes] = field(default_factory=list)
-    """Scopes of the current sender."""
+    """Scopes of the current resource."""
     spans: int = 0
     size_bytes: int = 0
 
@@ -80,34 +80,34 @@ class _Part:
         is_enough = self.spans >= _MOST_SPANS or self.size_bytes >= _ENOUGH_BYTES
         return is_enough and self.size_bytes >= _SHARED_TIMES * shared_bytes
 
-    def end_sender(self, shared: bytes) -> None:
-        """Complete the current sender."""
+    def end_resource(self, shared: bytes) -> None:
+        """Complete the current resource."""
         if self.scopes:
             self.bodies.append(self.form.of_scopes(shared, self.scopes))
             self.scopes = []
 
 
-def parts(body: bytes, form: Form) -> Iterator[bytes]:
+def parts(body: bytes, form: BodyEncoding) -> Iterator[bytes]:
     """Yield the parts of a body, with all spans in order.
 
     A body that is short, has no spans, or is malformed, is one part.
     """
     if len(body) > WHOLE_BYTES:
         try:
-            found = form.senders(body)
+            found = form.resources(body)
         except OtlpError:  # its decoder reports the error
             found = []
-        if any(scope.spans for sender in found for scope in sender.scopes):
+        if any(scope.spans for resource in found for scope in resource.scopes):
             yield from _cut(found, form)
             return
     yield body
 
 
-def _cut(found: list[Sender], form: Form) -> Iterator[bytes]:
+def _cut(found: list[ResourceSpans], form: BodyEncoding) -> Iterator[bytes]:
     part = _Part(form)
-    for sender in found:
-        for scope in sender.scopes:
-            start, shared_bytes = 0, len(sender.shared) + len(scope.shared)
+    for resource in found:
+        for scope in resource.scopes:
+            start, shared_bytes = 0, len(resource.shared) + len(scope.shared)
             for at, span in enumerate(scope.spans, 1):
                 part.spans += 1
                 part.size_bytes += len(span)
@@ -115,18 +115,18 @@ def _cut(found: list[Sender], form: Form) -> Iterator[bytes]:
                     part.scopes.append(form.of_spans(scope.shared, scope.spans[start:at]))
                     start = at
                 if part.is_full(shared_bytes):
-                    part.end_sender(sender.shared)
-                    yield form.of_senders(part.bodies)
+                    part.end_resource(resource.shared)
+                    yield form.of_resources(part.bodies)
                     part = _Part(form)
-        part.end_sender(sender.shared)
+        part.end_resource(resource.shared)
     if part.bodies:
-        yield form.of_senders(part.bodies)
+        yield form.of_resources(part.bodies)
 
 
-def _senders(body: bytes) -> list[Sender]:
+def _resources(body: bytes) -> list[ResourceSpans]:
     try:
         return [
-            Sender(
+            ResourceSpans(
                 b"".join(body[one.start : one.end] for one in inside if one.number != 2),
                 [_scope(body, one) for one in inside if one.number == 2],
             )
@@ -138,14 +138,14 @@ def _senders(body: bytes) -> list[Sender]:
         raise OtlpError("the body is no protobuf: truncated or garbled") from exc
 
 
-def _scope(body: bytes, scope_spans: _Field) -> Scope:
+def _scope(body: bytes, scope_spans: _Field) -> ScopeSpans:
     spans, shared = [], []
     for one in _fields(body, scope_spans.inside, scope_spans.end):
         if one.number == 2:
             spans.append(body[one.start : one.end])
         else:
             shared.append(body[one.start : one.end])
-    return Scope(b"".join(shared), spans)
+    return ScopeSpans(b"".join(shared), spans)
 
 
 def _fields(body: bytes, at: int, end: int) -> Iterator[_Field]:
@@ -170,10 +170,10 @@ def _message(number: int, value: bytes) -> bytes:
     return bytes(head) + value
 
 
-PROTOBUF: Final = Form(
-    senders=_senders,
+PROTOBUF: Final = BodyEncoding(
+    resources=_resources,
     of_spans=lambda shared, spans: _message(2, b"".join((shared, *spans))),
     of_scopes=lambda shared, scopes: _message(1, b"".join((shared, *scopes))),
-    of_senders=b"".join,
+    of_resources=b"".join,
     nothing=b"",
 )

@@ -7,7 +7,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # the C one, 
 from typing import Final, TypeVar
 
 from collector.errors import OtlpError
-from collector.otlp.body_parts import Form, Scope, Sender
+from collector.otlp.body_parts import BodyEncoding, ResourceSpans, ScopeSpans
 
 _Item = TypeVar("_Item")
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -20,23 +20,23 @@ class _UnusualError(Exception):
     """The text is not JSON, or not of the form that exporters write."""
 
 
-def _senders(body: bytes) -> list[Sender]:
+def _resources(body: bytes) -> list[ResourceSpans]:
     try:
         text = body.decode()
-        _, found, end = _object(text, _skip(text, 0), "resourceSpans", _sender)
+        _, found, end = _object(text, _skip(text, 0), "resourceSpans", _resource)
     except (_UnusualError, ValueError, IndexError, RecursionError) as exc:
         raise OtlpError("the body is no OTLP JSON") from exc
     return found if end == len(text) else []
 
 
-def _sender(text: str, at: int) -> tuple[Sender, int]:
+def _resource(text: str, at: int) -> tuple[ResourceSpans, int]:
     shared, scopes, end = _object(text, at, "scopeSpans", _scope)
-    return Sender(shared, scopes), end
+    return ResourceSpans(shared, scopes), end
 
 
-def _scope(text: str, at: int) -> tuple[Scope, int]:
+def _scope(text: str, at: int) -> tuple[ScopeSpans, int]:
     shared, spans, end = _object(text, at, "spans", _span)
-    return Scope(shared, spans), end
+    return ScopeSpans(shared, spans), end
 
 
 def _span(text: str, at: int) -> tuple[bytes, int]:
@@ -99,10 +99,10 @@ def _with(shared: bytes, key: bytes, items: Sequence[bytes]) -> bytes:
     return b'%s%s"%s":[%s]}' % (shared[:-1], comma, key, b",".join(items))
 
 
-JSON: Final = Form(
-    senders=_senders,
+JSON: Final = BodyEncoding(
+    resources=_resources,
     of_spans=lambda shared, spans: _with(shared, b"spans", spans),
     of_scopes=lambda shared, scopes: _with(shared, b"scopeSpans", scopes),
-    of_senders=lambda senders: _with(b"{}", b"resourceSpans", senders),
+    of_resources=lambda resources: _with(b"{}", b"resourceSpans", resources),
     nothing=b"{}",
 )

@@ -15,7 +15,7 @@ from collector.contract import (
     violations,
     wire_field,
 )
-from collector.contract.conservation import LAWS, Form, Law, LawChecker
+from collector.contract.conservation import LAWS, Law, LawChecker, LawForm
 from collector.contract.fields import WIRE, flatten
 from collector.store import generation_rows
 
@@ -131,19 +131,22 @@ def test_what_surely_holds_holds(fields: dict[str, Any]) -> None:
 
 
 NEW_LAWS = (
-    (Law("times:negative_new_s", Form.NOT_NEGATIVE, ("new_s",)), {"new_s": -0.5}),
+    (Law("times:negative_new_s", LawForm.NOT_NEGATIVE, ("new_s",)), {"new_s": -0.5}),
     (
-        Law("tokens:more_out", Form.ASCENDS, ("output_tokens", "new")),
+        Law("tokens:more_out", LawForm.ASCENDS, ("output_tokens", "new")),
         {"new": 1, "output_tokens": 2},
     ),
-    (Law("counts:new_sum", Form.SUMS_TO, ("new_counts", "new")), {"new_counts": (1, 2), "new": 4}),
     (
-        Law("counts:new_places", Form.SUMS_BY_PLACE_TO, ("new_counts", "new")),
+        Law("counts:new_sum", LawForm.SUMS_TO, ("new_counts", "new")),
+        {"new_counts": (1, 2), "new": 4},
+    ),
+    (
+        Law("counts:new_places", LawForm.SUMS_BY_PLACE_TO, ("new_counts", "new")),
         {"new_counts": (1, 2), "new": 3},
     ),
-    (Law("counts:new_increases", Form.DESCENDS, ("new_counts",)), {"new_counts": (1, 2)}),
+    (Law("counts:new_increases", LawForm.DESCENDS, ("new_counts",)), {"new_counts": (1, 2)}),
     (
-        Law("times:new_exceeds", Form.WITHIN, ("new_s", "start_unix_ns", "end_unix_ns")),
+        Law("times:new_exceeds", LawForm.WITHIN, ("new_s", "start_unix_ns", "end_unix_ns")),
         {"new_s": 1.5},
     ),
 )
@@ -178,7 +181,7 @@ def test_a_law_that_is_added_to_the_table_is_held(
 @pytest.mark.skipif(not COMPILED, reason="there was no compiler when this was installed")
 def test_every_form_of_laws_is_compiled() -> None:
     """One that is not would have Python look at every generation."""
-    assert {law.form for law, _ in NEW_LAWS} == set(Form)
+    assert {law.form for law, _ in NEW_LAWS} == set(LawForm)
     assert JUDGE.is_compiled()
 
 

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.contract import Generation, Span, encode
 from collector.errors import OtlpError
 from collector.otlp.body import Encoding
-from collector.otlp.body_parts import PROTOBUF, Form, parts
+from collector.otlp.body_parts import PROTOBUF, BodyEncoding, parts
 from collector.otlp.json_parts import JSON
 from collector.otlp.traces import Received, decode_traces
 from collector.otlp.values import write_attribute
@@ -252,7 +252,7 @@ def test_any_bytes_are_decoded_or_refused(
 
 
 @pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
-def test_a_large_body_is_cut_between_spans(form: Form) -> None:
+def test_a_large_body_is_cut_between_spans(form: BodyEncoding) -> None:
     """Each part has what its spans share, and all together hold every span once, in order."""
     request = ExportTraceServiceRequest()
     for sender in range(3):
@@ -291,7 +291,7 @@ def as_json(request: ExportTraceServiceRequest) -> bytes:
 
 
 @pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
-def test_what_cannot_be_cut_is_one_part(form: Form) -> None:
+def test_what_cannot_be_cut_is_one_part(form: BodyEncoding) -> None:
     """Its reader says what is wrong with it."""
     bodies = [b"\x0a\xff" * 100_000, b'{"resourceSpans":[' * 20_000, b"[" * 200_000, b" " * 200_000]
     bodies += [b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}' + b" " * 200_000]

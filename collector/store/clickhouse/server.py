@@ -37,7 +37,7 @@ _SETTINGS: Final[Mapping[str, Any]] = {  # Any: as ClickHouse takes them
 }
 
 
-class Target(NamedTuple):
+class AnalyticsUrl(NamedTuple):
     """A parsed analytics URL."""
 
     where: str
@@ -47,7 +47,7 @@ class Target(NamedTuple):
     """Arguments of clickhouse-connect's client; Any: each argument's type."""
 
 
-def parse(analytics_url: str) -> Target:
+def parse(analytics_url: str) -> AnalyticsUrl:
     """Parse the URL; raises `StoreError` if it is not a ClickHouse URL."""
     try:
         url = make_url(analytics_url)
@@ -68,7 +68,7 @@ def parse(analytics_url: str) -> Target:
     # Parameters that may contain a token or a certificate's password are not shown.
     shown = {name: value for name, value in url.query.items() if name in _SHOWN}
     where = url.set(query=shown).render_as_string(hide_password=True)
-    return Target(where, database, _arguments(url, query))
+    return AnalyticsUrl(where, database, _arguments(url, query))
 
 
 def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _arguments(url: URL, query: dict[str, str]) -> dict[str, Any]:
 class ClickHouse:
     """A thread-safe pool of connections to one database."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: AnalyticsUrl) -> None:
         self._target = target
         self._first: Client | None = None
         self._idle: list[Client] = []
