@@ -42,15 +42,19 @@ Database = Annotated[
     ),
 ]
 PolicyFile = Annotated[
-    str, typer.Option("--policy", help="Policy file, or the name of a shipped one: default, demo.")
+    str,
+    typer.Option(
+        "--policy",
+        help="Policy file, or the name of a shipped one: default, quality, lossless, demo.",
+    ),
 ]
 
 PolicyOfRollout = Annotated[
     str | None,
     typer.Option(
         "--policy",
-        help="Policy file, or the name of a shipped one: default, demo. Without it the policy that "
-        "was registered for the rollout counts, or default.",
+        help="Policy file, or the name of a shipped one: default, quality, lossless, demo. Without "
+        "it the policy registered for the rollout counts, else default.",
     ),
 ]
 

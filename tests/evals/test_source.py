@@ -280,7 +280,10 @@ def test_explain_decides_nothing(run, saved, verdicts) -> None:
         (("k5",), "error: rollout k5: the collector holds no such rollout; it holds k4\n"),
         (
             ("k4", "--policy", "strict"),
-            "error: strict: no such shipped policy; wanted one of default, demo\n",
+            (
+                "error: strict: no such shipped policy; wanted one of "
+                "default, demo, lossless, quality\n"
+            ),
         ),
         (
             ("k4", "--policy", "/nowhere/p.yaml"),
