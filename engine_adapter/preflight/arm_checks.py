@@ -47,10 +47,10 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
         values = ", ".join(f"{name} {defaults[name]:g}" for name in filled)
         yield note(
             "sampler_defaults",
-            f"the {arm.name}'s server samples by {values} where requests say nothing: an audit of "
-            "sampled answers models what requests say, and will not be able to judge these",
+            f"the {arm.name}'s server samples by {values} if a request does not set them: an audit "
+            "of sampled answers knows only the parameters in requests, and cannot judge these",
             evidence=arm.where,
-            fix="name them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in "
+            fix="set them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in "
             "the routes' `extra_body`",
         )
 
@@ -63,7 +63,7 @@ def of_workload(rollout: Rollout, prompts: Sequence[Prompt]) -> Iterator[Finding
         yield warning(
             "max_tokens",
             f"{short} of {len(limits)} prompts may answer with fewer than {_SHORT_TOKENS} tokens: "
-            "there the time to first token decides, and speculation has nothing to save",
+            "the time to first token dominates such answers, and speculation can save little",
             evidence=f"max_tokens from {min(limits)} to {max(limits)}",
             fix="raise `sampling.max_tokens`, unless answers are as short in production",
         )
@@ -74,9 +74,9 @@ def _engine(arm: ArmFacts) -> Iterator[Finding]:
     if found not in (None, named) and named != "openai":
         yield error(
             "engine",
-            f"the {arm.name} is named {named}, and {found} answers: its counts and times would be "
-            "read by another engine's rules",
-            evidence=f"{arm.where}: its list of models says {found}",
+            f"the {arm.name} is configured as {named}, but {found} answers: its counts and times "
+            "would be read by the wrong engine's rules",
+            evidence=f"{arm.where}: its list of models names {found}",
             fix=f"write `engine: {found}`, or check the address",
         )
 
@@ -88,7 +88,7 @@ def _refusal(arm: ArmFacts) -> Iterator[Finding]:
             f"the {arm.name} does not answer the workload's longest prompt under the rollout's "
             "own parameters",
             evidence=f"{arm.refusal.error_type}: {arm.refusal}",
-            fix="see what it says; `sampling` and `extra_body` are what was asked for",
+            fix="read the error; the request's parameters are from `sampling` and `extra_body`",
         )
 
 
@@ -108,15 +108,15 @@ def _acceptance(arm: ArmFacts) -> Iterator[Finding]:
     if arm.probe.synthetic_acceptance:
         yield error(
             "synthetic_acceptance",
-            f"the {arm.name} makes its acceptance up: its answers are worthless",
+            f"the {arm.name} simulates acceptance: its answers are worthless",
             evidence=arm.where,
-            fix="start the server without its benchmark's switch for synthetic acceptance",
+            fix="start the server without its benchmark option for synthetic acceptance",
         )
     elif arm.probe.lossless is False:
         yield warning(
             "lossy",
-            f"the {arm.name} keeps draft tokens that the target would not have said",
-            evidence=f"{arm.where}: a relaxed acceptance is on",
+            f"the {arm.name} accepts draft tokens that the target would not have produced",
+            evidence=f"{arm.where}: relaxed acceptance is on",
             fix="turn it off, or let the gate judge quality with a `prove` rule on a score",
         )
 
@@ -129,12 +129,13 @@ def _drafts(arm: ArmFacts) -> Iterator[Finding]:
         share = spec.accepted_tokens / spec.draft_tokens
         yield warning(
             "acceptance_collapsed",
-            f"of the {arm.name}'s draft tokens next to none is accepted: each costs, and wins "
-            "nothing",
+            f"almost none of the {arm.name}'s draft tokens are accepted: drafting costs time and "
+            "saves none",
             evidence=f"{share:.1%} of {spec.draft_tokens:,} in one answer under the rollout's "
             "sampling",
-            fix="ask the same at temperature 0: if drafts are accepted there, the engine's sampled "
-            "verification is broken; else the draft does not fit the model or the text",
+            fix="send the same request at temperature 0: if draft tokens are accepted then, the "
+            "engine's sampled verification is broken; else the draft does not fit the model or "
+            "the text",
         )
 
 
@@ -143,7 +144,7 @@ def _prefix_cache(arm: ArmFacts) -> Iterator[Finding]:
         yield warning(
             "prefix_cache",
             f"the {arm.name} reuses the prefixes of earlier requests: the second time a prompt "
-            "is asked, its prefill is skipped",
+            "is sent, its prefill is skipped",
             evidence=arm.where,
             fix=_WITHOUT_PREFIX_CACHE.get(arm.route.engine, "turn the cache off for the run"),
         )
@@ -164,7 +165,7 @@ def _draft(arm: ArmFacts) -> Iterator[Finding]:
     if arm.files.family != arm.draft_files.family:
         yield warning(
             "draft_family",
-            f"the {arm.name}'s draft is of another architecture than its target",
+            f"the {arm.name}'s draft has another architecture than its target",
             evidence=f"{arm.draft_files.family} drafts for {arm.files.family}",
             fix="a draft of the same family and training is accepted more often",
         )
@@ -189,7 +190,7 @@ def _memory(arm: ArmFacts) -> Iterator[Finding]:
         yield warning(
             "memory",
             f"little memory is left beside the {arm.name}'s target and draft",
-            evidence=f"{left / 1e6:.0f} MB free, the draft alone has {draft / 1e6:.0f} MB",
+            evidence=f"{left / 1e6:.0f} MB free; the draft alone takes {draft / 1e6:.0f} MB",
             fix="choose a smaller draft, or another device",
         )
 

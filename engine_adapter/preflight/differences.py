@@ -57,10 +57,10 @@ def _difference(aspect: _Aspect, values: list[object], change: Change) -> Findin
     make = warning if change is Change.OTHER and aspect.check not in _WORTHLESS else error
     return make(
         aspect.check,
-        f"the arms' {aspect.words} differ, and the change is {change.value}: a difference of speed "
-        "or answers may be theirs",
+        f"the arms' {aspect.words} differ, and the change is {change.value}: they may be the cause "
+        "of a difference in speed or answers",
         evidence=f"{_shown(values[0])} and {_shown(values[1])}",
-        fix=f"serve both arms alike but for the {change.value.replace('_', ' ')}, or name the "
+        fix=f"make the {change.value.replace('_', ' ')} the arms' only difference, or name the "
         "change under `change:`",
     )
 
@@ -69,7 +69,7 @@ def _absent(aspect: _Aspect, value: object, change: Change) -> Iterator[Finding]
     if change is not Change.SPECULATION:  # `_drafts` checks whether the candidate speculates
         yield error(
             "change_absent",
-            f"the change is {change.value}, and the arms' {aspect.words} are alike",
+            f"the change is {change.value}, but the arms' {aspect.words} are the same",
             evidence=_shown(value),
             fix="check the candidate's flags, or name another `change:`",
         )
@@ -80,9 +80,10 @@ def _drafts(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iterator
     if baseline.probe.speculates and change is Change.SPECULATION:
         yield warning(
             "baseline_speculates",
-            "the baseline speculates too: the comparison is of two ways of speculating",
+            "the baseline speculates too: the run compares two ways of speculating",
             evidence=f"{baseline.where}: {baseline.probe.speculation_method or 'method unknown'}",
-            fix="name the change `draft_swap` if this is meant, or serve the baseline without",
+            fix="name the change `draft_swap` if this is intended, or serve the baseline without "
+            "speculation",
         )
     if candidate.probe.speculates is False and change.is_of_drafts:
         make = error if change is Change.DRAFT_SWAP else warning
@@ -108,7 +109,7 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts, change: Change) -> Iter
         make = warning if change.is_of_drafts or change is Change.OTHER else error
         yield make(
             "parameters",
-            "the arms are asked with different parameters",
+            "the arms get different request parameters",
             evidence=f"extra_body: {json.dumps(left)} and {json.dumps(right)}",
             fix="give both routes the same `extra_body`",
         )

@@ -60,7 +60,7 @@ def _prompts(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
     if left is not None and right is not None and left != right:
         yield error(
             "chat_template",
-            "the arms' chat templates differ: they are asked different questions",
+            "the arms' chat templates differ: the models get different prompts",
             evidence=f"{len(left)} and {len(right)} characters",
             fix=fix,
         )
@@ -90,7 +90,7 @@ def _parameters(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
 def _refused(arm: ArmFacts, refusal: Refusal, *, alone: bool) -> Finding:
     """Return the error for parameters of the workload that a server refused in a trial."""
     names = " and ".join(refusal.names) or "the request"
-    speculating = " where it speculates" if alone and arm.probe.speculates else ""
+    speculating = " when it speculates" if alone and arm.probe.speculates else ""
     return error(
         "refused_parameters",
         f"{arm.route.engine} refuses {names}{speculating}: such requests of the {arm.name} "
@@ -106,7 +106,7 @@ def _refused_by_route(arm: ArmFacts, names: tuple[str, ...]) -> Finding:
     listed = " and ".join(names)
     return error(
         "refused_parameters",
-        f"{arm.route.engine} refuses {listed} where it speculates: every request of the "
+        f"{arm.route.engine} refuses {listed} when it speculates: every request of the "
         f"{arm.name} would fail",
         evidence=f"extra_body of the {arm.name}",
         fix=f"remove {listed} from both arms",
@@ -124,8 +124,8 @@ def _scheduling(baseline: ArmFacts, candidate: ArmFacts) -> Iterator[Finding]:
     if scheduling == [True, False] or by_method:
         yield warning(
             "async_scheduling",
-            "the candidate runs without asynchronous scheduling and the baseline with it: what "
-            "that costs would be counted against speculation",
+            "the candidate runs without asynchronous scheduling and the baseline with it: its "
+            "cost would be counted against speculation",
             evidence=f"vLLM, method {candidate.probe.speculation_method}",
             fix="start the baseline with --no-async-scheduling, and read both results",
         )

@@ -173,7 +173,7 @@ def test_vllms_own_traps_are_found(tmp_path: Path) -> None:
         route = {"engine": "vllm", "model": "m", "extra_body": {"min_p": 0.1}}
         code, found = check(tmp_path, route | {"url": left.url}, route | {"url": right.url})
     assert code == 1
-    assert "refuses min_p where it speculates" in found["refused_parameters"]["message"]
+    assert "refuses min_p when it speculates" in found["refused_parameters"]["message"]
     assert "--no-enable-prefix-caching" in found["prefix_cache"]["fix"]
     assert "method ngram" in found["async_scheduling"]["evidence"]
 
@@ -228,17 +228,17 @@ def test_drafts_that_are_never_accepted_are_told(accepted: int | None, found: li
         ({"temperature": 0.8, "top_k": 20, "min_p": 0.0}, None),
     ],
 )
-def test_a_sampler_that_no_request_names_is_told(
+def test_sampling_defaults_that_requests_leave_out_are_noted(
     sampling: dict[str, float], named: str | None
 ) -> None:
-    """The audit models what requests say: what the server fills in besides is named beforehand."""
+    """An audit knows only the parameters in requests, so defaults that fill in others are named."""
     filled = Probe(sampling_defaults={"top_k": 40, "min_p": 0.05})
     arm = arm_of(filled)
     prompt = Prompt(id="p", cohort="c", prompt="the order")
     request = request_of(prompt, Sampling(max_tokens=8, **sampling), None)
     found = list(of_sampling(arm, [request]))
     assert [f.check for f in found] == ([] if named is None else ["sampler_defaults"])
-    assert all(named is not None and f"samples by {named} where" in f.message for f in found)
+    assert all(named is not None and f"samples by {named} if" in f.message for f in found)
 
 
 def listed(owner: str, *, parameters: int = 1000, kind: str = "F16") -> list[Route]:
