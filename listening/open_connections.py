@@ -64,7 +64,7 @@ class OpenConnections(Generic[_Connection]):
         elif self._number > self._most:
             self._close_one(max(self._by_address.values(), key=len))
 
-    def is_waited_for_anew(self, connection: _Connection) -> None:
+    def restart_wait(self, connection: _Connection) -> None:
         """Restart the connection's wait: its peer has made progress."""
         own = self._by_address.get(_network(connection.address), {})
         if connection in own:

@@ -218,8 +218,8 @@ class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
             self._due_s = since_s + size_bytes / _BODY_BYTES_PER_S
         # The rest of a body whose request is answered is not buffered.
         is_kept = is_new or phase is Phase.HEAD or not self.is_idle
-        if is_kept and unfinished.came(self, size_bytes, now_s):
-            self._connections.is_waited_for_anew(self)
+        if is_kept and unfinished.count_received(self, size_bytes, now_s):
+            self._connections.restart_wait(self)
 
     def _refuse(self, status: str, words: str) -> None:
         """Send an error response and close; discard further input, so that the peer can read it."""

@@ -93,9 +93,9 @@ class Connections:
         if self._sweeping is None:
             self._sweep()
 
-    def is_waited_for_anew(self, connection: TrackedConnection) -> None:
+    def restart_wait(self, connection: TrackedConnection) -> None:
         """Restart the connection's wait: its peer has made progress."""
-        self._open.is_waited_for_anew(connection)
+        self._open.restart_wait(connection)
 
     def drop(self, connection: TrackedConnection) -> None:
         """Unregister a closed connection."""
@@ -136,7 +136,7 @@ class Connections:
                 await app(scope, receive, noted)
             finally:
                 connection.answer_ended()
-                self.is_waited_for_anew(connection)
+                self.restart_wait(connection)
 
         return counted
 

@@ -91,7 +91,7 @@ class _Accepted:
         is_late = not self.calls and now_s - self.quiet_s > _CALL_WITHIN_S
         return is_late or (not self.waiting and self.held_bytes > _HEAD_BYTES)
 
-    def came(self, size_bytes: int | None) -> None:
+    def wait_ended(self, size_bytes: int | None) -> None:
         """Record that a call's wait ended, with a message of this size or without one."""
         self.waiting = max(0, self.waiting - 1)
         self.done_bytes += _CALL_BYTES + (size_bytes or 0)
@@ -122,7 +122,7 @@ class GrpcConnections:
         """Whether connections were closed since memory was last released."""
         self._released_s = 0.0
 
-    def began(self, peer: str, now_s: float) -> None:
+    def call_began(self, peer: str, now_s: float) -> None:
         """Record that a call waits for its message."""
         key = _read_peer(peer)
         with self._lock:
@@ -132,17 +132,17 @@ class GrpcConnections:
             found.calls += 1
             found.waiting += 1
 
-    def came(self, peer: str, size_bytes: int | None) -> None:
+    def wait_ended(self, peer: str, size_bytes: int | None) -> None:
         """Record that a call's wait ended, with a message of this size or without one."""
         with self._lock:
             if found := self._by_peer.get(_read_peer(peer)):
-                found.came(size_bytes)
+                found.wait_ended(size_bytes)
                 if size_bytes is None:
                     self._fruitless[found.address] += 1
                     if self._fruitless[found.address] > _MOST_FRUITLESS:
                         found.abort()
 
-    def ended(self, peer: str, now_s: float) -> None:
+    def call_ended(self, peer: str, now_s: float) -> None:
         """Record that a call is answered."""
         with self._lock:
             if found := self._by_peer.get(_read_peer(peer)):

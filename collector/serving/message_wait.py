@@ -56,7 +56,7 @@ class MessageWait:
     ) -> bytes | None:
         """Wait for the message of a call that arrived at `arrived_s`; None if it ended without."""
         peer, message, now_s = context.peer(), None, time.monotonic()
-        self._connections.began(peer, now_s)
+        self._connections.call_began(peer, now_s)
         with self._lock:
             self._waiting[context] = _Waiting(arrived_s, now_s)
         try:
@@ -66,12 +66,12 @@ class MessageWait:
         finally:
             with self._lock:
                 del self._waiting[context]
-            self._connections.came(peer, None if message is None else len(message))
+            self._connections.wait_ended(peer, None if message is None else len(message))
         return message
 
     def ended(self, context: grpc.ServicerContext) -> None:
         """Record that a call is answered."""
-        self._connections.ended(context.peer(), time.monotonic())
+        self._connections.call_ended(context.peer(), time.monotonic())
 
     def _run(self, port: int) -> None:
         pause_s, sweep_s = _LOOKS_EVERY_S, 0.0

@@ -64,7 +64,7 @@ class UnfinishedRequests:
             self._begun.add(request)
         return request in self._begun
 
-    def came(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> bool:
+    def count_received(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> bool:
         """Count received bytes; return whether the request is fast enough."""
         was_inside = request in self._inside
         request.unfinished_bytes += size_bytes

@@ -58,7 +58,7 @@ class ArmFacts:
         return f"{self.name} ({self.route.engine}, {at})"
 
 
-async def look_at(
+async def gather_facts(
     name: str, route: Route, engine: Engine, longest: Request, requests: Sequence[Request]
 ) -> ArmFacts:
     """Gather an arm's facts; sends it trial requests, one with each set of parameters."""

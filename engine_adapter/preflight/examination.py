@@ -8,7 +8,7 @@ from collector.contract import Change
 from engine_adapter import workload
 from engine_adapter.engines import EngineOpener
 from engine_adapter.preflight import arm_checks, pair_checks
-from engine_adapter.preflight.arms import ArmFacts, look_at
+from engine_adapter.preflight.arms import ArmFacts, gather_facts
 from engine_adapter.preflight.findings import Finding, Severity
 from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Rollout
@@ -31,7 +31,7 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
             opened.push_async_callback(engine.close)
             requests = [request_of(p, rollout.sampling, rollout.sampling.seed) for p in prompts]
             longest = max(requests, key=lambda one: sum(len(m.text) for m in one.messages))
-            facts.append(await look_at(name, route, engine, longest, requests))
+            facts.append(await gather_facts(name, route, engine, longest, requests))
     found = list(_findings(rollout, prompts, *facts))
     return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 

@@ -71,8 +71,8 @@ def test_the_oldest_goes_for_a_newcomer(listening: Listening) -> None:
         peer, name = listening.connect()
         peers.append(peer)
         if number == 0:
-            listening.watched.began(name, 0.0)
-            listening.watched.came(name, 10)
+            listening.watched.call_began(name, 0.0)
+            listening.watched.wait_ended(name, 10)
         listening.sweep(0.0)
     assert [is_open(peer) for peer in peers] == [True, False, False, True, True]
 
@@ -82,9 +82,9 @@ def test_a_connection_without_a_call_ends(listening: Listening) -> None:
     (silent, _), (calling, name) = listening.connect(), listening.connect()
     for now_s in range(0, 50, 10):
         listening.sweep(now_s)
-        listening.watched.began(name, now_s)
-        listening.watched.came(name, 1)
-        listening.watched.ended(name, now_s)
+        listening.watched.call_began(name, now_s)
+        listening.watched.wait_ended(name, 1)
+        listening.watched.call_ended(name, now_s)
     assert (is_open(silent), is_open(calling)) == (False, True)
 
 
@@ -92,7 +92,7 @@ def test_a_head_without_end_is_ended(listening: Listening) -> None:
     """What comes without a call that waits for it may be a quarter of a megabyte."""
     (long, _), (short, name) = listening.connect(), listening.connect()
     listening.sweep(0.0)
-    listening.watched.began(name, 0.0)
+    listening.watched.call_began(name, 0.0)
     for peer in (long, short):
         listening.send(peer, 5)
     listening.sweep(1.0)
@@ -105,10 +105,10 @@ def test_messages_between_two_looks_are_no_head(listening: Listening) -> None:
     for now_s in range(10):
         listening.sweep(now_s)
         for _ in range(3):
-            listening.watched.began(name, now_s)
+            listening.watched.call_began(name, now_s)
             listening.send(sending, 5)
-            listening.watched.came(name, 5 * 64 * 1024)
-            listening.watched.ended(name, now_s)
+            listening.watched.wait_ended(name, 5 * 64 * 1024)
+            listening.watched.call_ended(name, now_s)
     listening.sweep(10.0)
     assert is_open(sending)
 
@@ -119,9 +119,9 @@ def test_calls_without_a_message_are_bounded(listening: Listening) -> None:
     listening.sweep(0.0)
     for _ in range(201):
         assert is_open(resetting)
-        listening.watched.began(name, 0.0)
-        listening.watched.came(name, None)
-        listening.watched.ended(name, 0.0)
+        listening.watched.call_began(name, 0.0)
+        listening.watched.wait_ended(name, None)
+        listening.watched.call_ended(name, 0.0)
     assert not is_open(resetting)
 
 

@@ -294,7 +294,7 @@ class ClientConnection(asyncio.Protocol):
         self._target = b""
         self._headers = []
         self._head_bytes = 0
-        self._is_waited_for_anew()
+        self._restart_wait()
 
     def on_url(self, part: bytes) -> None:
         """Take the request target, or a part of it."""
@@ -449,7 +449,7 @@ class ClientConnection(asyncio.Protocol):
         """Release a response, whether complete or not."""
         self._answer = None
         self._handler.finish(answer)
-        self._is_waited_for_anew()
+        self._restart_wait()
         self._close_behind(answer)
         if self._transport is None:
             self._close()
@@ -466,9 +466,9 @@ class ClientConnection(asyncio.Protocol):
         else:
             self.cut()
 
-    def _is_waited_for_anew(self) -> None:
+    def _restart_wait(self) -> None:
         self.since_s = self._loop.time()
-        self._connections.is_waited_for_anew(self)
+        self._connections.restart_wait(self)
 
     def _close(self) -> None:
         self._connections.discard(self)

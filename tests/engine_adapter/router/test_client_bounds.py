@@ -221,7 +221,7 @@ def test_the_address_with_the_most_connections_makes_room() -> None:
     newest = Waiting("198.51.100.1")
     for one in (other, busy, young, old):
         every.add(one)
-    every.is_waited_for_anew(young)
+    every.restart_wait(young)
     every.add(newest)
     assert [one.aborted for one in (other, busy, old, young, newest)] == [
         False,
