@@ -141,7 +141,7 @@ def free_port() -> Callable[[], int]:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Return the path of a Chromium; skip where there is none, but fail in CI."""
+    """Return the path of a Chromium; skip if none is installed, but fail in CI."""
     found = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")

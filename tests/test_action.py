@@ -30,7 +30,7 @@ prove:
 
 
 class Job(NamedTuple):
-    """What a run of the action left behind."""
+    """The results of a run of the action."""
 
     code: int
     outputs: Mapping[str, str]

@@ -44,7 +44,7 @@ def _python(*options: str) -> list[str]:
 
 
 def _unpack(packages: Sequence[str], architecture: str | None, target: Path) -> None:
-    """Fetch packages and what they need, by lists of its own, and unpack all of it."""
+    """Fetch packages and their dependencies, using its own package lists, and unpack them."""
     apt = target.with_name(f"{target.name}-apt")
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True)

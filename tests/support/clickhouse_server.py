@@ -1,8 +1,8 @@
-"""A process that speaks ClickHouse's HTTP interface, with chdb for its engine, faults included.
+"""A process that speaks ClickHouse's HTTP interface, with chdb as its engine; it can inject faults.
 
-What it takes is what clickhouse-connect sends: the statement in the body or in the parameter
-`query`, rows of an INSERT as the body, settings as parameters, bodies compressed or not. Left out,
-with an error and not in silence: multipart bodies, sessions, blocks of the native protocol.
+It accepts the requests of clickhouse-connect: the statement in the body or in the parameter
+`query`, rows of an INSERT as the body, settings as parameters, bodies compressed or not. Multipart
+bodies, sessions and blocks of the native protocol are not supported and raise errors.
 """
 
 import base64
@@ -118,7 +118,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path, *, idle_s: float = 10.0) -> Iterator[Server]:
-    """Serve what is in a folder on a free port."""
+    """Serve a folder's database on a free port."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]

@@ -67,13 +67,13 @@ def _pins(name: str) -> Path:
 
 
 def _add_draftgate(python: Path) -> None:
-    """Let the interpreter find Draftgate and what it needs, after what it has itself."""
+    """Let the interpreter import Draftgate and its dependencies, after its own packages."""
     (site,) = python.parents[1].glob("lib/python*/site-packages")
     (site / "draftgate.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n")
 
 
 def _packages(source: Path, name: str) -> Path:
-    """Return a folder in which npm has installed what a lock file pins."""
+    """Return a folder in which npm has installed a lock file's packages."""
     lock, folder = source / "package-lock.json", ENVIRONMENTS / name
     if not _ready(folder, lock):
         shutil.rmtree(folder, ignore_errors=True)

@@ -17,14 +17,14 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draf
 
 
 def folder_of(engine: str) -> Path:
-    """Return where the engine's environment stands, or would."""
+    """Return the folder of the engine's environment, whether or not it exists."""
     files = sorted(PINS.glob(f"{engine}*.txt"))
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     return CACHE / f"{engine}-{digest[:12]}"
 
 
 def python_of(engine: str) -> Path | None:
-    """Return the interpreter that has the engine; `None` where it is not installed."""
+    """Return the interpreter that has the engine; `None` if it is not installed."""
     folder = folder_of(engine)
     return folder / "bin" / "python" if (folder / ".ready").exists() else None
 

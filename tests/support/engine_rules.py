@@ -1,9 +1,9 @@
-"""What the loop counts where it goes by another engine's rules.
+"""Counts of the draft–verify loop under the rules of vLLM and llama.cpp.
 
-The loop drafts before the first token, cuts a draft behind an end token, and counts what the text
-kept. vLLM and llama.cpp say the first token before they draft, and cut no draft there. vLLM
-accepts on behind an end token; llama.cpp stops verifying at it, so that it is the step's own token,
-unless it was the draft's last, behind which there is nothing to verify.
+The loop drafts before the first token, cuts a draft after an end token, and counts the tokens that
+the text kept. vLLM and llama.cpp emit the first token before they draft, and do not cut a draft at
+an end token. vLLM goes on accepting after an end token; llama.cpp stops verifying at it, so that it
+is the step's own token, unless it was the draft's last, after which there is nothing to verify.
 """
 
 from collections.abc import Callable, Sequence

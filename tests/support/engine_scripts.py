@@ -24,12 +24,12 @@ class Script:
     """Route and text of its Prometheus page."""
     output_tokens: int
     chunk_tokens: tuple[int, ...] | None
-    """Tokens of each chunk; `None` where the engine does not say."""
+    """Tokens of each chunk; `None` if the engine does not report them."""
     speculation: Speculation | None
     model: str = "served"
 
     def routes(self, reply: server.Reply | None = None) -> list[server.Route]:
-        """Return the script, with another answer to chats where one is given."""
+        """Return the script, with another answer to chats if one is given."""
         models = self.documents.get("/v1/models", {"data": [{"id": self.model}]})
         found = [
             server.Route(reply or self.whole()),
@@ -67,7 +67,7 @@ _USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 
 
 def _stream(*more: Mapping[str, Any]) -> list[Any]:
-    """Return a chat stream of three texts, with what the engine says at its end."""
+    """Return a chat stream of three texts, with the engine's own events at the end."""
     texts = ("Par", "is", ".")
     deltas = [server.delta({"role": "assistant", "content": ""})]
     deltas += [server.delta({"content": text}) for text in texts]

@@ -31,13 +31,13 @@ _OURS: Final = re.compile(
     rf"-m draftgate\b|-c from [\w.]+ import app; app\(\)|{re.escape(str(_HERE))}/\w+\.py\b"
 )
 _APART: Final = ("dashboard", "demo")
-"""Commands that import what no other does."""
+"""Commands that import packages that no other command does."""
 _LATER: Final = ("uvicorn", "uvloop")
-"""What commands import once they run."""
+"""Packages that commands import only once they run."""
 _AFRESH: Final = {"shell": False, "preexec_fn": None, "pass_fds": (), "process_group": -1}
-"""Options of `Popen` that a fork has no part in, as they are if nobody asked for them."""
+"""Defaults of `Popen` options that a fork does not support."""
 _WEIGHTLESS: Final = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-"""What was imported is imported; how a fork buffers is seen to."""
+"""Variables that a fork can ignore: its modules are imported, and its buffering is handled."""
 _ADOPT_ORPHANS: Final = 36  # PR_SET_CHILD_SUBREAPER
 _LONGEST: Final = 1 << 20
 _Execute: Final = subprocess.Popen._execute_child  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""A judge in a process of its own, which answers by a script: faults first, then what it is told.
+"""A judge in a separate process that answers from a script: faults first, then replies.
 
     python judge_server.py SCRIPT LOG
 
-SCRIPT is a JSON list of replies, given in turn, the last one for ever: `{"status", "headers",
+SCRIPT is a JSON list of replies, sent in turn, the last one repeatedly: `{"status", "headers",
 "body"}`, or `{"text"}` for a chat completion, or `{"better_text"}` to prefer the answer that holds
 it. Requests are appended to LOG, one JSON object a line. The port is printed first.
 """

@@ -25,7 +25,7 @@ _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
 class PostgresError(Exception):
-    """PostgreSQL is not installed, or did not start; the message ends with what it said."""
+    """PostgreSQL is not installed, or did not start; the message ends with its output."""
 
 
 class Postgres:
@@ -72,7 +72,7 @@ class Postgres:
         self._wait_until_ready()
 
     def stop(self) -> None:
-        """Shut the server down, ending every connection; does nothing where it is down."""
+        """Shut the server down, ending every connection; does nothing if it is down."""
         if self._process is not None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(timeout=60)
@@ -153,7 +153,7 @@ def find_binaries() -> Path:
 
 
 def _privileges(user: str | None) -> list[str]:
-    """Return what a command of PostgreSQL begins with, where this process is root."""
+    """Return a command prefix that drops root, which PostgreSQL refuses; empty without root."""
     if os.geteuid() != 0:
         return []
     entry = pwd.getpwnam(user or _unprivileged())

@@ -22,7 +22,7 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def interpreter_of(version: str) -> Path | None:
-    """Return a Python of the version, on the PATH or from pyenv; `None` where there is none."""
+    """Return a Python of the version, on the PATH or from pyenv; `None` if there is none."""
     folders = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*"))
     named = [str(folder / "bin" / "python") for folder in reversed(folders)]
     for name in (f"python{version}", *named):
@@ -40,7 +40,7 @@ def others() -> dict[str, Path]:
 
 
 def with_draftgate(version: str, interpreter: Path) -> Path:
-    """Return a Python of the version that has the checkout's wheel and what it needs."""
+    """Return a Python of the version with the checkout's wheel and its dependencies installed."""
     pins = PINS / f"{version}.txt"
     wanted = (ROOT / "pyproject.toml").read_bytes() + (pins.read_bytes() if pins.exists() else b"")
     folder = CACHE / f"{version}-{hashlib.sha256(wanted).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""What engines said: recorded where a real server ran, written by hand elsewhere."""
+"""Engines' answers: recorded from a real server if one could run, otherwise written by hand."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def events(name: str) -> Iterator[Any]:
 
 
 def chat(text: str, *, finish: str = "stop", **besides: Any) -> dict[str, Any]:
-    """Return a whole answer of a chat route, with what the engine says besides."""
+    """Return a whole answer of a chat route, with the engine's additional fields."""
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": text},

@@ -23,14 +23,14 @@ from engine_adapter.router.settings import RouterSettings, Upstream
 from engine_adapter.transport import Timeouts
 
 new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-"""What a router's thread runs; tests set another."""
+"""Creates the event loop of a router's thread; tests replace it."""
 QUICK = Timeouts(connect_s=1.0, first_byte_s=1.0, idle_s=1.0, total_s=20.0)
 QUESTION: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Where?"}]}
 
 
 @dataclass
 class FixedControl:
-    """Decides as the test says, and keeps what it was asked."""
+    """Makes the decision that the test sets, and keeps the requests it decided on."""
 
     arm: Arm = Arm.BASELINE
     mirrored: bool = False
@@ -51,7 +51,7 @@ class FixedControl:
 
 
 def patiently(what: Callable[[], bool]) -> None:
-    """Wait until it is so, and fail where it never is."""
+    """Wait until the condition holds, and fail if it never does."""
     until_s = time.monotonic() + 30
     while not what():
         assert time.monotonic() < until_s
@@ -69,7 +69,7 @@ class Router:
         return f"{self.root}/v1"
 
     def connected(self) -> socket.socket:
-        """Return a connection for what no HTTP library would send."""
+        """Return a raw connection, for bytes that no HTTP library would send."""
         return socket.create_connection(("127.0.0.1", urlsplit(self.root).port or 0), timeout=30)
 
     def state(self) -> dict[str, Any]:

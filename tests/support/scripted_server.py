@@ -1,7 +1,7 @@
 """A process that answers HTTP by a script, byte for byte and at exact times, and keeps a log.
 
 Its log holds when each request arrived and when each piece was written, by `time.perf_counter`,
-which on Linux all processes share: what a client measured can be held against what happened.
+which all processes share on Linux, so a client's measurements can be compared with the log.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered."""
+    """A scripted answer."""
 
     steps: Sequence[Step] = ()
     status: int = 200
@@ -290,7 +290,7 @@ class _Connection(asyncio.Protocol):
         self.play(reply, pieces, 0, self.loop.time())
 
     def play(self, reply: Reply, pieces: list[bytes], number: int, then_s: float) -> None:
-        """Write what is due now, and come back for the rest."""
+        """Write the pieces that are due now, and schedule the rest."""
         while number < len(pieces):
             due_s = then_s + reply.steps[number].wait_s
             if due_s > self.loop.time():

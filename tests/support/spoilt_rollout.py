@@ -71,7 +71,7 @@ class Rollout:
             self.generations[n, arm] = replace(self.generations[n, arm], **fields)
 
     def speculate(self, numbers: Any = range(PAIRS), **fields: Any) -> None:
-        """Replace what the candidate says of its speculation."""
+        """Replace the candidate's record of speculation."""
         for n in numbers:
             one = self.generations[n, Arm.CANDIDATE]
             assert one.speculation is not None

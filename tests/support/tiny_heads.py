@@ -108,10 +108,10 @@ def places_of(parents: tuple[int, ...]) -> tuple[list[int], list[int]]:
 
 
 def branching(model: Any) -> HiddenStateTree:
-    """Return the tree of what the target nearly said last."""
+    """Return a tree of the target's likeliest tokens at its last position."""
     return HiddenStateTree(model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone())
 
 
 def last_token_again(model: Any) -> HiddenStateHead:
-    """Return a head that repeats what the target said last, at every position."""
+    """Return a head that repeats the target's last token at every position."""
     return HiddenStateHead(model.get_output_embeddings().weight.detach().expand(8, -1, -1).clone())

@@ -1,4 +1,4 @@
-"""Twenty prompts of the demo's workload, and what a route answers to them, one after another."""
+"""Twenty prompts of the demo's workload, and a route's answers to them, sent one at a time."""
 
 import asyncio
 import itertools
@@ -14,7 +14,7 @@ MAX_TOKENS = 64
 
 
 class Answers:
-    """What a route said, prompt by prompt."""
+    """A route's answers, by prompt."""
 
     def __init__(self, route: Route) -> None:
         self.completions: list[Answer] = []

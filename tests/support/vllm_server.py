@@ -74,7 +74,7 @@ def serving(
 
 
 def _ready(process: "subprocess.Popen[bytes]", root: str) -> bool:
-    """Wait until the server answers; false where it ended or took too long."""
+    """Wait until the server answers; return false if it ended or took too long."""
     end_s = time.monotonic() + _START_S
     while time.monotonic() < end_s and process.poll() is None:
         try:

@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 
 
 def until(holds: Callable[[], Found], what: str = "", *, within_s: float = 200.0) -> Found:
-    """Return what is found once it is true; fail if it is not by then."""
+    """Return the function's result once it is true; fail if it is not in time."""
     deadline = time.monotonic() + within_s
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {within_s:g} s: {what or holds}"

@@ -31,7 +31,7 @@ class Receiver:
         self.url = ""
 
     def ids(self) -> list[str]:
-        """Return the ids of what was received, in order."""
+        """Return the ids of the received notifications, in order."""
         return [one.headers["Draftgate-Notification"] for one in self.received]
 
 

@@ -145,7 +145,7 @@ def running(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Engin
 
 
 def _request(connection: socket.socket) -> bytes:
-    """Return the next request; empty where there is none."""
+    """Return the next request; empty if there is none."""
     held = b""
     while b"\r\n\r\n" not in held:
         data = connection.recv(65536)

@@ -77,7 +77,7 @@ def answer(fate: Fate, arm: Arm, cohort: str, number: int, *, lower: bool) -> st
 
 
 def generation(fate: Fate, arm: Arm, cohort: str, number: int, repeat: int) -> Generation:
-    """Return one made-up generation; its ids follow from what it is of."""
+    """Return one made-up generation; its ids are derived from its identity."""
     rollout_number = FATES.index(fate)
     key = f"{rollout_number:02x}{COHORTS.index(cohort):02x}{number:04x}{repeat:02x}"
     side = "0b" if arm is Arm.BASELINE else "0c"
@@ -179,7 +179,7 @@ def scores(fate: Fate, sent: Generation) -> Iterator[Score]:
 
 
 def _spans(sent: Generation, *, lower: bool) -> tuple[ScoredSpan, ...] | None:
-    """Return what a made-up evaluator marks: the first words, and what follows them."""
+    """Return the spans that a made-up evaluator marks: the first words, and the text after them."""
     if sent.cohort != "rag":
         return None
     return (

@@ -1,4 +1,4 @@
-"""Hides what is compiled from every Python process whose `PYTHONPATH` begins with this folder.
+"""Hides compiled extensions from all Python processes whose `PYTHONPATH` begins with this folder.
 
 PYTHONPATH=$PWD/tests/support/uncompiled pytest tests/collector
 """
