@@ -45,16 +45,17 @@ def rollout(generation_of):
             for arm in Arm:
                 fast = arm is Arm.CANDIDATE
                 decode_s = 20 * (verify_s + k * draft_s) if fast else (tokens - 1) * BASE_S * jitter
+                ttft_s = TTFT_S + number * 1e-6
                 plain = generation_of(2 * number + fast + 1 + 10_000 * k, "an answer")
                 yield replace(
                     plain,
-                    end_unix_ns=plain.start_unix_ns + round((TTFT_S + decode_s) * 1e9),
+                    end_unix_ns=plain.start_unix_ns + round((ttft_s + decode_s) * 1e9),
                     rollout=name,
                     arm=arm,
                     cohort=cohort,
                     prompt_id=f"p{number:04}",
                     repeat=0,
-                    ttft_s=TTFT_S,
+                    ttft_s=ttft_s,
                     tpot_s=decode_s / (tokens - 1),
                     output_tokens=tokens,
                     speculation=_speculation(accepted, k) if fast else None,

@@ -49,7 +49,8 @@ def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> st
                         (1 + i % 7 / 10)
                         * (factor + i % 3 / 100 if arm is Arm.CANDIDATE else 1)
                         * 10**9
-                    ),
+                    )
+                    + i * 7919 % 1000,
                 )
                 for i in range(160)
                 for turn, arm in enumerate(tuple(Arm) if i % 2 else tuple(Arm)[::-1])
