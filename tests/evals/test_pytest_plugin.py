@@ -43,7 +43,9 @@ def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> st
                     prompt_id=f"p{i:03}",
                     repeat=0,
                     output_tokens=20,
-                    speculation=Speculation(draft_tokens=24) if arm is Arm.CANDIDATE else None,
+                    speculation=Speculation(draft_tokens=24, accepted_tokens=12)
+                    if arm is Arm.CANDIDATE
+                    else None,
                     end_unix_ns=(first + 2 * i + turn) * 10**10
                     + int(
                         (1 + i % 7 / 10)
