@@ -1,4 +1,4 @@
-"""What a run says of an arm at its end: failures, and drafts that are never accepted."""
+"""The summary of an arm after a run: failures, and drafts that are never accepted."""
 
 from dataclasses import replace
 

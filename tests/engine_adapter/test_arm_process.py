@@ -68,7 +68,7 @@ def test_both_arms_answer_as_in_one_process(random_pair: dict[str, Path], tmp_pa
 
 
 def test_failures_keep_their_names_and_routes_their_messages() -> None:
-    """A refused request and a route that cannot be opened say what they say in one process."""
+    """A refused request and a route that cannot be opened fail as they do in one process."""
 
     async def ask(route: HttpRoute) -> None:
         engine = await ArmProcess.open(route)
@@ -89,7 +89,7 @@ def test_failures_keep_their_names_and_routes_their_messages() -> None:
 
 
 def test_an_arm_that_is_killed_fails_its_requests() -> None:
-    """What is in flight fails by a name of its own, and so does what is asked afterwards."""
+    """Requests in flight fail with their own error type, and so do later requests."""
 
     async def ask(route: HttpRoute) -> list[str]:
         engine, found = await ArmProcess.open(route), list[str]()

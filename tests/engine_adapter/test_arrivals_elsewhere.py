@@ -1,4 +1,4 @@
-"""Where the reading thread cannot read a stream, asyncio does."""
+"""If the reader thread cannot read a stream, asyncio reads it."""
 
 import os
 import ssl
@@ -56,7 +56,7 @@ def test_without_the_thread_streams_are_read_as_well(way: str) -> None:
 
 
 def test_tls_is_read_by_asyncio(tmp_path: Path) -> None:
-    """The thread would see what is encrypted: it is not asked."""
+    """The thread would read encrypted bytes, so it is not used."""
     cert, key = self_signed(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(cert, key)

@@ -1,4 +1,4 @@
-"""The thread that reads sockets, on its own: its bound, its wakes, and what it refuses."""
+"""The thread that reads sockets, tested alone: its bound, its wakes and its refusals."""
 
 import os
 import socket

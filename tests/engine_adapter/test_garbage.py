@@ -1,4 +1,4 @@
-"""What is loaded is left out of collections, and only while that is wanted."""
+"""Loaded objects are excluded from garbage collections, only inside the context."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""Load shapes: arrival times, traces, what is late, and what a rollout file may ask for."""
+"""Load shapes: arrival times, traces, lateness, and the options of a rollout file."""
 
 import asyncio
 import gzip

@@ -27,7 +27,7 @@ REQUEST = Request(
 
 
 def answer(url: str, **settings: object) -> list[Item]:
-    """Return what a route answers to one request."""
+    """Return a route's answer to one request."""
 
     async def collect() -> list[Item]:
         route = HttpRoute.model_validate({"engine": "openai", "model": "m", "url": url} | settings)
@@ -86,7 +86,7 @@ def test_an_absent_key_is_told_before_anything_is_sent() -> None:
 
 
 def test_a_model_that_is_not_served_is_told_before_the_run() -> None:
-    """The message lists what is served."""
+    """The message lists the served models."""
     with (
         running(models=["other"]) as server,
         pytest.raises(EngineSetupError, match="does not serve 'm'; it lists other"),

@@ -1,4 +1,4 @@
-"""What a workload's record asks for, as it reaches the server and the span."""
+"""The parameters of a workload's record, as they reach the server and the span."""
 
 import asyncio
 import json

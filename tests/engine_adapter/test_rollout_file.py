@@ -91,7 +91,7 @@ def test_a_bad_key_is_named(tmp_path: Path, old: str, new: str, message: str) ->
     [("a: [", "is not YAML"), ("- a", "wanted keys such as `rollout:`"), ("", "wanted keys")],
 )
 def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
-    """What is no YAML mapping is refused in one line."""
+    """A file that is not a YAML mapping is refused in one line."""
     with pytest.raises(RolloutFileError, match=message) as caught:
         rollout_file.read(write(tmp_path, text))
     assert "\n" not in str(caught.value)

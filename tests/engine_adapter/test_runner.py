@@ -1,4 +1,4 @@
-"""Schedules, generations and spans, with a scripted engine where the models do not matter."""
+"""Schedules, generations and spans, with a scripted engine if the models do not matter."""
 
 import asyncio
 import itertools
@@ -92,7 +92,7 @@ def script(**answers: ScriptedAnswer) -> ScriptedEngine:
 
 
 def test_a_generation_carries_what_the_client_saw() -> None:
-    """Every field of the record is what the prompt, the engine and the clock said."""
+    """Every field of the record is from the prompt, the engine or the clock."""
     spec = Speculation(method="draft_model", steps=1, draft_tokens=4, accepted_tokens=2)
     engine = script(say_0=ScriptedAnswer(chunks=("a", "b", "c"), input_tokens=2, speculation=spec))
     prompt = Prompt(
@@ -216,7 +216,7 @@ def generations(count: int) -> list[Generation]:
 
 
 def test_the_span_is_the_record() -> None:
-    """What the SDK exports decodes to the generation that was sent, ids and times included."""
+    """The exported span decodes to the generation that was sent, ids and times included."""
     memory = InMemorySpanExporter()
     made = generations(3)
     with closing(SpanSender("http://unused", exporter=memory)) as sender:

@@ -44,7 +44,7 @@ def request(text: str, *, max_tokens: int = 24, temperature: float = 0.0) -> Req
 
 @pytest.fixture(scope="session")
 def ask() -> Ask:
-    """Return what a route answers to every prompt."""
+    """Return a route's answers to all prompts."""
     opener = EngineOpener()
 
     def answers(max_tokens: int = 24, temperature: float = 0.0, **route: object) -> list[Answered]:

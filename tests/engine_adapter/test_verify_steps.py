@@ -1,4 +1,4 @@
-"""What the public hooks saw of each verify step, against the library's own private account."""
+"""The verify steps seen by the public hooks, compared with the library's private counts."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a verdict answers: may it ship, for which cohorts, and how many more prompts."""
+"""A verdict's answers: may it ship, for which cohorts, and how many more prompts it needs."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""A verdict's bundle: what it holds, and what judging it again says."""
+"""A verdict's bundle: its contents, and the verdict of judging it again."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a rollout changes: what is asked of the candidate, and the policy that fits."""
+"""The kinds of change: the evidence required of the candidate, and the fitting policy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Groundedness as its user meets it: what it finds, what it says, what it leaves unscored."""
+"""Groundedness at its public interface: findings, explanations, and unscored answers."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What is an error by itself, whatever the forests say."""
+"""Errors that count whatever the forests predict."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Groundedness beside the other arm's answer: where it looks, what it says, what it stores."""
+"""Groundedness with the other arm's answer: comparison, explanations and stored spans."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -24,7 +24,7 @@ RUBRIC = json.dumps({"kind": "rubric", "criteria": ["says the price", "is polite
 
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
-    """Give a function that reads what the server was asked."""
+    """Return a function that reads the requests to the server."""
     path = tmp_path / "log"
     path.touch()
     return lambda: [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Launches of the servers: which are independent, and what a verdict then says of times."""
+"""Launches of the servers: which are independent, and the verdict on times."""
 
 import math
 from collections.abc import Callable, Sequence

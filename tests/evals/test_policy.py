@@ -1,4 +1,4 @@
-"""Policies: what is accepted, and the one line that refuses the rest."""
+"""Policies: accepted files, and one-line errors for all others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`draftgate policy lint`: what is wrong with a policy file, and on which line."""
+"""`draftgate policy lint`: a policy file's errors, with their lines."""
 
 import re
 import subprocess

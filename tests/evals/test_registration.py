@@ -1,4 +1,4 @@
-"""Looks, retries and edits: what a verdict says of them, through the real commands."""
+"""Looks, retries and edits as a verdict reports them, through the real commands."""
 
 import json
 from collections.abc import Iterable

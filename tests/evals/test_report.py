@@ -1,4 +1,4 @@
-"""What a verdict looks like on a terminal."""
+"""A verdict on a terminal."""
 
 import io
 

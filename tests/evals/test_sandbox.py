@@ -26,7 +26,7 @@ ENDED = Ran("ended before its tests did (it may use 2 s of work)")
 
 @pytest.fixture(scope="module", autouse=True)
 def _a_sandbox() -> None:
-    """Skip where there is none, but fail in CI."""
+    """Skip if there is none, but fail in CI."""
     if (reason := sandbox.why_not()) is not None:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)

@@ -217,7 +217,7 @@ def verdicts(database):
 
 
 def unwrapped(result) -> str:
-    """Return what a command printed in its frame as one line."""
+    """Return a command's framed output as one line."""
     return " ".join(result.stdout.replace("│", " ").split())
 
 
@@ -309,7 +309,7 @@ def test_a_collector_that_is_not_there_is_exit_2() -> None:
 
 
 def test_two_clients_of_one_file(tmp_path, rollout, otlp_of) -> None:
-    """What one process stored another evaluates and judges the same."""
+    """Answers stored by one process are evaluated and judged the same by another."""
     database = f"sqlite:///{tmp_path / 'shared.db'}"
     with Client.local(database, capture_content=True) as one:
         one.post_traces(otlp_of(list(rollout(prompts=2))), content_type="application/json")
@@ -349,7 +349,7 @@ def test_a_rollout_is_its_own_loud_control(run, saved) -> None:
 
 
 def test_gate_writes_a_bundle_that_verifies(run, saved, tmp_path) -> None:
-    """What the gate printed is what the bundle holds, and what verifying it gives."""
+    """The gate's output, the bundle's verdict and the verification's are equal."""
     saved()
     run("evaluate", "k4")
     path = tmp_path / "k4.zip"

@@ -1,4 +1,4 @@
-"""Outcomes of split traffic, adjusted by what is known of each request beforehand."""
+"""Outcomes of split traffic, adjusted for covariates that are known before the answer."""
 
 import numpy as np
 import pytest

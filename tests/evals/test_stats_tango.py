@@ -99,7 +99,7 @@ def test_swapping_the_arms_negates(table) -> None:
 
 @given(counts, st.floats(-0.5, -0.01))
 def test_limit_and_p_value_agree(table, margin) -> None:
-    """The lower limit is beyond the margin exactly where the test passes there."""
+    """The lower limit is beyond the margin exactly if the test at the margin passes."""
     gained, lost, rest = table
     n = gained + lost + rest
     found = limits(gained, lost, n, margin=margin)

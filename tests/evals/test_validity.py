@@ -1,4 +1,4 @@
-"""The truth table of validity: what is broken, which cells it touches, and what they become."""
+"""The truth table of validity: each violation, the cells it touches, and their outcomes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

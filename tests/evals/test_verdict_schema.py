@@ -38,7 +38,7 @@ def test_the_published_schema_is_current() -> None:
 
 
 def test_a_verdict_is_valid(document) -> None:
-    """What the gate prints is what the schema says."""
+    """The gate's output matches the schema."""
     jsonschema_rs.validate(json.loads(PUBLISHED.read_text()), document)
 
 

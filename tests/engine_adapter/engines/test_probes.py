@@ -1,4 +1,4 @@
-"""What a running engine says of itself, and what the user is told to switch on."""
+"""Probes: the facts a running engine reports, and the advice on options to switch on."""
 
 from dataclasses import replace
 from typing import Any

@@ -121,7 +121,7 @@ async def scraped_counts(route: HttpRoute) -> list[Any]:
 
 
 def joined_run(route: HttpRoute, collector: str) -> list[Generation]:
-    """Return what the collector holds of a small run, once the server's spans have arrived."""
+    """Return the collector's records of a small run, once the server's spans have arrived."""
     experiment = {
         "rollout": "joined",
         "workload": str(Path("demo/workload.jsonl").resolve()),

@@ -1,4 +1,4 @@
-"""Differences of `/metrics` are one request's counts only where they can be nothing else."""
+"""Differences of `/metrics` are taken as one request's counts only if no other request ran."""
 
 import pytest
 from recorded_answers import exposition

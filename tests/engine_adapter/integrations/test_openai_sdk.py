@@ -33,7 +33,7 @@ VLLM = SCRIPTS["vllm"]
 
 @pytest.fixture
 def spans() -> Iterator[InMemorySpanExporter]:
-    """Instrument the SDK, and keep what it exports."""
+    """Instrument the SDK, and keep the exported spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -1,4 +1,4 @@
-"""Trees of drafts: what each token sees, which path is kept, and what is recorded of it."""
+"""Draft trees: the attention of each token, the accepted path, and its record."""
 
 import pytest
 import torch

@@ -134,7 +134,7 @@ def test_a_trees_counts_say_what_is_known_of_it(random_pair: dict[str, Path]) ->
 
 
 def untimed(completion: Answer) -> Speculation | None:
-    """Return what it says of speculation but the times, which transformers does not measure."""
+    """Return its record of speculation without times, which transformers does not measure."""
     said = completion.speculation
     return said and replace(said, step_times=None)
 

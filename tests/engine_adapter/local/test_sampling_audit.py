@@ -92,7 +92,7 @@ def audited(
 
 
 def drafts(steps: list[TextStep], q: NDArray[np.float64], *, certain: bool) -> Drafts:
-    """Return what was proposed at each emitted token's position; NaN where nothing was."""
+    """Return the draft at each emitted token's position; NaN if there was none."""
     distributions, tokens, accepted = q.copy(), [], []
     for step in steps:
         for place in range(len(step.token_ids)):

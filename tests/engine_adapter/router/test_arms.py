@@ -1,4 +1,4 @@
-"""Who answers: the arm that was decided on, its stand-in where it fails, and the mirror beside."""
+"""Arms: the chosen arm answers, the other one if it fails, and the mirror beside them."""
 
 import json
 import time
@@ -104,7 +104,7 @@ def test_nothing_goes_to_a_candidate_that_was_switched_off_after_the_decision() 
 
 
 def test_the_baselines_errors_are_the_clients() -> None:
-    """What the engine answers passes as it is; where none answers, a JSON error says so."""
+    """The engine's response passes unchanged; if no engine answers, a JSON error says so."""
     error = server.json_reply({"error": {"message": "no such model"}}, 404, retry_after="3")
     with server.running(Route(error)) as baseline, routing(baseline.url, NOBODY) as router:
         status, headers, body = router.ask()
@@ -250,7 +250,7 @@ def test_calls_and_reasoning_are_recorded_with_the_tools_that_were_offered() -> 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_200_that_says_nothing_is_a_failure(stream: bool) -> None:
-    """The client gets what the engine sent; the span names the failure."""
+    """The client gets the engine's bytes; the span names the failure."""
     reply = server.json_reply({})
     if stream:
         reply = server.events([server.event({}), server.event("[DONE]")])

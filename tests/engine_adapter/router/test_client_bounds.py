@@ -1,4 +1,4 @@
-"""What a client may send or hold: heads, bodies and connections, to the byte."""
+"""Limits on a client's heads, bodies and connections, to the byte."""
 
 import asyncio
 import json

@@ -36,7 +36,7 @@ FRAGMENTS = (
 
 
 class Transport:
-    """Takes what is written, and closes as asyncio's do."""
+    """A transport that records writes, and closes as asyncio's transports do."""
 
     def __init__(self) -> None:
         self.written = b""

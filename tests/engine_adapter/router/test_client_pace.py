@@ -1,4 +1,4 @@
-"""Clients that read slowly, leave, or send much: what the engine and the router hold meanwhile."""
+"""Clients that read slowly, disconnect or send much, and the memory held for them."""
 
 import socket
 import time
@@ -121,7 +121,7 @@ def test_a_large_request_passes_whole() -> None:
 
 
 def test_an_engine_that_reads_nothing_is_let_go_of() -> None:
-    """A client that leaves frees what was to be sent there."""
+    """If a client disconnects, the data buffered for it is freed."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
         with routing(url, NOBODY) as router:

@@ -1,4 +1,4 @@
-"""What may come over a connection of a client, and what the router answers there."""
+"""Bytes on a client's connection, and the router's responses."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Client:
-    """A connection, and what is left of what came over it."""
+    """A connection, with the received bytes that are not read yet."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection

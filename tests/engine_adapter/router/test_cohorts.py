@@ -1,4 +1,4 @@
-"""Cohorts: what a request says itself, else a rule, else its shape, else a visible default."""
+"""Cohorts: named by the request, else by a rule, else by its shape, else a visible default."""
 
 from datetime import UTC, datetime
 from typing import Any

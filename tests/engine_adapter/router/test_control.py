@@ -96,7 +96,7 @@ def test_a_flip_counts_for_the_next_decision() -> None:
 
 
 def test_the_ramp_is_the_share() -> None:
-    """Not begun it is 0 %; then what the newest step says."""
+    """Before the first step it is 0 %; then the share of the newest step."""
     arms = [
         control(switched(Switch.ON, ramp=percent), mode="split", ramp={}).decide(ASK).reason
         for percent in (None, 0, 100)

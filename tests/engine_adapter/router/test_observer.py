@@ -1,4 +1,4 @@
-"""What is read of a stream beside its way: the same by shape as event by event."""
+"""Observing a stream: reading by shape gives the same as reading event by event."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What passes the router passes byte for byte; what it asked for itself is taken out exactly."""
+"""Responses pass the router byte for byte, except the event that it requested itself."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""llama.cpp itself behind the router, without and with a draft: what passes, and what is told."""
+"""llama.cpp behind the router, with and without a draft: the responses and the spans."""
 
 import json
 import re

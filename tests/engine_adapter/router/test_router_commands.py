@@ -155,7 +155,7 @@ def traffic(router: str, clients: int = 4) -> Iterator[Traffic]:
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """Run a command; return its exit code, and what it said."""
+    """Run a command; return its exit code and output."""
     result = CliRunner().invoke(commands.app, arguments, env=env)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.output

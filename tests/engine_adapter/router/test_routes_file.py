@@ -55,7 +55,7 @@ def write(folder: Path, document: Any, name: str = "routes.yaml") -> Path:
 
 
 def test_every_key_reaches_the_router(tmp_path: Path) -> None:
-    """What the file says is what the proxy is told; keys of engines come from the environment."""
+    """The proxy's settings are those of the file; keys of engines come from the environment."""
     routes = routes_file.read(write(tmp_path, FULL))
     settings = opening.settings_of(routes, {"B_KEY": "secret"})
     candidate = settings.candidate
@@ -201,7 +201,7 @@ def test_the_advisors_rules_are_taken_as_they_are(tmp_path: Path) -> None:
 
 
 def test_an_included_file_has_its_default_and_its_errors(tmp_path: Path) -> None:
-    """Its default counts where the routes give none; its own name stands in its errors."""
+    """Its default counts if the routes give none; its own name stands in its errors."""
     document = {"rollout": "k4", "upstreams": UPSTREAMS, "rules": "own.yaml"}
     write(tmp_path, {"default": "baseline", "rules": [{"to": "candidate"}]}, "own.yaml")
     assert routes_file.read(write(tmp_path, document)).default is Arm.BASELINE

@@ -19,7 +19,7 @@ SSE = {"content-type": "text/event-stream"}
 
 
 def raw(router: Router, sent: bytes) -> bytes:
-    """Return the beginning of what is answered to bytes that no HTTP library would send."""
+    """Return the beginning of the response to bytes that no HTTP library would send."""
     with socket.create_connection(("127.0.0.1", urlsplit(router.url).port or 0)) as client:
         client.sendall(sent)
         return client.recv(65536)

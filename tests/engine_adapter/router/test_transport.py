@@ -52,7 +52,7 @@ class Streaming:
 
 
 class Client:
-    """Keeps what it is answered."""
+    """Keeps the response."""
 
     def __init__(self) -> None:
         self.status = 0

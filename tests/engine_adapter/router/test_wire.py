@@ -1,4 +1,4 @@
-"""What may come over a connection to an engine, and what a client gets of it."""
+"""Bytes on a connection to an engine, and the client's response."""
 
 import gzip
 import time
@@ -230,7 +230,7 @@ def test_a_stream_that_breaks_off_gives_what_had_come(name: str, arm: Arm) -> No
 
 
 def test_a_length_that_is_not_reached_breaks_the_answer_off() -> None:
-    """A connection's end is no answer's end where a length was said."""
+    """The end of a connection does not end a response that has a content length."""
     head = SSE_HEAD + b"Content-Length: 1000\r\n\r\n"
 
     def answer(peer: Peer, request: bytes) -> None:

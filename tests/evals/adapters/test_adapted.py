@@ -1,4 +1,4 @@
-"""Metrics of other packages where the packages are not, and what becomes of what they say."""
+"""Adapters of other packages' metrics, without the packages: their errors and results."""
 
 import json
 import math

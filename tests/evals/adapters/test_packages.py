@@ -75,7 +75,7 @@ def url(tmp_path: Path, generation_of, otlp_of) -> Iterator[str]:
 
 @pytest.fixture
 def evaluate(url: str, tmp_path: Path) -> Callable[..., list[Score]]:
-    """Give a function that runs `draftgate evaluate` where a package is, and returns the scores."""
+    """Return a function that runs `draftgate evaluate` with a package installed, for its scores."""
 
     def run(package: str, evaluator: str, *options: str, **environment: str) -> list[Score]:
         words = ["-m", "draftgate", "evaluate", "k4", "--collector", url, *options]
@@ -124,7 +124,7 @@ def judge(tmp_path: Path) -> Iterator[Callable[..., dict[str, str]]]:
 
 
 def python_of(package: str) -> Path:
-    """Return the interpreter that has the package; skip where it was not made."""
+    """Return the interpreter that has the package; skip if it was not built."""
     python = client_environments.ready_python_of(package)
     if python is None:
         pytest.skip(f"no environment of {package}: tests/support/client_environments.py {package}")

@@ -1,4 +1,4 @@
-"""Greedy answers: where they part, what a tie is, and what the verdict says."""
+"""Greedy answers: their first divergence, ties, and the verdict."""
 
 import json
 from dataclasses import replace
@@ -168,7 +168,7 @@ def test_the_command_names_answers_without_a_text(
 
 
 def test_a_policy_without_the_section_asks_nothing(evidence_of: Any, side: Any) -> None:
-    """Nobody pays for what they did not ask for."""
+    """A policy without a `lossless` section yields no finding."""
     assert (
         lossless_findings(evidence(evidence_of, side, [], 40), None, policy.shipped("demo")) == ()
     )

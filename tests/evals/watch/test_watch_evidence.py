@@ -1,4 +1,4 @@
-"""What a watch must not pass: missing cohorts, scores that wait, drafts that nothing shows."""
+"""Evidence that a watch must not pass: missing cohorts, waiting scores, unrecorded drafts."""
 
 from dataclasses import replace
 

@@ -135,7 +135,7 @@ def test_set_on_again_only_new_harm_acts(client: Client, traffic: Any, rules: Po
 
 
 def test_a_dry_run_leaves_no_trace(client: Client, traffic: Any, rules: Policy) -> None:
-    """It says what it would do, and stores, posts and sets nothing."""
+    """It reports the intended action, and stores, posts and sets nothing."""
     traffic.pairs(range(100), candidate={"ttft_s": 0.8})
     seen = Watcher(client, "k4", rules, dry_run=True).catch_up()
     assert seen.watch.outcome is Outcome.FAIL
