@@ -1,4 +1,4 @@
-"""What the collector's tests share: generations, OTLP bodies made of them, and real servers."""
+"""Fixtures of the collector's tests: generations, their OTLP bodies, and real servers."""
 
 import contextlib
 import json

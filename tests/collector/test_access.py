@@ -87,7 +87,7 @@ def test_each_scope_opens_its_routes_and_no_others(
 
 
 def test_a_route_that_nobody_named_needs_admin() -> None:
-    """What is new is closed until it is opened."""
+    """Without a scope of its own, a route is closed to all other scopes."""
     assert needed_scope("DELETE", "/api/v1/rollouts/x") is Scope.ADMIN
     assert needed_scope("POST", "/api/v1/switch") is Scope.ADMIN
     assert needed_scope("GET", "/healthz/") is Scope.ADMIN
@@ -172,7 +172,7 @@ def test_text_needs_the_scope_content(
 def test_an_explanation_is_text_too(
     database_url: str, guarded: httpx.Client, generation_of: GenerationOf, body_of: BodyOf
 ) -> None:
-    """A judge quotes what it judges: a key without the scope content reads the score alone."""
+    """A judge quotes the answer, so a key without the scope `content` reads only the score."""
     sender = bearer(store_key(database_url, Scope.INGEST, Scope.JUDGE))
     reader = bearer(store_key(database_url, Scope.READ))
     trusted = bearer(store_key(database_url, Scope.READ, Scope.CONTENT))

@@ -1,4 +1,4 @@
-"""The HTTP API beyond what the client shows: raw documents, problems, OpenAPI, health."""
+"""The HTTP API beyond the client: raw documents, problems, OpenAPI, health."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What a page of somebody else can have a browser send changes nothing here."""
+"""Requests that a foreign web page makes a browser send change nothing."""
 
 import json
 import socket

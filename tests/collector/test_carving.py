@@ -1,4 +1,4 @@
-"""With content off, a database's file holds none: looked for byte by byte in what is written."""
+"""With content off, a database's file holds no text: the file's bytes are searched."""
 
 import sqlite3
 from collections.abc import Callable

@@ -154,7 +154,7 @@ def test_a_reader_sees_one_state_while_others_write_and_fold(
 def test_minutes_become_hours(
     store: Store, generation_of: GenerationOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A window of whole hours, its ragged ends and what is not folded add up at every level."""
+    """A window's whole hours, partial hours and unfolded rows add up at every level."""
     monkeypatch.setattr("collector.store.clickhouse.rollups._MINUTES_A_SERIES", 3)
     for part in range(6):
         spans = []

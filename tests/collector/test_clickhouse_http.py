@@ -82,7 +82,7 @@ class Sender:
         assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
 
     def nothing_is_lost(self) -> None:
-        """Check that what was acknowledged is there, once."""
+        """Check that acknowledged spans are stored once."""
         (rollout,) = self.http.get("/api/v1/rollouts").json()["rollouts"]
         arms = rollout["baseline_generations"], rollout["candidate_generations"]
         assert sum(arms) == self.acknowledged

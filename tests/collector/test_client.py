@@ -316,7 +316,7 @@ def test_summaries_are_the_same_once_they_are_folded(
     generation_of: GenerationOf,
     body_of: BodyOf,
 ) -> None:
-    """Minutes add up to hours and days, whether what was counted waits to be folded or not."""
+    """Minutes add up to hours and days, folded or not."""
     url = new_database_url(database_kind)
     begun = [START + 1_000_000_000 * 40 * n for n in range(200)]  # two hours and more
     many = [
@@ -658,7 +658,7 @@ def test_a_verdicts_id_is_the_hash_of_its_canonical_document(client: Client) -> 
 def test_what_is_refused_is_one_line(
     ask: Callable[[Client], object], message: str, client: Client
 ) -> None:
-    """The error names the URL, what was seen and what to do."""
+    """The error names the URL, the response and the remedy."""
     with pytest.raises(ClientError) as caught:
         ask(client)
     assert str(caught.value).startswith("http://")
@@ -856,7 +856,7 @@ def side(prefix: str, number: int, **fields: Any) -> dict[str, Any]:
 
 
 def stored(generation: Generation) -> Generation:
-    """Return the generation as the collector gives it back: flagged where it breaks a law."""
+    """Return the generation as the collector returns it: flagged if it breaks a law."""
     broken = generation.speculation == BROKEN
     return replace(generation, quality=("counts:accepted_exceeds_draft",) if broken else ())
 

@@ -1,4 +1,4 @@
-"""Content codings: what inflates, what is refused, and what a bomb costs."""
+"""Content codings: decompression, refusals, and the cost of a bomb."""
 
 import gzip
 import subprocess
@@ -78,7 +78,7 @@ def test_a_truncated_body_is_said_to_be(coding: str) -> None:
     ],
 )
 def test_what_does_not_inflate_is_named(coding: str, body: bytes, words: str) -> None:
-    """The coding, what is wrong, and what to do."""
+    """The message names the coding, the error and the remedy."""
     with pytest.raises(RequestError, match=words):
         inflate(body, coding, 100 * MIB)
 

@@ -1,4 +1,4 @@
-"""Requests of every form come whole; what a peer sends unasked, and how slowly, is bounded."""
+"""Requests of every form arrive complete; unrequested and slow input is bounded."""
 
 import asyncio
 import contextlib
@@ -244,7 +244,7 @@ def test_whoever_stops_in_a_refused_body_is_disconnected(serving: Serving) -> No
 
 
 def test_a_sender_that_waits_to_be_told_is_told_to_go_on(serving: Serving) -> None:
-    """`Expect: 100-continue`: only where the body is wanted."""
+    """`Expect: 100-continue` is answered only if the body is wanted."""
     body = os.urandom(MIB)
     with serving.socket() as bare:
         bare.sendall(head("/", length(body), "Expect: 100-continue"))
@@ -509,7 +509,7 @@ def test_half_bodies_do_not_fill_the_memory(serving: Serving) -> None:
 
 
 def test_half_bodies_keep_nobody_out(loop_kind: str) -> None:
-    """The application begins few whose body is not complete; what is complete is answered."""
+    """The application begins few requests with incomplete bodies; complete ones are answered."""
     with server_of(loop_kind, Connections(400, 400)) as serving, contextlib.ExitStack() as stack:
         for size in (1, 50 * KIB):
             for _ in range(150):

@@ -1,4 +1,4 @@
-"""What is kept of text: nothing, or what redaction leaves."""
+"""Stored text: none, or the text that redaction leaves."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -254,7 +254,7 @@ def test_captured_text_is_redacted_before_it_is_stored(
     generation_of: Callable[..., Generation],
     body_of: Callable[[Iterable[Span]], bytes],
 ) -> None:
-    """What the API gives back names the kind in place of the value."""
+    """The API returns the kind of a redacted value in its place."""
     content = Content(
         output_messages='[{"content":"ask bob@x.com"}]', context=("call +49 30 1234567",)
     )

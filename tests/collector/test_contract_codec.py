@@ -235,7 +235,7 @@ def test_only_model_operations_are_generations() -> None:
     ],
 )
 def test_a_bad_document_names_the_key(document: object, message: str) -> None:
-    """What does not describe the record is refused with the key and what was wanted."""
+    """A document that does not match the record is refused; the error names key and expectation."""
     with pytest.raises(DocumentError, match=message):
         from_document(Score, document)
 

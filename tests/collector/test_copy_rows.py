@@ -1,4 +1,4 @@
-"""Rows that are packed for PostgreSQL's COPY are what the driver makes of them, byte for byte."""
+"""Rows packed for PostgreSQL's COPY equal the driver's, byte for byte."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ ROWS = st.lists(st.tuples(*(st.none() | VALUES[name] for name in TYPES)), max_si
 
 
 def driven(rows: list[tuple[Any, ...]], types: Sequence[str] = TYPES) -> bytes:
-    """Return what the driver sends for the rows."""
+    """Return the driver's bytes for the rows."""
     transformer = Transformer()
     oids = [postgres.types[name].oid for name in types]
     transformer.set_dumper_types(oids, psycopg.pq.Format.BINARY)

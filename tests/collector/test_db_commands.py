@@ -56,7 +56,7 @@ def document(url: str) -> dict[str, Any]:
 
 
 def test_stats_compact_and_check(filled: str) -> None:
-    """Rows, sizes, days and what is pending; folded and counted; equal to the rows."""
+    """Rows, sizes, days and pending work; folded and counted; equal to the rows."""
     before = document(filled)
     assert set(before["rows"]) == set(metadata.tables)
     assert (before["rows"]["span"], len(before["days"]), before["pending_deltas"]) == (6, 2, 4)

@@ -1,4 +1,4 @@
-"""Decisions: what a rollout controller is told, and by which status a hook is answered."""
+"""Decisions: the responses to a rollout controller, and the status codes of hooks."""
 
 import contextlib
 import time

@@ -72,7 +72,7 @@ def waiting(store: Store) -> int:
 def test_whichever_arrives_first_there_is_one_generation(
     store: Store, generation_of: GenerationOf, *, engine_first: bool
 ) -> None:
-    """The engine's times fill what the client could not know, and count in the rollups once."""
+    """The engine's times fill fields that the client cannot know, and count in rollups once."""
     client = generation_of(1, service_name=None)
     spans = [encode(client), engine_span_of(client)]
     for span in reversed(spans) if engine_first else spans:

@@ -126,7 +126,7 @@ def test_feedback_on_the_newest_generations_alone(
 def test_unusable_feedback_is_refused(
     http: httpx.Client, change: dict[str, Any], words: str
 ) -> None:
-    """400 names the place and what was wanted."""
+    """400 names the place and the expected value."""
     good = {
         "trace_id": "1" * 32,
         "span_id": "2" * 16,

@@ -1,4 +1,4 @@
-"""Every route of the OpenAPI document, with what it describes and with what it does not."""
+"""Every route of the OpenAPI document, with valid and invalid requests."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hostile OTLP bodies: no 5xx, nothing half stored, what is stored is what was answered."""
+"""Hostile OTLP bodies: no 5xx, nothing half stored, stored rows match the response."""
 
 import gzip
 import itertools
@@ -111,7 +111,7 @@ nested_bodies = st.one_of(
 
 
 class Witness:
-    """Posts bodies and holds what the API shows against what was answered."""
+    """Posts bodies, and compares the API's rows with the responses."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
@@ -137,7 +137,7 @@ class Witness:
         return answer
 
     def shown(self, spans: Iterable[Span]) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return what the API shows of the spans' traces, each span once."""
+        """Return the API's spans of these traces, each span once."""
         traces = {span.trace_id for span in spans if len(span.trace_id) == 32}
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for trace_id in traces - {"00" * 16}:
@@ -189,7 +189,7 @@ def witness(http: httpx.Client) -> Witness:
 def test_what_is_stored_is_what_was_answered(
     encoding: str, witness: Witness, body_of: BodyOf, json_of: BodyOf
 ) -> None:
-    """Any ids, clocks, types and depths: refused as a whole, or stored but for what is counted."""
+    """Any ids, clocks, types and depths: refused, or stored except the rejected spans."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
 
     @BOUNDED
@@ -215,7 +215,7 @@ def test_what_is_stored_is_what_was_answered(
 def test_a_truncated_body_is_refused_or_whole(
     encoding: str, witness: Witness, generation_of: GenerationOf, body_of: BodyOf, json_of: BodyOf
 ) -> None:
-    """A body cut anywhere stores what it still says in full, or nothing."""
+    """A truncated body stores its complete spans, or nothing."""
     headers, write = (PROTOBUF, body_of) if encoding == "protobuf" else (JSON, json_of)
 
     @BOUNDED

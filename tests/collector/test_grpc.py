@@ -1,4 +1,4 @@
-"""OTLP over gRPC: what is stored, what is answered, and what is refused."""
+"""OTLP over gRPC: stored rows, responses and refusals."""
 
 import contextlib
 import gzip
@@ -56,7 +56,7 @@ def refusal(export: Callable[..., bytes], *arguments: Any, **options: Any) -> gr
 
 
 def code_of(export: Callable[..., bytes], *arguments: Any) -> grpc.StatusCode | None:
-    """Return the code of a refusal; None where the export is stored."""
+    """Return the code of a refusal; None if the export is stored."""
     try:
         export(*arguments)
     except grpc.RpcError as error:
@@ -173,7 +173,7 @@ def peak(pid: int) -> int:
 
 
 def test_garbage_is_an_invalid_argument(serve: Serve, database_url: str) -> None:
-    """The status says what was wanted, in the trailers too."""
+    """The status names the expected value, in the trailers too."""
     server = serve(database_url)
     with exporting(server) as export:
         error = refusal(export, b"garbage", "logs")

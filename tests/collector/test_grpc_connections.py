@@ -1,4 +1,4 @@
-"""Connections of the gRPC server: which are ended, and what they may hold."""
+"""Connections of the gRPC server: which are closed, and the memory they may hold."""
 
 import contextlib
 import socket
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the system says
 
 
 class Listening:
-    """A port, the connections to it, and what is watched of them."""
+    """A port, the connections to it, and their limits."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self.stack = contextlib.ExitStack()

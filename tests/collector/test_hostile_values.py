@@ -29,7 +29,7 @@ PROTOBUF = {"Content-Type": "application/x-protobuf"}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    """Start one PostgreSQL cluster for these tests; skip where there is none to start."""
+    """Start one PostgreSQL cluster for these tests; skip if PostgreSQL is not installed."""
     try:
         find_binaries()
     except PostgresError as exc:

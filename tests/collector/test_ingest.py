@@ -1,4 +1,4 @@
-"""The writer thread: what is pending is written together, and a failure stays its own."""
+"""The writer thread: pending batches are written together, and a failure affects only its own."""
 
 import asyncio
 import contextlib

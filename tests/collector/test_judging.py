@@ -174,7 +174,7 @@ def test_a_verdict_rests_on_what_is_stored(any_database_url: str, forged: str) -
 
 
 def status_of(attempt: Callable[[Client], object], client: Client) -> int | None:
-    """Return the status of a refusal; None where there is none."""
+    """Return the status of a refusal; None if there is none."""
     try:
         attempt(client)
     except ClientError as exc:

@@ -1,4 +1,4 @@
-"""Leases on what is not scored yet, on both databases: shared, renewed, taken over, finished."""
+"""Leases on unscored generations, on both databases: shared, renewed, taken over, finished."""
 
 import contextlib
 import time
@@ -239,7 +239,7 @@ def test_the_client_leases_renews_and_finishes(
     ],
 )
 def test_an_unusable_request_is_told(change: dict[str, Any], words: str, database_url: str) -> None:
-    """With the key and what was wanted."""
+    """The error names the key and the expected value."""
     with Client.local(database_url) as client, pytest.raises(ClientError, match=words):
         client.lease(replace(WANTED, **change))
 

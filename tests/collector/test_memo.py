@@ -1,4 +1,4 @@
-"""What is kept of texts that senders choose stays small."""
+"""A memo of texts that senders choose stays small."""
 
 from collector.memo import LONGEST, of_short_texts
 

@@ -1,4 +1,4 @@
-"""Notifications: what is decided reaches webhooks, whatever these and the collector suffer."""
+"""Notifications: decisions reach webhooks despite failures of these and of the collector."""
 
 import contextlib
 import hashlib
@@ -281,7 +281,7 @@ def test_an_unusable_file_names_the_key(tmp_path: Path, text: str, words: str) -
 
 
 def test_the_documented_signature() -> None:
-    """What a receiver in another language is written against."""
+    """The example by which a receiver in another language is written."""
     assert signature("secret", b'{"a":1}', 1700000000) == (
         "t=1700000000,v1=" + hmac.new(b"secret", b'1700000000.{"a":1}', hashlib.sha256).hexdigest()
     )

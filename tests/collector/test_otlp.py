@@ -292,7 +292,7 @@ def as_json(request: ExportTraceServiceRequest) -> bytes:
 
 @pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
 def test_what_cannot_be_cut_is_one_part(form: BodyEncoding) -> None:
-    """Its reader says what is wrong with it."""
+    """The reader's error describes the fault."""
     bodies = [b"\x0a\xff" * 100_000, b'{"resourceSpans":[' * 20_000, b"[" * 200_000, b" " * 200_000]
     bodies += [b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}' + b" " * 200_000]
     bodies += [

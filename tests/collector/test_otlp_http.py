@@ -1,4 +1,4 @@
-"""`POST /v1/traces`: what is stored, what is answered, what is refused."""
+"""`POST /v1/traces`: stored rows, responses and refusals."""
 
 import contextlib
 import gzip

@@ -86,7 +86,7 @@ def test_both_encodings_hold_the_same_scores() -> None:
 def test_no_number_is_invented(
     attributes: dict[str, Any], value: float | None, reason: str | None
 ) -> None:
-    """What is no number in [0, 1] is a score without a value, and says why."""
+    """A value that is not a number in [0, 1] gives a score without a value, and the reason."""
     (score,) = decoded(event(NAME | attributes)).scores
     assert (score.value, score.unscored_reason) == (value, reason)
 
@@ -187,7 +187,7 @@ def test_the_answer_counts_what_was_rejected(http: httpx.Client) -> None:
     ],
 )
 def test_json_of_another_shape_is_refused(body: bytes, words: str) -> None:
-    """One line that says what was wanted."""
+    """One line with the expected value."""
     with pytest.raises(OtlpError, match=words):
         decode_logs(body, Encoding.JSON)
 

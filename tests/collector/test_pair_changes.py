@@ -1,4 +1,4 @@
-"""What is new of a rollout's pairs since a place, and watches that one of several may replace."""
+"""New pairs of a rollout since a place, and watches that one of several watchers replaces."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_a_score_is_new_once(client: Client, post: Callable[..., Generation]) ->
 
 
 def test_a_rerun_keeps_the_first_arrival(client: Client, post: Callable[..., Generation]) -> None:
-    """A duplicate does not make the pair new, even where it started earlier."""
+    """A duplicate does not make the pair new, even if it started earlier."""
     post(5, Arm.BASELINE)
     start = client.pair_changes("k4", arrived_after=0, scored_after=0)
     post(1, Arm.BASELINE)

@@ -119,7 +119,7 @@ def test_of_two_who_follow_the_same_step_one_does(any_database_url: str) -> None
     ],
 )
 def test_an_unusable_step_is_refused(http: httpx.Client, body: Any, words: str) -> None:
-    """400 says what is wrong, and nothing is stored."""
+    """400 describes the error, and nothing is stored."""
     answer = http.post("/api/v1/rollouts/k4/ramp", json=body)
     assert answer.status_code == 400
     assert words in answer.json()["detail"]
@@ -171,7 +171,7 @@ def post(
     policy: str = POLICY.policy_hash,
     watch: bool = False,
 ) -> StoredVerdict:
-    """Post a verdict on what is stored, or on what arrived after a step."""
+    """Post a verdict on all stored pairs, or on those that arrived after a step."""
     made = made_verdict(outcome, rollout=NAME, summary="made up", pairs=99, policy_hash=policy)
     if watch:
         made = replace(made, versions={"watch": "1"})

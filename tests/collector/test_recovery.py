@@ -203,7 +203,7 @@ def immutable(path: Path) -> Iterator[None]:
 
 
 def statuses_of_many(url: str, body: bytes) -> set[int]:
-    """Have twenty senders read and write at once, and return the statuses of what they wrote."""
+    """Let twenty senders read and write at once; return the statuses of their writes."""
 
     def ask(_: int) -> set[int]:
         with httpx.Client(base_url=url, timeout=60) as http:

@@ -122,7 +122,7 @@ def test_whatever_comes_first(store: Store, put: Callable[..., Generation]) -> N
 def test_every_backend_orders_alike(
     backend: str, new_settings: Callable[[str], Settings], generation_of: GenerationOf
 ) -> None:
-    """Where the spans are in ClickHouse the order is kept beside them, in the same way."""
+    """If the spans are in ClickHouse, the order is stored beside them in the same way."""
     settings = new_settings(backend)
     opened = Store.open(settings.database_url, analytics_url=settings.analytics_url)
     with contextlib.closing(opened) as store:
@@ -166,7 +166,7 @@ def test_upkeep_orders_them_by_itself(any_database_url: str, generation_of: Gene
 def test_a_pair_that_lost_a_side_to_retention_is_left_out(
     store: Store, put: Callable[..., Generation]
 ) -> None:
-    """Where the spans of the day are gone, none of its pairs is in the order."""
+    """If a day's spans are deleted, none of its pairs is in the order."""
     for n, arm in enumerate(Arm, 1):
         store.write(Batch(scores=[score(put(n, arm, "p"), 1 / n)]))
     settle(store)
@@ -191,7 +191,7 @@ def test_a_pair_that_lost_a_side_to_retention_is_left_out(
 def test_unusable_questions_are_refused(
     query: dict[str, str], status: int, database_url: str, generation_of: GenerationOf
 ) -> None:
-    """With the place of what is wrong, and never with 500."""
+    """The error names the wrong place, and is never a 500."""
     with contextlib.closing(Store.open(database_url)) as store:
         store.write(Batch(spans=prepare(received([encode(generation_of(1))]))))
     app = create_app(Settings(database_url=database_url))

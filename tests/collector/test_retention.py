@@ -251,7 +251,7 @@ def test_partitions_of_dropped_days_are_gone(ten_days: Store) -> None:
 
 
 def test_a_window_among_deleted_minutes_is_of_whole_hours(ten_days: Store) -> None:
-    """What is left of old days is their hours, so no window can end between them."""
+    """Only the hours of old days are left, so no window can end between them."""
     retain(ten_days, Keep(spans_s=4 * DAY_S))
     with ten_days.read() as connection:
         kept_from = progress.read(connection, progress.MINUTES_FROM)

@@ -1,4 +1,4 @@
-"""Where rollouts stand, on `/metrics`: what is known is told, within bounds, and little is read."""
+"""The state of rollouts on `/metrics`: known values alone, bounded in number and in cost."""
 
 import re
 import time

@@ -72,7 +72,7 @@ def test_grpc_can_be_turned_off() -> None:
     ],
 )
 def test_a_number_that_is_none_is_named(name: str, value: str, message: str) -> None:
-    """The variable, its value and what was wanted, and to fix or unset it."""
+    """The error names the variable, its value and the expected one, and says to fix or unset it."""
     with pytest.raises(SettingsError) as caught:
         from_environment({f"DRAFTGATE_{name}": value})
     assert str(caught.value).startswith(message)

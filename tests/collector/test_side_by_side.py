@@ -251,7 +251,7 @@ LOCK = f"SELECT pg_advisory_xact_lock({_WRITER_LOCK})"
 def test_a_writer_that_says_nothing_any_more_is_ended(
     postgres_url: str, generation_of: GenerationOf, copying: bool
 ) -> None:
-    """Where a stopped process holds the lock of writers, others write again after a while."""
+    """If a stopped process holds the lock of writers, others write again after a while."""
     with contextlib.closing(Store.open(postgres_url, busy_timeout_s=0.5)) as store:
         stalled = psycopg.connect(postgres_url)
         stalled.execute(LOCK)

@@ -51,12 +51,12 @@ MANY = settings(
 
 
 def test_it_was_compiled() -> None:
-    """Where there is a compiler, installing the project compiles the reader."""
+    """If there is a compiler, installing the project compiles the reader."""
     assert native.is_compiled()
 
 
 def long_way(body: bytes) -> tuple[ReceivedSpan, ...] | None:
-    """Return the spans as protobuf and Python read them; None where they refuse any of it."""
+    """Return the spans as protobuf and Python read them; None if they refuse the body."""
     try:
         received = read_message(wire.ExportTraceServiceRequest.FromString(body))
     except (DecodeError, OtlpError):
@@ -65,7 +65,7 @@ def long_way(body: bytes) -> tuple[ReceivedSpan, ...] | None:
 
 
 def short_way(body: bytes) -> tuple[ReceivedSpan, ...] | None:
-    """Return the spans as the compiled reader reads them; None where it leaves them."""
+    """Return the spans as the compiled reader reads them; None if it leaves them to Python."""
     try:
         spans = native.read(body)
     except OtlpError:
@@ -91,7 +91,7 @@ def comparable(spans: Iterable[ReceivedSpan]) -> list[str]:
 
 
 def assert_same(body: bytes) -> bool:
-    """Hold that what the short way reads is what the long way reads; say whether it did."""
+    """Assert that both ways read the same spans; return whether the short way read them."""
     short, long = short_way(body), long_way(body)
     if short is None:
         return False

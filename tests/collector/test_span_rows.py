@@ -1,4 +1,4 @@
-"""Spans to rows: the short way for our own dialect, and what is kept of everything else."""
+"""Spans to rows: the short way for Draftgate's dialect, and the rows of other spans."""
 
 import contextlib
 import hashlib
@@ -34,7 +34,7 @@ NAMES = st.sampled_from([*KNOWN, "draftgate.dim.step", "other"])
 @settings(deadline=None, max_examples=300)
 @given(st.dictionaries(NAMES, VALUES, max_size=20))
 def test_the_short_way_ends_where_the_contracts_decoding_does(given_: dict[str, Any]) -> None:
-    """What is read off the wire by its bytes is what `decode` reads off the span."""
+    """Reading from the wire's bytes gives the same as `decode` of the span."""
     span = Span(
         trace_id="a" * 32,
         span_id="b" * 16,
@@ -53,7 +53,7 @@ def test_the_short_way_ends_where_the_contracts_decoding_does(given_: dict[str, 
 
 
 def test_events_and_links_come_back_whole(database_url: str, generation_of: Any) -> None:
-    """A trace keeps what happened during its spans, and what they refer to."""
+    """A trace keeps its spans' events and links."""
     span = with_parts(encode(generation_of(1)))
     assert round_trip(database_url, span, ContentPolicy(Redactor(()))) == span
 
@@ -66,7 +66,7 @@ def test_text_in_events_and_links_is_content_too(database_url: str, generation_o
 
 
 def test_text_in_events_is_redacted(database_url: str, generation_of: Any) -> None:
-    """Kept text is kept without what the patterns name, wherever it stands."""
+    """Stored text is redacted by the patterns, wherever it stands."""
     policy = ContentPolicy(Redactor([Pattern("name", "Ada")]))
     kept = round_trip(database_url, with_parts(encode(generation_of(1))), policy)
     assert kept.events[0].attributes["exception.message"] == "no [redacted:name]"

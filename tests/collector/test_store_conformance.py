@@ -1,4 +1,4 @@
-"""One store interface, three backends: what is written into each is answered alike by all."""
+"""One store interface, three backends: equal writes give equal reads."""
 
 import contextlib
 import time
@@ -186,7 +186,7 @@ def test_folding_and_counting_change_no_answer(
     odd_span: Span,
     kind: str,
 ) -> None:
-    """What is folded and counted answers as what was not, and equals what the rows come to."""
+    """Folded and unfolded counts give equal answers, and equal the sums of the rows."""
     settings = new_settings(kind)
     with http_of(settings) as http:
         fill(http, generation_of, body_of, odd_span)

@@ -1,4 +1,4 @@
-"""The schema's history, and what is refused to be opened."""
+"""The schema's history, and databases that are refused."""
 
 import contextlib
 import logging
@@ -49,7 +49,7 @@ def test_migrating_leaves_logging_alone(database_url: str) -> None:
 
 
 def test_migrations_are_found_inside_an_installed_package(tmp_path: Path) -> None:
-    """Where no checkout is around, the folder inside the package serves."""
+    """Without a checkout, the folder inside the package is used."""
     root = Path(__file__).parents[2]
     shutil.copytree(root / "collector", tmp_path / "site" / "collector")
     shutil.copytree(root / "migrations", tmp_path / "site" / "collector" / "store" / "migrations")
@@ -81,7 +81,7 @@ def test_migrations_are_found_inside_an_installed_package(tmp_path: Path) -> Non
     ],
 )
 def test_a_url_that_cannot_be_a_database_is_refused(url: str, message: str) -> None:
-    """The error says what was given, what is supported, and what to do, in one line."""
+    """The error names the given and the supported values and the remedy, in one line."""
     with pytest.raises(StoreError) as caught:
         Store.open(url)
     assert message in str(caught.value)

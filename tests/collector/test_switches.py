@@ -54,7 +54,7 @@ def test_the_newest_event_is_the_state(database_url: str) -> None:
     ],
 )
 def test_an_unusable_change_is_refused(http: httpx.Client, body: Any, words: str) -> None:
-    """400 says what is wrong, and nothing is stored."""
+    """400 describes the error, and nothing is stored."""
     answer = http.post("/api/v1/rollouts/k4/switch", json=body)
     assert answer.status_code == 400
     assert words in answer.json()["detail"]
@@ -99,7 +99,7 @@ def test_many_wait_and_others_are_served(serve: Callable[..., Any], database_url
 def test_a_change_by_another_process_is_noticed(
     serve: Callable[..., Any], any_database_url: str
 ) -> None:
-    """Two collectors on one database: who waits at one sees what is set at the other."""
+    """Two collectors on one database: a waiting client of one sees the other's changes."""
     one, two = serve(any_database_url), serve(any_database_url)
     with ThreadPoolExecutor(1) as pool, Client(one.url) as here, Client(two.url) as there:
         waiter = pool.submit(here.switch, "k4", wait_s=30)
@@ -111,7 +111,7 @@ def test_a_change_by_another_process_is_noticed(
 def test_the_end_of_the_collector_lets_waiters_go(
     serve: Callable[..., Any], database_url: str
 ) -> None:
-    """Stopped, it answers who waits with what is known, and does not wait for them."""
+    """When stopped, it answers waiting clients with the known state at once."""
     server = serve(database_url)
     with ThreadPoolExecutor(1) as pool, Client(server.url) as client:
         waiter = pool.submit(client.switch, "k4", wait_s=60)

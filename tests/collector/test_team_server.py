@@ -61,7 +61,7 @@ def serving(command: list[str]) -> Iterator[tuple[str, "subprocess.Popen[str]"]]
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """End the server by SIGTERM; return its exit code and what it logged."""
+    """End the server by SIGTERM; return its exit code and its log."""
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     return process.returncode, errors

@@ -72,7 +72,7 @@ def test_patience_ends() -> None:
 
 
 def test_writing_a_file_waits_for_it(collecting: Ingest, generation_of: GenerationOf) -> None:
-    """What is decoded with the turn is written after it."""
+    """A batch submitted while the turn is taken is written after the turn ends."""
     with collecting.turn.taken():
         written = collecting.submit(_batch_of(generation_of(1)))
         with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Spans of clients that trace already: what pairs of them, and what is said of the rest."""
+"""Spans of clients that trace already: which of them pair, and the reasons for the others."""
 
 import json
 from collections.abc import Callable

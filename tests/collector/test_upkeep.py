@@ -1,4 +1,4 @@
-"""What the collector does by itself, step by step, and as a thread beside senders."""
+"""The collector's upkeep, step by step, and as a thread beside senders."""
 
 import contextlib
 import logging

@@ -205,7 +205,7 @@ def test_an_instrumentation_of_the_openai_package_is_read_whole(
 
 
 def test_the_python_sdk_and_a_span_processor_are_read_whole(speak: Callable[..., Client]) -> None:
-    """An application's own span, with what the page's span processor puts on it."""
+    """An application's own span, with the attributes of the documentation's span processor."""
     client = speak("sdk", python=Path(sys.executable))
     (generation,) = by_prompt(client).values()
     assert without_run(generation) == asked_of(

@@ -147,5 +147,5 @@ def test_text_is_known_as_text(attribute: str) -> None:
     ],
 )
 def test_numbers_and_names_are_no_text(attribute: str) -> None:
-    """What is not text stays with the span."""
+    """Values that are not text stay with the span."""
     assert not is_text(attribute)

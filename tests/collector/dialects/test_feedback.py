@@ -55,7 +55,7 @@ def test_an_annotation_is_of_the_span_that_carries_it() -> None:
 
 
 def test_an_evaluation_is_of_the_one_span_that_is_linked_to() -> None:
-    """A carrier span judges what it links to; the kind of judge stands in for its name."""
+    """A carrier span judges the span it links to; the kind of judge is used if it has no name."""
     sent = feedback(
         "evaluations", "evaluation", name="correctness", score=0.25, annotator_kind="HUMAN"
     )
@@ -76,7 +76,7 @@ def test_an_evaluation_is_of_the_one_span_that_is_linked_to() -> None:
 
 @pytest.mark.parametrize("links", [(), (JUDGED, OTHER)])
 def test_an_evaluator_that_links_to_no_one_span_judges_nothing(links: tuple[SpanLink, ...]) -> None:
-    """A parent does not say what was judged, and two links do not either."""
+    """A parent does not identify the judged span, and neither do two links."""
     sent = feedback("evaluations", "evaluation", name="correctness", score=0.25)
     span = span_of(
         {"openinference.span.kind": "EVALUATOR", **sent}, parent_span_id="9" * 16, links=links

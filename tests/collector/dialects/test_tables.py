@@ -260,7 +260,7 @@ def test_recorded_vllm_spans_become_whole_generations() -> None:
 
 @pytest.mark.parametrize("name", [case for case in CASES if "," not in case])
 def test_the_contracts_own_attributes_count_on_any_span(name: str) -> None:
-    """What a span processor or baggage added is read beside the dialect's own attributes."""
+    """Attributes from a span processor or baggage are read beside the dialect's own."""
     span, wanted = CASES[name]
     added = {
         "draftgate.rollout": "k4",
