@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 AUDIT  := .venv-audit
-# How many processes share the tests; 0: all of them in one
-WORKERS ?= logical
+# How many processes share the tests; 0: all of them in one. Tests wait for servers: one more than cores.
+WORKERS ?= $(shell cores=$$(nproc 2>/dev/null) && echo $$((cores + 1)) || echo logical)
 # Spinning OpenMP threads on a busy machine can be five times slower than one.
 export OMP_NUM_THREADS ?= 1
 # Compiling every module anew takes a process that a test starts longer than running it.
@@ -38,7 +38,7 @@ test-uncompiled: $(READY)  ## Run the tests of what has a compiled twin without 
 		$(addprefix tests/collector/,$(UNCOMPILED)) tests/engine_adapter/test_transport.py $(ARGS)
 
 test-slow: $(READY)  ## Run the tests that take minutes
-	$(BIN)/pytest -m "slow and not alone" -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -m "slow and not alone" -n logical --dist loadfile $(ARGS)
 	$(BIN)/pytest -m "slow and alone" $(ARGS)
 
 check: $(READY) lint  ## Lint, types, import rules, and the docs' completeness
