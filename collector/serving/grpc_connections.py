@@ -60,6 +60,8 @@ class _Accepted:
         self.received_bytes = self.paced_bytes = 0
         self.done_bytes = 0
         """Bytes received before the incomplete messages."""
+        self.settles = False
+        """Whether all bytes up to the next measurement are those of calls whose wait ended."""
 
     @property
     def address(self) -> str:
@@ -84,7 +86,9 @@ class _Accepted:
         if self.received_bytes - self.paced_bytes >= _PACE_BYTES or not self.waiting:
             self.paced_s, self.paced_bytes = now_s, self.received_bytes
         if not self.waiting:  # messages may be longer than the bytes received: decompressed
-            self.done_bytes = min(self.done_bytes, self.received_bytes)
+            done_bytes = self.received_bytes if self.settles else self.done_bytes
+            self.done_bytes = min(done_bytes, self.received_bytes)
+        self.settles = False
 
     def is_beyond(self, now_s: float) -> bool:
         """Return whether it had no call for too long, or sends data that is no call."""
@@ -97,6 +101,7 @@ class _Accepted:
         self.done_bytes += _CALL_BYTES + (size_bytes or 0)
         if not self.waiting:
             self.done_bytes = max(self.done_bytes, self.received_bytes)
+            self.settles = True  # a message that is refused has come since the last measurement
 
     def abort(self) -> None:
         """As in `OpenConnection`."""

@@ -158,3 +158,17 @@ def test_large_half_messages_do_not_fill_the_memory(serve: Serve, database_url: 
         assert process.memory_info().rss - before < 500 * MIB
         assert ended > 0
         assert server.process.poll() is None
+
+
+def test_whose_message_is_refused_hears_why(listening: Listening) -> None:
+    """All of it may come between two sweeps: its connection stays, for the answer."""
+    peer, name = listening.connect()
+    listening.sweep(0.0)
+    listening.watched.call_began(name, 0.0)
+    listening.send(peer, 16)
+    listening.watched.wait_ended(name, None)
+    listening.sweep(0.1)
+    assert is_open(peer)
+    listening.send(peer, 16)
+    listening.sweep(0.2)
+    assert not is_open(peer)
