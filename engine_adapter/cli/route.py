@@ -15,7 +15,13 @@ from engine_adapter.cli.options import Launch, usable
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Control
-from engine_adapter.router.routes_file import CollectorSection, Listen, Routes, Upstreams
+from engine_adapter.router.routes_file import (
+    CollectorSection,
+    LimitSection,
+    Listen,
+    Routes,
+    Upstreams,
+)
 from engine_adapter.router.server import run, serve
 from engine_adapter.router.settings import RouterSettings
 
@@ -38,6 +44,13 @@ def route(
         typer.Option(min=0, max=65535, help="Port; wins over the file's; 0 takes a free one."),
     ] = None,
     launch: Launch = None,
+    finish_s: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="Seconds that streams in flight get on a stop; wins over the file's.",
+        ),
+    ] = None,
     *,
     check: Annotated[
         bool, typer.Option("--check", help="Say what goes where, in words, and end.")
@@ -50,7 +63,7 @@ def route(
     Example: draftgate route routes.yaml --check && draftgate route routes.yaml
     """
     with usable():
-        routes = _overridden(routes_file.read(file), collector, port, launch)
+        routes = _overridden(routes_file.read(file), collector, port, launch, finish_s)
         policy = registration.beside(file, routes.policy)
         routes = routes.model_copy(update={"policy": policy})
         registration.require_usable(policy)
@@ -63,15 +76,21 @@ def route(
 
 
 def _overridden(
-    routes: Routes, collector: str | None, port: int | None, launch: str | None
+    routes: Routes,
+    collector: str | None,
+    port: int | None,
+    launch: str | None,
+    finish_s: float | None,
 ) -> Routes:
-    update: dict[str, CollectorSection | Listen | Upstreams] = {}
+    update: dict[str, CollectorSection | LimitSection | Listen | Upstreams] = {}
     if launch is not None:
         update["upstreams"] = routes.upstreams.launched(launch)
     if collector is not None:
         update["collector"] = routes.collector.model_copy(update={"url": collector})
     if port is not None:
         update["listen"] = routes.listen.model_copy(update={"port": port})
+    if finish_s is not None:
+        update["limits"] = routes.limits.model_copy(update={"finish_s": finish_s})
     return routes.model_copy(update=update)
 
 

@@ -106,6 +106,7 @@ class LimitSection(Section):
     mirrors: Count = 64
     spans: Count = 8192
     observed_bytes: Count = 4 << 20
+    finish_s: Seconds = 30.0
 
 
 class Routes(Section):

@@ -63,9 +63,7 @@ async def running(settings: RouterSettings, control: Control) -> AsyncIterator[s
             proxy,
             settings.host,
             settings.port,
-            body_bytes=settings.limits.body_bytes,
-            connections=settings.limits.connections,
-            connections_per_address=settings.limits.connections_per_address,
+            limits=settings.limits,
             logger=logging.getLogger("draftgate.router"),
         )
         try:

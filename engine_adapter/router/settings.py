@@ -69,6 +69,8 @@ class Limits:
     """Spans queued for the collector; beyond it, the newest is dropped."""
     observed_bytes: int = 4 << 20
     """Largest event or whole answer that is parsed for telemetry; larger ones pass unparsed."""
+    finish_s: float = 30.0
+    """How long streams in flight may continue after the router is told to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,8 @@ class Page:
             return arguments[0].replace("%s", "{}").format(*arguments[1:])
         if name == "not":
             return not arguments[0]
+        if name == "add":
+            return sum(arguments)
         if rest:
             raise TemplateError(f"{name}: is not read here")
         return self._value(name, dot)
@@ -152,6 +154,8 @@ class Page:
     def _value(self, word: str, dot: Any) -> Any:
         if word.startswith('"'):
             return word.strip('"')
+        if word.isdecimal():
+            return int(word)
         if word[0] not in ".$":
             raise TemplateError(f"{word}: is not read here")
         value = self._root if word[0] == "$" else dot

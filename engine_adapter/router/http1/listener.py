@@ -9,6 +9,7 @@ from typing import Final, Self
 from engine_adapter.errors import RefusedRequestError
 from engine_adapter.router.deferred_work import DeferredWork
 from engine_adapter.router.http1.client_connection import ClientConnection, RequestHandler
+from engine_adapter.router.settings import Limits
 from listening.open_connections import OpenConnections
 
 _BACKLOG: Final = 1024
@@ -18,8 +19,6 @@ the rest of the last response."""
 _KEEP_S: Final = 3600.0
 """How long a connection may be idle: longer than a proxy in front keeps it."""
 _SWEEP_S: Final = 1.0
-_FINISH_S: Final = 30.0
-"""How long streams in flight may continue after the router is told to stop."""
 _CUT_S: Final = 5.0
 """How long to wait for aborted connections to close."""
 
@@ -33,17 +32,15 @@ class Listener:
         host: str,
         port: int,
         *,
-        body_bytes: int,
-        connections: int,
-        connections_per_address: int,
+        limits: Limits,
         logger: logging.Logger,
     ) -> None:
         self._handler = handler
         self._host, self._port = host, port
-        self._body_bytes = body_bytes
+        self._limits = limits
         self._logger = logger
         self._connections: OpenConnections[ClientConnection] = OpenConnections(
-            connections, connections_per_address, files_each=2
+            limits.connections, limits.connections_per_address, files_each=2
         )
         self._deferred = DeferredWork()
         self._server: asyncio.Server | None = None
@@ -62,7 +59,11 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: ClientConnection(
-                self._handler, self._body_bytes, self._connections, self._deferred, self._logger
+                self._handler,
+                self._limits.body_bytes,
+                self._connections,
+                self._deferred,
+                self._logger,
             ),
             self._host,
             self._port,
@@ -77,7 +78,7 @@ class Listener:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Take no more requests and wait up to `_FINISH_S` for whole ones to be answered."""
+        """Take no more requests and wait up to `limits.finish_s` for whole ones to be answered."""
         if self._server is not None:
             self._server.close()
         if self._timer is not None:
@@ -87,7 +88,7 @@ class Listener:
         )
         for connection in list(self._connections):
             connection.stop(stopping)
-        await self._wait_closed(_FINISH_S)
+        await self._wait_closed(self._limits.finish_s)
         for connection in list(self._connections):
             connection.abort()
         await self._wait_closed(_CUT_S)

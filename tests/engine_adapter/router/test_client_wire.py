@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -307,6 +308,24 @@ def test_a_router_that_stops_answers_what_is_whole_and_refuses_what_is_not() -> 
         assert streaming.is_closed()
         for client in clients:
             client.connection.close()
+
+
+def test_a_stream_that_goes_on_is_cut_after_its_time() -> None:
+    """A router that stops waits for `finish_s`, and no longer."""
+    over = threading.Event()
+
+    def answer(peer: Peer, request: bytes) -> None:
+        sending(CHUNKED + ONE)(peer, request)
+        over.wait(60)
+
+    with wire.running(answer) as engine:
+        with routing(engine.url, NOBODY, limits=Limits(finish_s=0.1)) as router:
+            client = Client(router.connected())
+            client.send(ASKED)
+            client.until(ONE)
+        assert client.is_closed()
+        client.connection.close()
+        over.set()
 
 
 def test_a_failure_of_the_router_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
