@@ -234,6 +234,7 @@ def test_a_sender_that_goes_away_is_a_disconnect(serving: Serving, sent: int) ->
     assert serving.app.read.get(timeout=WAIT_S)[-1] == {"type": "http.disconnect"}
 
 
+@pytest.mark.slow
 def test_whoever_stops_in_a_refused_body_is_disconnected(serving: Serving) -> None:
     """After the time that an idle connection has; and so is one that says nothing after it."""
     for sent in (100 * KIB, 200 * KIB):

@@ -146,6 +146,7 @@ def test_a_receiver_that_never_answers_slows_nobody(
         assert reasons(quick) == ["turn 0", "turn 1", "turn 2"]
 
 
+@pytest.mark.slow
 def test_a_collector_killed_before_and_while_it_sends(
     serve: Serve, database_url: str, file_of: Callable[..., Path]
 ) -> None:

@@ -172,6 +172,7 @@ def test_connections_that_were_opened_read_only_are_not_kept(
     said(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["", "-shm", "-wal"])
 def test_a_file_that_nobody_may_change(
     suffix: str, tmp_path: Path, serve: Serve, sender_of: Callable[[str], Sender]
