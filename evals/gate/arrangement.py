@@ -105,17 +105,24 @@ def strata(evidence: Evidence, *, timed: bool) -> Counts:
     return evidence.cohort_of + (len(evidence.cohorts) + 1) * evidence.launches.of
 
 
+def launch_groups(evidence: Evidence, rows: BoolColumn, *, timed: bool) -> Counts | None:
+    """Return the group of launches of each row, None if limits need not hold over launches."""
+    launches = evidence.launches
+    if not timed or launches is None or not launches.enough:
+        return None
+    return launches.of[rows]
+
+
 def _arrangement(
     evidence: Evidence, starts: Counts, rows: BoolColumn, policy: Policy, *, timed: bool
 ) -> Arrangement:
     started, prompts = starts[rows], evidence.prompts[rows]
-    launches = evidence.launches if timed else None
     return Arrangement(
         started=started,
         prompts=prompts,
         cohorts=strata(evidence, timed=timed)[rows],
         declared=stretch_of(started, policy),
-        launches=launches.of[rows] if launches is not None and launches.enough else None,
+        launches=launch_groups(evidence, rows, timed=timed),
     )
 
 

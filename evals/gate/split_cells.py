@@ -9,7 +9,7 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.gate.arrangement import of_arm
+from evals.gate.arrangement import launch_groups, of_arm
 from evals.gate.cells import Cell, quantile_of
 from evals.gate.clusters import clusters
 from evals.gate.covariates import covariates, varying
@@ -268,10 +268,8 @@ def _limits(
 
 def _launches(cell: Cell, evidence: Evidence, rows: _Both) -> tuple[Counts, Counts] | None:
     """Return the launch of each value of both arms, if limits are to hold over launches."""
-    launches = evidence.launches
-    if launches is None or not launches.enough or not cell.metric.timed:
-        return None
-    return launches.of[rows[0]], launches.of[rows[1]]
+    c, b = (launch_groups(evidence, one, timed=cell.metric.timed) for one in rows)
+    return None if c is None or b is None else (c, b)
 
 
 def _log_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
