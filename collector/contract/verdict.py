@@ -283,6 +283,11 @@ class Verdict:
     history: VerdictHistory | None = None
     """None if it was not requested from a collector."""
 
+    @property
+    def moves_ramp(self) -> bool:
+        """Whether it may move a ramp: a watch's only if it fails, since it includes older pairs."""
+        return "watch" not in self.versions or self.outcome is Outcome.FAIL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredVerdict:
@@ -295,8 +300,3 @@ class StoredVerdict:
     who: str | None = None
     """Name of the API key that posted it; `local` if no key was needed; None if not recorded."""
     key_id: str | None = None
-
-    @property
-    def moves_ramp(self) -> bool:
-        """Whether it may move a ramp: a watch's only if it fails, since it includes older pairs."""
-        return "watch" not in self.verdict.versions or self.verdict.outcome is Outcome.FAIL

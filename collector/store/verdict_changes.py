@@ -25,10 +25,10 @@ def notify(connection: Connection, stored: StoredVerdict) -> None:
 
     Only verdicts that may move a ramp count: a watch's pass or inconclusive is ignored.
     """
-    if not stored.moves_ramp:
+    verdict = stored.verdict
+    if not verdict.moves_ramp:
         return
     before = _outcome_before(connection, stored)
-    verdict = stored.verdict
     if before is verdict.outcome:
         return
     notifications.add(
@@ -57,8 +57,7 @@ def _outcome_before(connection: Connection, stored: StoredVerdict) -> Outcome | 
         .limit(_BACK)
     )
     for document in connection.scalars(statement):
-        verdict = from_document(Verdict, json.loads(document))
-        earlier = StoredVerdict(id="", posted_unix_ns=0, verdict=verdict, who=None, key_id=None)
-        if earlier.moves_ramp and verdict.policy_hash == stored.verdict.policy_hash:
-            return verdict.outcome
+        earlier = from_document(Verdict, json.loads(document))
+        if earlier.moves_ramp and earlier.policy_hash == stored.verdict.policy_hash:
+            return earlier.outcome
     return None

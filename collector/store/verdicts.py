@@ -69,7 +69,7 @@ def newest_since(
         .order_by(v.c.posted_unix_ns.desc(), v.c.id)
     )
     posted = (_stored(row) for row in connection.execute(statement))
-    heeded = (one for one in posted if one.moves_ramp)
+    heeded = (one for one in posted if one.verdict.moves_ramp)
     return next((one for one in heeded if one.verdict.policy_hash == policy_hash), None)
 
 

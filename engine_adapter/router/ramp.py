@@ -113,5 +113,5 @@ def _registered_verdict(client: Client, rollout: str) -> StoredVerdict | None:
         if exc.status == HTTPStatus.NOT_FOUND:  # the collector has no data of the rollout yet
             return None
         raise
-    heeded = (one for one in posted if one.moves_ramp)
+    heeded = (one for one in posted if one.verdict.moves_ramp)
     return next((one for one in heeded if one.verdict.policy_hash == registered.policy_hash), None)
