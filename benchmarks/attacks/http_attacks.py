@@ -6,6 +6,7 @@ from http.client import HTTPConnection
 from backports import zstd
 
 from benchmarks.attacks.attacked_collector import MEMORY_WITHIN_MIB, Attack, Listener, hold, until
+from benchmarks.attacks.protobuf_bytes import field
 
 TLS_MEMORY_WITHIN_MIB = 100.0
 """The TLS library holds some tens of kilobytes per connection besides the bytes it reads."""
@@ -86,7 +87,7 @@ def impatient(listener: Listener, seconds: float) -> None:
 
 def empty_spans(listener: Listener, seconds: float) -> None:
     """Post a kilobyte of zstd that decompresses to 10 million empty spans."""
-    _post_zstd(listener, _field(1, _field(2, b"\x12\x00" * (10 * _MIB))), seconds)
+    _post_zstd(listener, field(1, field(2, b"\x12\x00" * (10 * _MIB))), seconds)
 
 
 def skippable_frames(listener: Listener, seconds: float) -> None:
@@ -136,11 +137,3 @@ def _post(listener: Listener, body: bytes, seconds: float) -> None:
         connection.request("POST", "/v1/traces", body, headers)
         connection.getresponse().read()
         connection.close()
-
-
-def _field(number: int, value: bytes) -> bytes:
-    size, length = len(value), b""
-    while size >= 0x80:
-        length += bytes([size & 0x7F | 0x80])
-        size >>= 7
-    return bytes([number << 3 | 2]) + length + bytes([size]) + value

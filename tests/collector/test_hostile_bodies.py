@@ -10,17 +10,11 @@ import httpx
 import psutil
 import pytest
 
+from benchmarks.attacks.protobuf_bytes import field
+
 MIB = 2**20
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MANY = 500_000
-
-
-def field(number: int, value: bytes) -> bytes:
-    size, length = len(value), b""
-    while size >= 0x80:
-        length += bytes([size & 0x7F | 0x80])
-        size >>= 7
-    return bytes([number << 3 | 2]) + length + bytes([size]) + value
 
 
 def pair(key: bytes, value: bytes) -> bytes:

@@ -8,20 +8,13 @@ import psutil
 import pytest
 from backports import zstd
 
+from benchmarks.attacks.protobuf_bytes import field
 from collector.errors import BodyTooLargeError
 from collector.otlp import weight
 from collector.otlp.body import Encoding
 from collector.otlp.weight import Root, units
 
 MIB = 2**20
-
-
-def field(number: int, value: bytes) -> bytes:
-    size, length = len(value), b""
-    while size >= 0x80:
-        length += bytes([size & 0x7F | 0x80])
-        size >>= 7
-    return bytes([number << 3 | 2]) + length + bytes([size]) + value
 
 
 def nested(*numbers: int, inside: bytes) -> bytes:
