@@ -21,6 +21,7 @@ from collector.contract.conservation import counts_usable, usable_counts, violat
 from collector.contract.decision import ReleaseDecision
 from collector.contract.documents import Document, DocumentError, from_document, to_document
 from collector.contract.fields import Fields, flatten, unflatten
+from collector.contract.finish import failure_of
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
 from collector.contract.notification import Notification, NotificationType
 from collector.contract.records import (
@@ -190,6 +191,7 @@ __all__ = [
     "counts_usable",
     "decode",
     "encode",
+    "failure_of",
     "flatten",
     "from_document",
     "interpret",

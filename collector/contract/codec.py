@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from collector.contract import attributes as a
 from collector.contract.conservation import broken_laws
 from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
+from collector.contract.finish import failure_of
 from collector.contract.forms import READERS, Reader, UnreadableError
 from collector.contract.records import (
     Arm,
@@ -168,8 +169,9 @@ def decode(span: Span) -> Decoded:
     defaults to 0.
 
     An attribute of the wrong type (or a number that is not finite, or a name too long for an index
-    or with control characters) leaves its field absent and is named in `problems`. A span with
-    error status and no `error.type` gets the type `_OTHER`, the convention's value for unknown.
+    or with control characters) leaves its field absent and is named in `problems`. A span without
+    `error.type` gets the type `finish_…` if a finish reason names a failure, or with error status
+    `_OTHER`, the convention's value for unknown.
     """
     facts: list[Fact | None] = [*interpret_resource(span.resource)]
     facts += [interpret(name, value) for name, value in span.attributes.items()]
@@ -229,8 +231,7 @@ def assemble(fields: Fields, facts: Iterable[Fact], *, failed: bool) -> Decoded:
     fields.setdefault("operation", "chat")
     if f"type:{a.DRAFTGATE_REPEAT}" not in problems:
         default_repeat(fields)
-    if failed:
-        fields.setdefault("error_type", "_OTHER")
+    default_error_type(fields, failed=failed)
     flags = broken_laws(fields)
     if problems:
         flags = (*map(_flag, problems), *flags)
@@ -243,6 +244,15 @@ def default_repeat(fields: Fields) -> None:
     """Set `repeat` to 0 if there is a prompt id and no repeat."""
     if "prompt_id" in fields:
         fields.setdefault("repeat", 0)
+
+
+def default_error_type(fields: Fields, *, failed: bool) -> None:
+    """Set `error_type`, if it is absent, if the finish reason or status says it failed."""
+    if "error_type" in fields:
+        return
+    of_finish = failure_of(fields.get("finish_reasons", ()))
+    if of_finish is not None or failed:
+        fields["error_type"] = of_finish or "_OTHER"
 
 
 def reading(attribute: str) -> Reading | None:

@@ -14,7 +14,7 @@ from collector.contract import (
     assemble,
     interpret_resource,
 )
-from collector.contract.codec import default_repeat
+from collector.contract.codec import default_error_type, default_repeat
 from collector.contract.conservation import broken_laws
 from collector.dialects import DRAFTGATE, is_contract, recognise, scores
 from collector.otlp.received import KINDS, STATUSES, Attributes, ReceivedSpan, Resource
@@ -185,6 +185,7 @@ def _meaning(received: ReceivedSpan, sender: _Sender, content: ContentPolicy) ->
             decoded = assemble(fields, (*sender.facts, *attributes.facts), failed=failed)
         else:  # the same result as `assemble` if all facts are fields
             default_repeat(fields)
+            default_error_type(fields, failed=False)
             if flags := broken_laws(fields):
                 fields["quality"] = flags
             decoded = Decoded(fields, {}, ())

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from collector.contract import Generation, Speculation
+from collector.contract import Generation, Speculation, failure_of
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.json_fields import JsonObject, count, number, text, within
 from engine_adapter.engines.observation import ObservedAnswer
@@ -50,7 +50,7 @@ def generation_of(
         stop_sequences=_stops(asked),
         response_id=answer.response_id,
         finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,
-        error_type=seen.error.error_type if seen.error is not None else None,
+        error_type=_error_type(seen, answer),
         input_tokens=answer.input_tokens,
         output_tokens=answer.output_tokens,
         reasoning_tokens=answer.reasoning_tokens,
@@ -80,6 +80,12 @@ def _counted(seen: ObservedAnswer) -> Answer:
     if seen.error is not None:
         return Answer(response_id=answer.response_id, model=answer.model)
     return replace(answer, speculation=None) if answer.speculation == Speculation() else answer
+
+
+def _error_type(seen: ObservedAnswer, answer: Answer) -> str | None:
+    if seen.error is not None:
+        return seen.error.error_type
+    return None if answer.finish_reason is None else failure_of([answer.finish_reason])
 
 
 def _to_first_output(seen: ObservedAnswer) -> float | None:

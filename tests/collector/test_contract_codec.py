@@ -218,6 +218,31 @@ def test_a_failed_span_without_a_type_gets_the_conventions_other() -> None:
     assert decode(failed).generation.error_type == "_OTHER"
 
 
+@pytest.mark.parametrize(
+    ("reasons", "error_type"),
+    [
+        (("stop",), None),
+        (("length", "tool_calls"), None),
+        (("end_turn",), None),
+        (("MAX_TOKENS",), None),
+        (("error",), "finish_error"),
+        (("stop", "abort"), "finish_abort"),
+        (("content_filter",), "finish_content_filter"),
+        (("refusal",), "finish_refusal"),
+        (("FinishReason.SAFETY",), "finish_safety"),
+        (("FINISH_REASON_RECITATION",), "finish_recitation"),
+        (("ERROR_TOXIC",), "finish_error_toxic"),
+        (("malformed_function_call",), "finish_malformed_function_call"),
+    ],
+)
+def test_a_finish_reason_may_be_a_failure(reasons: tuple[str, ...], error_type: str | None) -> None:
+    """An answer that its engine or a filter ended failed, in the words of any API."""
+    sent = {"gen_ai.response.finish_reasons": reasons}
+    assert decode(span(**sent)).generation.error_type == error_type
+    named = decode(span(**sent, **{"error.type": "timeout"}))
+    assert named.generation.error_type == "timeout"
+
+
 def test_only_model_operations_are_generations() -> None:
     """A tool call or an agent step is a span, not a generation."""
     assert is_generation(span())

@@ -27,7 +27,8 @@ SCALARS = (
     | st.floats()
     | st.sampled_from(["baseline", "candidate", "chat", '["a"]'])
 )
-VALUES = SCALARS | st.lists(st.integers(-2, 9), max_size=4).map(tuple)
+FINISHES = st.lists(st.sampled_from(["stop", "error"]), max_size=2).map(tuple)
+VALUES = SCALARS | FINISHES | st.lists(st.integers(-2, 9), max_size=4).map(tuple)
 NAMES = st.sampled_from([*KNOWN, "draftgate.dim.step", "other"])
 
 

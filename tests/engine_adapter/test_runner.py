@@ -188,6 +188,13 @@ def test_a_failed_request_is_a_generation_and_the_run_goes_on() -> None:
     assert fine.error_type is None
 
 
+def test_an_answer_that_the_engine_aborted_failed() -> None:
+    """A finish reason can be a failure; what the engine counted is kept."""
+    engine = script(say_0=ScriptedAnswer(chunks=("a",), finish_reason="abort"))
+    (aborted,) = run(experiment(engine, engine), (Turn(prompt, 0, B) for prompt in PROMPTS[:1]))
+    assert (aborted.error_type, aborted.output_tokens) == ("finish_abort", 1)
+
+
 def test_a_closed_loop_keeps_its_concurrency() -> None:
     """Never more in flight than asked, and as many when there is work."""
     peak, lock = [0, 0], threading.Lock()  # now, and at most

@@ -234,6 +234,14 @@ CASES: dict[str, tuple[Spoil, str]] = {
         lambda r: r.change(CANDIDATE, client_lag_s=5.0),
         "the load generator was up to",
     ),
+    "answers that a filter ended": (
+        lambda r: r.change(CANDIDATE, TENTH, finish_reasons=("content_filter",)),
+        "failed or missing answers",
+    ),
+    "answers that the engine aborted": (
+        lambda r: r.change(CANDIDATE, TWENTIETH, finish_reasons=("abort",)),
+        "failed or missing answers",
+    ),
     "right answers that time out": (
         lambda r: r.change(CANDIDATE, TWENTIETH, error_type="timeout"),
         "failed or missing answers",
