@@ -70,8 +70,13 @@ COMMANDS = {
             " inconclusive."
         ),
     ),
+    "keygen": ("evals.cli.signing", "Make an Ed25519 key pair to sign bundles with."),
+    "sign": (
+        "evals.cli.signing",
+        "Sign a bundle that exists, beside those who have signed it.",
+    ),
     "verify": (
-        "evals.cli.gate",
+        "evals.cli.verify",
         "Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.",
     ),
     "watch": (

@@ -7,6 +7,7 @@ _PACKAGES: Final = {
     "altair": "dashboard",
     "authlib": "oidc",
     "clickhouse_connect": "clickhouse",
+    "cryptography": "sign",
     "fastapi": "collector",
     "grpc": "collector",
     "onnxruntime": "groundedness-model",

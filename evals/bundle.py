@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
@@ -29,7 +29,13 @@ from evals.verdict_history import with_history
 FORMAT_VERSION = 1
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same inputs give the same file
 _POLICY, _PAIRS, _CONTROL = "policy.yaml", "pairs.arrow", "control.arrow"
-_VERDICT, _MANIFEST, _HISTORY = "verdict.json", "manifest.json", "history.json"
+_MANIFEST, _HISTORY = "manifest.json", "history.json"
+VERDICT = "verdict.json"
+ENVELOPE = "attestation.dsse.json"
+"""The signatures; the only file that the manifest does not list, and that they do not cover."""
+
+Sign = Callable[[Verdict, Mapping[str, bytes]], bytes]
+"""Returns the envelope for a verdict and a bundle's files by name."""
 
 
 class Inputs(NamedTuple):
@@ -58,8 +64,8 @@ def judge(inputs: Inputs, source: str) -> Verdict:
     return with_history(verdict, inputs.history, rules, strict=inputs.strict)
 
 
-def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
-    """Write the zip: policy, pairs (Arrow), control, history, verdict, and a manifest.
+def write(path: Path, inputs: Inputs, verdict: Verdict, sign: Sign | None = None) -> None:
+    """Write the zip: policy, pairs (Arrow), control, history, verdict, a manifest, and signatures.
 
     The manifest has the SHA-256 of each file. There is no seed: the gate draws no random numbers.
     """
@@ -68,7 +74,7 @@ def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
         files[_CONTROL] = _to_ipc(inputs.control)
     if inputs.history is not None:
         files[_HISTORY] = json.dumps(to_document(inputs.history), sort_keys=True).encode()
-    files[_VERDICT] = to_json(verdict).encode()
+    files[VERDICT] = to_json(verdict).encode()
     manifest = {
         "format_version": FORMAT_VERSION,
         "rollout": inputs.rollout,
@@ -77,10 +83,41 @@ def write(path: Path, inputs: Inputs, verdict: Verdict) -> None:
         "versions": dict(verdict.versions),
     }
     files[_MANIFEST] = json.dumps(manifest, indent=2, sort_keys=True).encode()
+    if sign is not None:
+        files[ENVELOPE] = sign(verdict, files)
+    _write(path, files)
+
+
+def add_signature(
+    path: Path, sign: Callable[[Verdict, Mapping[str, bytes], bytes | None], bytes]
+) -> None:
+    """Sign a bundle, beside those who have signed it; raises `BundleError` if it is damaged.
+
+    `sign` is given the envelope that the bundle has, if any.
+    """
+    _read(path)
+    files = files_of(path)
+    existing = files.pop(ENVELOPE, None)
+    files[ENVELOPE] = sign(_verdict(path, files), files, existing)
+    _write(path, files)
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """Return a bundle's files by name, unchecked; raises `BundleError` if it is no zip."""
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as exc:
+        raise BundleError(f"{path}: wanted a bundle of `draftgate gate --bundle`: {exc}") from exc
+
+
+def _write(path: Path, files: Mapping[str, bytes]) -> None:
+    half = path.with_name(path.name + ".part")
+    try:
+        with zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in files.items():
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED)
+        half.replace(path)
     except OSError as exc:
         raise BundleError(f"{path}: cannot be written ({exc})") from exc
 
@@ -92,10 +129,7 @@ def verify(path: Path) -> tuple[str, ...]:
     if the bundle cannot be used, or a file in it does not match the manifest.
     """
     files, manifest = _read(path)
-    try:
-        stored = from_document(Verdict, json.loads(files[_VERDICT]))
-    except (ValueError, DocumentError) as exc:
-        raise BundleError(f"{path}: {_VERDICT}: wanted a verdict, got {exc}") from exc
+    stored = _verdict(path, files)
     control = _from_ipc(path, _CONTROL, files[_CONTROL]) if _CONTROL in files else None
     pairs = _from_ipc(path, _PAIRS, files[_PAIRS])
     inputs = Inputs(
@@ -107,9 +141,16 @@ def verify(path: Path) -> tuple[str, ...]:
         manifest.get("strict") is True,
     )
     again = replace(judge(inputs, f"{path}: {_POLICY}"), versions=stored.versions)
-    old, new = files[_VERDICT].decode().splitlines(), to_json(again).splitlines()
+    old, new = files[VERDICT].decode().splitlines(), to_json(again).splitlines()
     differing = unified_diff(old, new, "stored", "again", lineterm="", n=0)
     return tuple(line for line in differing if not line.startswith("@@"))
+
+
+def _verdict(path: Path, files: Mapping[str, bytes]) -> Verdict:
+    try:
+        return from_document(Verdict, json.loads(files[VERDICT]))
+    except (ValueError, DocumentError) as exc:
+        raise BundleError(f"{path}: {VERDICT}: wanted a verdict, got {exc}") from exc
 
 
 def _history(path: Path, files: Mapping[str, bytes]) -> RolloutHistory | None:
@@ -122,12 +163,9 @@ def _history(path: Path, files: Mapping[str, bytes]) -> RolloutHistory | None:
 
 
 def _read(path: Path) -> tuple[dict[str, bytes], dict[str, Any]]:  # Any: a JSON document
-    try:
-        with zipfile.ZipFile(path) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
-    except (OSError, zipfile.BadZipFile) as exc:
-        raise BundleError(f"{path}: wanted a bundle of `draftgate gate --bundle`: {exc}") from exc
-    missing = sorted({_POLICY, _PAIRS, _VERDICT, _MANIFEST} - set(files))
+    files = files_of(path)
+    files.pop(ENVELOPE, None)
+    missing = sorted({_POLICY, _PAIRS, VERDICT, _MANIFEST} - set(files))
     if missing:
         raise BundleError(f"{path}: wanted {', '.join(missing)} inside, found {sorted(files)}")
     try:

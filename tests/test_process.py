@@ -59,7 +59,12 @@ def test_a_crash_is_no_failed_gate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("package", "extra"),
-    [("fastapi", "collector"), ("streamlit.web", "dashboard"), ("torch", "transformers")],
+    [
+        ("fastapi", "collector"),
+        ("streamlit.web", "dashboard"),
+        ("torch", "transformers"),
+        ("cryptography", "sign"),
+    ],
 )
 def test_a_missing_extra_is_one_line(tmp_path: Path, package: str, extra: str) -> None:
     """What to install is said, with the command."""

@@ -1,4 +1,4 @@
-"""`draftgate gate` and `draftgate verify`: decide on a rollout, and check a decision."""
+"""`draftgate gate`: decide on a rollout."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,10 +16,10 @@ from evals.cli.options import (
     EXIT,
     Collector,
     Database,
-    ExitCode,
     PolicyOfRollout,
     usable,
 )
+from evals.cli.signing import JudgedBy, SignCommand, Signing, SignKey, signing_of
 from evals.errors import SourceError, WriteError
 from evals.evidence_parts import pooled
 from evals.gate import hypothesis, plan
@@ -89,6 +89,9 @@ def gate(  # noqa: PLR0913  # one argument an option
         Path | None,
         typer.Option("--bundle", help="Zip to write, with the verdict and all it was made of."),
     ] = None,
+    sign_key: SignKey = None,
+    sign_command: SignCommand = None,
+    judged_by: JudgedBy = None,
     writes: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,6 +111,7 @@ def gate(  # noqa: PLR0913  # one argument an option
     rollout = rollouts[0]
     with usable():
         files = [_file_of(one) for one in writes or ()]
+        sign = _signing_for(bundle, signing_of(sign_key, sign_command, judged_by))
         if policy is not None:
             policies.by_name(policy)  # report an unusable file before connecting to a collector
         with Client.opened(collector, database) as client:
@@ -128,7 +132,7 @@ def gate(  # noqa: PLR0913  # one argument an option
             inputs = bundles.Inputs(rollout, text, table, equal, history, strict)
             verdict = bundles.judge(inputs, source)
             if bundle is not None:
-                bundles.write(bundle, inputs, verdict)
+                bundles.write(bundle, inputs, verdict, sign)
             for form_of, path in files:
                 _write(path, FORMATS[form_of](verdict))
             if post:
@@ -166,6 +170,12 @@ def _tables(
     return [load_pairs(client, name, younger_than=after) for name in rollouts]
 
 
+def _signing_for(bundle: Path | None, sign: Signing | None) -> Signing | None:
+    if sign is not None and bundle is None:
+        raise WriteError("--sign-key, --sign-command: a bundle is signed; give --bundle too")
+    return sign
+
+
 def _file_of(given: str) -> tuple[str, Path]:
     """Parse a `--write` option into format and file."""
     name, _, path = given.partition("=")
@@ -179,21 +189,3 @@ def _write(path: Path, text: str) -> None:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as exc:
         raise WriteError(f"{path}: cannot be written ({exc.strerror})") from exc
-
-
-@app.command()
-def verify(
-    bundle: Annotated[Path, typer.Argument(help="Zip that `gate --bundle` wrote.")],
-) -> None:
-    """Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.
-
-    Example: draftgate verify support-k4.zip
-    """
-    with usable():
-        differing = bundles.verify(bundle)
-    for line in differing:
-        typer.echo(line)
-    if differing:
-        typer.echo(f"error: {bundle}: judged again, the verdict differs", err=True)
-        raise typer.Exit(ExitCode.FAIL)
-    typer.echo(f"{bundle}: the same verdict, byte for byte")

@@ -1,0 +1,1 @@
+"""Sign bundles, and check signatures: in-toto statements in DSSE envelopes."""
