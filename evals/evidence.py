@@ -212,7 +212,7 @@ class Evidence:
     """All pairs of a rollout, in the order of (prompt id, repeat)."""
 
     prompts: NDArray[np.int64]
-    """Each pair's prompt number, ascending; repeats of one prompt are one cluster."""
+    """The number of each pair's cluster; repeats of a prompt and turns of a session share one."""
     cohort_of: Counts
     """Each pair's index into `cohorts`; −1 for a pair without a cohort."""
     cohorts: tuple[str, ...]
@@ -249,6 +249,19 @@ class Evidence:
         sides, never = (self.baseline, self.candidate), np.iinfo(np.int64).max
         starts = [np.where(s.present, s.start_unix_ns, never) for s in sides]
         return np.asarray(np.min(starts, axis=0))
+
+    @property
+    def own_history(self) -> BoolColumn:
+        """Mask of the pairs whose prompts hold each arm's own earlier answers."""
+        sides = (self.baseline.recorded, self.candidate.recorded)
+        found = [side["own_history"] == True for side in sides if "own_history" in side]  # noqa: E712  # elementwise; None is no
+        return np.asarray(np.any([np.zeros(len(self), dtype=np.bool_), *found], axis=0))
+
+    @property
+    def most_turns(self) -> int:
+        """The most turns of a session whose turns are pairs; 1 without sessions."""
+        turns = self.candidate.recorded.get("turn", np.full(len(self), None))[~self.own_history]
+        return max((turn for turn in turns if turn is not None), default=1)
 
     @property
     def wants_drafts(self) -> bool:
@@ -327,13 +340,13 @@ class Evidence:
         return carries, known
 
     def _greedy(self) -> tuple[BoolColumn, BoolColumn]:
-        """Return two masks: pairs with temperature 0 on both sides, pairs where it is known."""
+        """Return two masks: greedy pairs with equal prompts, pairs of known temperature."""
         greedy, known = np.ones((2, len(self)), dtype=np.bool_)
         for side in (self.baseline, self.candidate):
             temperature = side.recorded.get("temperature", np.full(len(self), None))
             known &= temperature != None  # noqa: E711  # elementwise
             greedy &= temperature == 0.0
-        return greedy & known, known
+        return greedy & known & ~self.own_history, known
 
     def latency(self, metric: str) -> Latency:
         """Return one of `LATENCIES` for both sides."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from collector.contract import Arm, Change
 from collector.data_hash import data_hash
@@ -27,7 +29,7 @@ _SCORE = "_score_"
 _RECORDED = (
     "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
     "input_tokens", "fingerprint", "spec_lossless", "spec_method", "carries", "cohort",
-    "concurrency", "launch",
+    "concurrency", "launch", "conversation_id", "turn", "own_history",
 )  # fmt: skip
 """Optional columns of a side."""
 _SIDE_COLUMNS = (
@@ -55,7 +57,7 @@ def from_table(table: pa.Table) -> Evidence:
     cohorts = tuple(sorted(pc.unique(table["cohort"].drop_null()).to_pylist()))
     index = pc.index_in(table["cohort"], pa.array(cohorts, pa.string()))
     found = Evidence(
-        prompts=prompts,
+        prompts=_clusters(table, prompts),
         cohort_of=_counts(index),
         cohorts=cohorts,
         baseline=_side(table, "baseline", metrics),
@@ -68,6 +70,23 @@ def from_table(table: pa.Table) -> Evidence:
         change=_change(table),
     )
     return found.with_applicability().with_launches()
+
+
+def _clusters(table: pa.Table, prompts: Counts) -> Counts:
+    """Return the number of each row's cluster; rows of one prompt or one session share it."""
+    names = [f"{arm}_conversation_id" for arm in Arm]
+    known = [table[name] for name in names if name in table.column_names]
+    if not known or all(column.null_count == len(table) for column in known):
+        return prompts
+    sessions = pc.coalesce(*known)
+    index = _counts(pc.index_in(sessions, pc.unique(sessions.drop_null())))
+    rows = np.flatnonzero(index >= 0)
+    vertices = int(prompts.max()) + 1, int(index.max()) + 1
+    joined = coo_array(
+        (np.ones(len(rows)), (prompts[rows], vertices[0] + index[rows])), shape=(sum(vertices),) * 2
+    )
+    _, cluster = connected_components(joined, directed=False)
+    return np.asarray(cluster[prompts], dtype=np.int64)
 
 
 def _change(table: pa.Table) -> Change | None:

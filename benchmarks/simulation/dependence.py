@@ -28,6 +28,9 @@ TPOT = "{metric: tpot, stat: geomean_ratio, max: 1.00, scope: pooled}"
 P95 = "{metric: ttft, stat: p95_ratio, max: 1.10, scope: pooled}"
 P99 = "{metric: ttft, stat: p99_ratio, max: 1.25, scope: pooled}"
 REPEATS = 5
+SESSIONS = (80, 400, 2_000)
+TURNS = 6
+"""Mean number of turns of a session."""
 ICC = 0.3
 FAMILY = 20
 """Number of cells for which failures are corrected: about that of the default policy."""
@@ -37,6 +40,8 @@ _STATISTICAL = (None, Reason.TOO_FEW, Reason.TOO_CLOSE, Reason.DEPENDENCE, Reaso
 def dependent(rollouts: int, seed: int, sizes: tuple[int, ...] = SIZES) -> Iterator[Rate]:
     """Yield every law's rates: passes at the margin, and fails of equal arms."""
     yield from _repeats(rollouts, seed)
+    for sessions in SESSIONS:
+        yield from of_sessions(rollouts, seed, sessions)
     for n in sizes:
         yield from _smooth(rollouts, seed, n)
         yield from _bursts(rollouts, seed, n)
@@ -172,6 +177,18 @@ def _repeats(rollouts: int, seed: int) -> Iterator[Rate]:
             yield replace(rate, at_most=at_most, at_least=at_least) if passes else rate
 
 
+def of_sessions(rollouts: int, seed: int, sessions: int) -> Iterator[Rate]:
+    """Judge the turns of sessions, several at a time, at the margin."""
+    for rule, words, draw in (
+        (TASKS, "tasks, truth −0.02", _tasks_of_sessions),
+        (TPOT, "tpot, truth 1.00", partial(_times_of_sessions, metric="tpot", ratio=1.0)),
+        (P95, "ttft p95, truth 1.10", partial(_times_of_sessions, metric="ttft", ratio=1.10)),
+    ):
+        what = f"sessions of {TURNS} turns on average, ICC {ICC}: {words}"
+        for rate in _rates(what, rule, draw, (rollouts, seed, sessions)):
+            yield replace(rate, at_most=0.06) if rate.what == "pass" else rate
+
+
 def _rates(
     check: str,
     rule: str,
@@ -252,6 +269,28 @@ def _repeated(rng: np.random.Generator, n: int, *, loss: float) -> Evidence:
     baseline = lost | (~gained & (rng.random(len(prompts)) < 0.85))
     found = evidence_of(len(prompts), done=((baseline & ~lost) | gained, baseline))
     return replace(found, prompts=prompts)
+
+
+def _tasks_of_sessions(rng: np.random.Generator, n: int) -> Evidence:
+    session = laws.sessions(rng, n, TURNS)
+    shares = task_shares(-0.02)
+    common = rng.random(n)[session]
+    drawn = np.where(rng.random(len(session)) < math.sqrt(ICC), common, rng.random(len(session)))
+    lost, gained = drawn < shares.lost, drawn > 1 - shares.gained
+    baseline = lost | (~gained & (rng.random(len(session)) < 0.85))
+    done = ((baseline & ~lost) | gained, baseline)
+    return replace(evidence_of(len(session), done=done), prompts=session)
+
+
+def _times_of_sessions(rng: np.random.Generator, n: int, *, metric: str, ratio: float) -> Evidence:
+    session = laws.sessions(rng, n, TURNS)
+
+    def seconds() -> Floats:
+        own, common = rng.normal(size=len(session)), rng.normal(size=n)[session]
+        return np.asarray(np.exp(0.3 * (math.sqrt(ICC) * common + math.sqrt(1 - ICC) * own)))
+
+    times = {f"{metric}_s": (ratio * seconds(), seconds())}
+    return replace(evidence_of(len(session), **times), prompts=session)
 
 
 def evidence_of(n: int, **columns: tuple[Any, ...]) -> Evidence:  # Any: columns of every kind

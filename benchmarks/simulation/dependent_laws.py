@@ -3,10 +3,13 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from benchmarks.simulation import laws
 from benchmarks.simulation.laws import Bools, Floats, Latencies
+
+Integers = NDArray[np.int64]
 
 
 def autoregressive(rng: np.random.Generator, n: int, phi: float) -> Floats:
@@ -87,3 +90,15 @@ def two_modes(rng: np.random.Generator, n: int) -> Latencies:
         return np.asarray(np.exp(rng.normal(0, 0.1, n) + np.where(slow, math.log(4), 0.0)))
 
     return Latencies(arm(), arm())
+
+
+def sessions(rng: np.random.Generator, sessions: int, turns: float) -> Integers:
+    """Return each turn's session in order of time; about eight sessions run side by side.
+
+    A session has two turns at least, and a geometric number of them with this mean.
+    """
+    lengths = 1 + rng.geometric(1 / (turns - 1), sessions)
+    session = np.repeat(np.arange(sessions), lengths)
+    turn = np.arange(len(session)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    at = rng.uniform(0, sessions, sessions)[session] + 8 * turn / turns
+    return np.asarray(session[np.argsort(at, kind="stable")])

@@ -60,6 +60,9 @@ DRAFTGATE_PROMPT_ID: Final = "draftgate.prompt.id"
 DRAFTGATE_REPEAT: Final = "draftgate.repeat"
 DRAFTGATE_ROUTE: Final = "draftgate.route"
 DRAFTGATE_LAUNCH: Final = "draftgate.launch"
+GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
+DRAFTGATE_TURN: Final = "draftgate.turn"
+DRAFTGATE_OWN_HISTORY: Final = "draftgate.own_history"
 DRAFTGATE_DIM_PREFIX: Final = "draftgate.dim."
 
 # Serving outcome

@@ -330,6 +330,12 @@ class Generation:
     route: str | None = on_wire(a.DRAFTGATE_ROUTE, Form.STRING, few_values=True)
     launch: str | None = on_wire(a.DRAFTGATE_LAUNCH, Form.NAME, few_values=True)
     """Identifies one start of the server; changes with every restart."""
+    conversation_id: str | None = on_wire(a.GEN_AI_CONVERSATION_ID, Form.NAME)
+    """The session of which this request is a turn."""
+    turn: int | None = on_wire(a.DRAFTGATE_TURN, Form.INTEGER)
+    """Its place in the session, from 1."""
+    own_history: bool | None = on_wire(a.DRAFTGATE_OWN_HISTORY, Form.BOOLEAN)
+    """Whether the session's earlier answers are the arm's own, so that the arms' prompts differ."""
     dims: Mapping[str, str] = field(default_factory=dict)
     retries: int | None = on_wire(
         a.DRAFTGATE_RETRIES, Form.INTEGER, not_negative=NotNegative.TOKENS

@@ -49,6 +49,9 @@ COLUMNS = (
     g.c.concurrency,
     g.c.launch,
     g.c.change,
+    g.c.conversation_id,
+    g.c.turn,
+    g.c.own_history,
 )
 _COUNTS = (
     "spec_steps",
@@ -235,6 +238,9 @@ def _types() -> dict[str, pa.DataType]:
         "concurrency": count,
         "launch": text,
         "change": text,
+        "conversation_id": text,
+        "turn": count,
+        "own_history": flag,
         "cohort": text,
         "duplicates": count,
     }

@@ -28,6 +28,7 @@ _COLUMNS: Final = (
     g.c.arm,
     g.c.prompt_id,
     g.c.repeat,
+    g.c.own_history,
     g.c.service_name,
     g.c.provider,
     g.c.dialect,
@@ -80,6 +81,8 @@ def _arms(rows: Iterable[Any]) -> Mapping[tuple[Any, ...], set[str]]:
 
 
 def _reason(row: Any, arms: Mapping[tuple[Any, ...], set[str]] | None) -> UnpairedReason | None:
+    if row.own_history and row.prompt_id is None:
+        return None  # an earlier turn: the session's last one is its pair
     for reason, (column, _) in _ATTRIBUTES.items():
         if getattr(row, column.name) is None:
             return reason

@@ -14,9 +14,10 @@ _SHOWN = 30
 class Parity:
     """1 if the candidate's answer equals the baseline's in every character, else 0.
 
-    Applies to pairs in which both requests were greedy (temperature 0): only then does lossless
-    speculation promise the same text. Tool calls are compared as well. The span covers the text
-    after the first divergence; the explanation counts the equal words before it.
+    Applies to pairs in which both requests were greedy (temperature 0) and no arm's own earlier
+    answers make the prompts differ: only then does lossless speculation promise the same text.
+    Tool calls are compared as well. The span covers the text after the first divergence; the
+    explanation counts the equal words before it.
     """
 
     name = "parity"
@@ -27,6 +28,8 @@ class Parity:
     def score_pair(self, candidate: Generation, baseline: Generation) -> Score | None:
         """Compare the texts; if they are equal, compare the tool calls."""
         if candidate.temperature != 0 or baseline.temperature != 0:
+            return None
+        if candidate.own_history or baseline.own_history:
             return None
         got, wanted = answer_text(candidate), answer_text(baseline)
         if got is None or wanted is None:

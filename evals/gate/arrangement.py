@@ -23,7 +23,7 @@ class Arrangement:
     started: Counts
     """Start of each value's request; for a pair, the earlier start."""
     prompts: Counts
-    """Number of the prompt, ascending; repeats of one prompt are a cluster."""
+    """Number of the cluster: the repeats of a prompt, the turns of a session."""
     cohorts: Counts
     """Strata whose means may differ without dependence: cohorts, and launches of timed cells."""
     declared: float

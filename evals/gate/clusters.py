@@ -1,4 +1,4 @@
-"""Count prompts: repeats of one prompt are one cluster."""
+"""Count clusters: repeats of a prompt, and turns of a session, are one."""
 
 import numpy as np
 
@@ -6,6 +6,5 @@ from evals.evidence import BoolColumn, Evidence
 
 
 def clusters(evidence: Evidence, rows: BoolColumn) -> int:
-    """Count the prompts among the rows."""
-    prompts = evidence.prompts[rows]
-    return int(np.count_nonzero(np.diff(prompts))) + 1 if len(prompts) else 0
+    """Count the clusters among the rows."""
+    return len(np.unique(evidence.prompts[rows]))

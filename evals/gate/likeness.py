@@ -69,6 +69,8 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
             continue
         baseline, candidate = sides[0][complete], sides[1][complete]
         unlike = _differing(baseline, candidate)
+        if name == "input_tokens":
+            unlike &= ~evidence.own_history[complete]
         if name in _GIVEN:
             unlike |= is_known(baseline) != is_known(candidate)
         if name == _NAMED:

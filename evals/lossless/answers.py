@@ -95,7 +95,7 @@ def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     if pair.baseline is None or pair.candidate is None:
         return _Row()
     sides = (pair.baseline, pair.candidate)
-    if any(side.error_type is not None or (side.temperature or 0) > 0 for side in sides):
+    if any(map(_promises_nothing, sides)):
         return _Row()
     baseline, candidate = (answer_text(side) for side in sides)
     if (unknown := _incomparable(sides)) or baseline is None or candidate is None:
@@ -111,6 +111,11 @@ def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     prefix = rescorer.prompt_tokens(prompt)
     given = None if prefix is None else [*prefix, *tokens[: found.position]]
     return _rescored(rescorer, where, given, found, noise)
+
+
+def _promises_nothing(side: Generation) -> bool:
+    """Return whether the answer failed, was sampled, or has a prompt of its own arm."""
+    return side.error_type is not None or (side.temperature or 0) > 0 or bool(side.own_history)
 
 
 def _by_characters(where: str, baseline: str, candidate: str) -> _Row:

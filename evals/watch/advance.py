@@ -40,7 +40,7 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         cohorts=_cohorts(watch, window, new, at, policy),
         workload=_workload(watch, window),
         recent_starts=starts,
-        stretch=longest(watch, starts, policy),
+        stretch=longest(watch, starts, policy, window.evidence.most_turns),
     )
     watch = with_doubts(watch, window, new, policy)
     watch = _with_threshold(with_cohorts(watch, policy), early, at[new], policy)

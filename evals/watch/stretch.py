@@ -28,12 +28,15 @@ def starts_by_part(watch: Watch, started: Counts, policy: Policy) -> Mapping[str
     return {part: n for part, n in sorted(found.items()) if int(part) >= newest - 2 * _PARTS}
 
 
-def longest(watch: Watch, by_part: Mapping[str, int], policy: Policy) -> float:
-    """Return the stretch in requests; for a time, the most that ever started within it."""
+def longest(watch: Watch, by_part: Mapping[str, int], policy: Policy, turns: int) -> float:
+    """Return the stretch in requests: at least the most turns of a session.
+
+    For a time, it is the most requests that ever started within it.
+    """
     if policy.dependence.stretch_s is None:
-        return policy.dependence.stretch
+        return max(watch.stretch, policy.dependence.stretch, turns)
     sums = (sum(by_part.get(str(int(part) + i), 0) for i in range(_PARTS + 1)) for part in by_part)
-    return max(watch.stretch, *sums, 1)
+    return max(watch.stretch, *sums, turns)
 
 
 def _part_ns(seconds: float) -> int:

@@ -835,6 +835,9 @@ SIDE: dict[str, Any] = {
     "concurrency": None,
     "launch": None,
     "change": None,
+    "conversation_id": None,
+    "turn": None,
+    "own_history": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

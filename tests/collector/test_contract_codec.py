@@ -46,7 +46,7 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 }
 
 
-NAMES = ("rollout", "cohort", "prompt_id", "launch")
+NAMES = ("rollout", "cohort", "prompt_id", "launch", "conversation_id")
 
 
 def optional_fields(kind: type) -> dict[str, st.SearchStrategy[object]]:

@@ -127,3 +127,16 @@ def test_the_command_says_what_to_do(client: Client, url: str) -> None:
     assert "set draftgate.rollout on the span or the resource" in shown.stdout
     listed = CliRunner().invoke(app, ["--database", url, "--json"])
     assert [group["reason"] for group in json.loads(listed.stdout)] == ["no_rollout"]
+
+
+def test_earlier_turns_of_own_histories_are_no_loose_ends(client: Client) -> None:
+    """The session's last turn is its pair; the earlier ones need none."""
+    own: dict[str, AttributeValue] = {
+        "draftgate.rollout": "k4",
+        "draftgate.arm": "baseline",
+        "gen_ai.conversation.id": "s",
+        "draftgate.turn": 1,
+    }
+    post(client, span(1, own, {}), span(2, {**own, "draftgate.own_history": True}, {}))
+    (group,) = client.unpaired("k4")
+    assert (group.reason, group.generations) == (UnpairedReason.NO_PROMPT_ID, 1)

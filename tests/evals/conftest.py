@@ -51,6 +51,9 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "concurrency": pa.int64(),
     "launch": pa.string(),
     "change": pa.string(),
+    "conversation_id": pa.string(),
+    "turn": pa.int64(),
+    "own_history": pa.bool_(),
 }
 
 Side = Mapping[str, Any]
