@@ -11,7 +11,10 @@ from dashboard.markup import Html, passage, text
 from dashboard.token_diff import TextRun, compare
 
 HALF = 0.5
-LEGEND = "✓ underlined: supported by the context · ✕ struck through at its edge: not supported"
+LEGEND = (
+    "✓ underlined: supported by the context · "
+    "✕ struck through at its edge: not supported, or from where its JSON breaks"
+)
 
 
 def answers(split: Divergence) -> tuple[Html, Html]:

@@ -53,6 +53,17 @@ def reasoning(document: str | None) -> str | None:
     return "\n".join(thought) or None
 
 
+def calls_tools(document: str | None) -> bool:
+    """Return whether the output messages call a tool."""
+    try:
+        loaded = json.loads(document or "null")
+    except ValueError:
+        return False
+    listed = [item for item in loaded if isinstance(item, dict)] if isinstance(loaded, list) else []
+    parts = [part for item in listed for part in _listed(item.get("parts"))]
+    return any(isinstance(part, dict) and part.get("type") == "tool_call" for part in parts)
+
+
 def tools(document: str | None) -> tuple[str, ...]:
     """Return the tools in `gen_ai.tool.definitions`, each as JSON."""
     if document is None:
@@ -63,6 +74,10 @@ def tools(document: str | None) -> tuple[str, ...]:
         return (document,)
     listed = loaded if isinstance(loaded, list) else [loaded]
     return tuple(_dump(tool) for tool in listed)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _is_reasoning(part: object) -> bool:
@@ -81,8 +96,7 @@ def _parts(message: dict[str, object]) -> Iterator[str]:
 
 def _reasoning(message: dict[str, object]) -> str:
     parts = message.get("parts", message.get("content"))
-    listed = parts if isinstance(parts, list) else []
-    return "\n".join(_part(part) for part in listed if _is_reasoning(part))
+    return "\n".join(_part(part) for part in _listed(parts) if _is_reasoning(part))
 
 
 def _part(part: object) -> str:

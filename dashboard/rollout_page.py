@@ -19,6 +19,7 @@ from dashboard.sections import (
     findings,
     latency,
     quality,
+    structured_answers,
     traffic,
     verdict_banner,
 )
@@ -105,6 +106,7 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
         acceptance.show(narrowed(verdict.acceptance, cohort))
     st.subheader("Quality", anchor="quality")
     quality.show(narrowed(verdict.quality, cohort))
+    structured_answers.show(narrowed(verdict.structured_answers, cohort))
     divergence.show(narrowed(verdict.divergence, cohort))
     st.subheader("Cost", anchor="cost")
     cost.show(shown)

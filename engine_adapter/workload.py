@@ -50,11 +50,6 @@ class Prompt(Parameters):
         return self.api | ({"model": self.model} if self.model is not None else {})
 
     @property
-    def judged_schema(self) -> Mapping[str, Any] | None:  # Any: JSON values
-        """The JSON Schema that answers are scored against."""
-        return self.output_schema if self.output_schema is not None else self.asked_schema
-
-    @property
     def dimensions(self) -> Mapping[str, str]:
         """Its dimensions, plus its model and its number of images, if it has them."""
         found = {} if self.model is None else {"model": self.model}

@@ -32,6 +32,8 @@ _RECORDED = (
     "concurrency", "launch", "conversation_id", "turn", "own_history",
 )  # fmt: skip
 """Optional columns of a side."""
+_OF_METRICS = ("unscored", "judge", "label", "fault_at", "fault_of")
+"""Optional columns of a side for each metric."""
 _SIDE_COLUMNS = (
     "trace_id", "start_unix_ns", "error_type", "ttft_s", "tpot_s", "e2e_s", "output_tokens",
     "counts_usable", "speculated", "spec_steps", "spec_draft_tokens", "spec_accepted_tokens",
@@ -200,7 +202,7 @@ _IMPOSSIBLE = ("counts:accepted_exceeds_draft", "counts:negative")
 
 def _recorded(table: pa.Table, arm: str, metrics: list[str]) -> dict[str, Objects]:
     """Return the optional columns on how answers were requested, served and judged."""
-    of_metrics = [f"{name}_{metric}" for metric in metrics for name in ("unscored", "judge")]
+    of_metrics = [f"{name}_{metric}" for metric in metrics for name in _OF_METRICS]
     names = [name for name in (*_RECORDED, *of_metrics) if f"{arm}_{name}" in table.column_names]
     recorded = {name: _objects(table[f"{arm}_{name}"]) for name in names}
     impossible = np.any([_flagged(table[f"{arm}_quality"], flag) for flag in _IMPOSSIBLE], axis=0)

@@ -17,10 +17,12 @@ from collector.contract import (
     Percentiles,
     Reason,
     Role,
+    StructuredAnswers,
     Verdict,
     to_document,
 )
 from evals.findings_by_margin import worst_by_margin
+from evals.validity_words import load_words, place_words, valid_words
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.visible_text import made_visible
 
@@ -49,6 +51,8 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     console.print(_findings(verdict))
     if verdict.acceptance:
         console.print(_acceptance(verdict.acceptance))
+    if verdict.structured_answers:
+        console.print(_structured(verdict.structured_answers))
     if verdict.latency:
         console.print(_latency(verdict.latency))
     console.print(_provenance(verdict))
@@ -149,6 +153,22 @@ def _acceptance(rows: tuple[Acceptance, ...]) -> Table:
             " ".join(f"{rate * 100:.0f}" for rate in row.rate_per_pos) + " %"
             if row.rate_per_pos
             else "–",
+        )
+    return table
+
+
+def _structured(rows: tuple[StructuredAnswers, ...]) -> Table:
+    table = _table(
+        "Valid JSON and tool calls, and where the others break: characters in, share of the answer",
+        ("Scope", "In flight"),
+        ("Baseline", "breaks at", "Candidate", "breaks at"),
+    )
+    for row in rows:
+        sides = (row.baseline, row.candidate)
+        table.add_row(
+            _scope(row.cohort),
+            "any" if row.in_flight is None else load_words(row.in_flight),
+            *(shown for side in sides for shown in (valid_words(side), place_words(side) or "–")),
         )
     return table
 

@@ -73,6 +73,7 @@ from collector.contract.registration import (
 from collector.contract.verdict import (
     Acceptance,
     Answer,
+    AnswerValidity,
     ArmLatency,
     CohortAnswer,
     DivergedAnswers,
@@ -84,6 +85,7 @@ from collector.contract.verdict import (
     Role,
     SetAside,
     StoredVerdict,
+    StructuredAnswers,
     Verdict,
 )
 from collector.contract.watch import (
@@ -105,6 +107,7 @@ from collector.contract.watch import (
 __all__ = [
     "Acceptance",
     "Answer",
+    "AnswerValidity",
     "Arm",
     "ArmLatency",
     "ArmServed",
@@ -170,6 +173,7 @@ __all__ = [
     "StepTimes",
     "StoredVerdict",
     "StoredWatch",
+    "StructuredAnswers",
     "Switch",
     "SwitchChange",
     "SwitchState",

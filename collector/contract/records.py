@@ -228,6 +228,8 @@ class Content:
     """JSON, as `gen_ai.output.messages`."""
     tool_definitions: str | None = on_wire(a.GEN_AI_TOOL_DEFINITIONS, Form.MESSAGES)
     """JSON, as `gen_ai.tool.definitions`: a list of `{"type": "function", "name": …}`."""
+    tool_choice: str | None = on_wire(a.DRAFTGATE_REQUEST_TOOL_CHOICE, Form.STRING)
+    """`auto`, `required`, `none`, or JSON that names a tool, as in the chat-completions API."""
     context: tuple[str, ...] | None = on_wire(a.DRAFTGATE_CONTEXT, Form.PASSAGES)
     """Retrieved passages."""
     reference: str | None = on_wire(a.DRAFTGATE_REFERENCE, Form.STRING)
@@ -382,7 +384,8 @@ class ScoredSpan:
     """A part of an answer that was judged separately, given by its position, without text."""
 
     start: int
-    """Characters (code points) before it in the answer's text."""
+    """Characters (code points) before it in the answer's text, or in the arguments of a tool call
+    that breaks."""
     end: int
     support: float | None = None
     """In [0, 1]: how well it is supported, or correct; `None` if it was marked without a number."""

@@ -161,6 +161,35 @@ class DivergedAnswers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerValidity:
+    """One arm's answers under a schema or with tools: how many are valid, where others break."""
+
+    judged: int
+    """Answers with a score of schema validity; failed requests are not among them."""
+    invalid: int
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """Invalid answers by the score's label: `not_json`, `invalid` under a schema, `no_calls`."""
+    position_p25: float | None = None
+    position_p50: float | None = None
+    position_p75: float | None = None
+    """R-7 percentiles of the characters before the place at which an invalid answer breaks; None
+    if no place is known."""
+    share_p50: float | None = None
+    """Median of that position over the answer's length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredAnswers:
+    """Validity of both arms' answers in one scope."""
+
+    cohort: str | None
+    in_flight: tuple[int, int] | None
+    """Range of each arm's requests in flight, both ends included; None: any load."""
+    baseline: AnswerValidity
+    candidate: AnswerValidity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QualityCounts:
     """Scores of one metric in one scope, over pairs with a score on both sides."""
 
@@ -272,6 +301,9 @@ class Verdict:
     quality: tuple[QualityCounts, ...]
     divergence: tuple[DivergedAnswers, ...] = ()
     """For the pool, for each cohort, and for each load if several were recorded."""
+    structured_answers: tuple[StructuredAnswers, ...] = ()
+    """For the pool and each cohort, each at any load, and at each load that has a twentieth of the
+    answers, if several have."""
     policy_name: str
     policy_hash: str
     """SHA-256 of the canonical policy."""

@@ -14,6 +14,7 @@ _TEXT = frozenset(
         attributes.GEN_AI_INPUT_MESSAGES,
         attributes.GEN_AI_OUTPUT_MESSAGES,
         attributes.GEN_AI_TOOL_DEFINITIONS,
+        attributes.DRAFTGATE_REQUEST_TOOL_CHOICE,
         attributes.DRAFTGATE_CONTEXT,
         attributes.DRAFTGATE_REFERENCE,
         attributes.DRAFTGATE_OUTPUT_SCHEMA,

@@ -126,6 +126,7 @@ def _content_types() -> dict[str, pa.DataType]:
         "input_messages": text,
         "output_messages": text,
         "tool_definitions": text,
+        "tool_choice": text,
         "context": pa.list_(text),
         "reference": text,
         "output_schema": text,

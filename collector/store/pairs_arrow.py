@@ -96,9 +96,10 @@ def stream(store: Store, rollout: str, bounds: Bounds) -> Stream:
     Columns: `prompt_id`, `repeat`, `cohort`, then for each side, prefixed `baseline_` and
     `candidate_`, its fields, `duplicates`, and for every metric judged in the rollout
     `score_{metric}`, `unscored_{metric}` (why there is no score) and `judge_{metric}` (the
-    evaluator's name and version). A side that has not arrived is null throughout, except for 0
-    duplicates. Each batch is a separate read transaction, so that a slow reader does not block
-    vacuuming. The schema's metadata contain the bounds.
+    evaluator's name and version); for schema validity also `label_…`, and `fault_at_…` and
+    `fault_of_…`, characters before the answer's fault and in all. A side that has not arrived is
+    null throughout, except for 0 duplicates. Each batch is a separate read transaction, so that a
+    slow reader does not block vacuuming. The schema's metadata contain the bounds.
     """
     with store.read() as connection:
         metrics = scores.metrics_of(connection, rollout)
@@ -174,6 +175,10 @@ def arrays(
             found.append(pa.array([one.value for one in latest], pa.float64()))
             found.append(pa.array([one.unscored_reason for one in latest], pa.string()))
             found.append(pa.array([one.judge for one in latest], pa.string()))
+            if metric == scores.WITH_FAULTS:
+                found.append(pa.array([one.label for one in latest], pa.string()))
+                found.append(pa.array([one.fault_at for one in latest], pa.int64()))
+                found.append(pa.array([one.fault_of for one in latest], pa.int64()))
     return found
 
 
@@ -251,6 +256,10 @@ def _of_scores(metrics: Sequence[str]) -> Iterator[tuple[str, pa.DataType]]:
         yield f"score_{metric}", pa.float64()
         yield f"unscored_{metric}", pa.string()
         yield f"judge_{metric}", pa.string()
+        if metric == scores.WITH_FAULTS:
+            yield f"label_{metric}", pa.string()
+            yield f"fault_at_{metric}", pa.int64()
+            yield f"fault_of_{metric}", pa.int64()
 
 
 @of_short_texts

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select, tuple_
 
 from collector.contract import Score, ScoredSpan
 from collector.store import rollouts
@@ -38,9 +38,17 @@ class LatestScore(NamedTuple):
     unscored_reason: str | None
     judge: str | None
     """The evaluator's name and version."""
+    label: str | None = None
+    """Of schema validity only, as are the following."""
+    fault_at: int | None = None
+    """Characters of the answer before the place at which it breaks."""
+    fault_of: int | None = None
+    """Characters of the answer."""
 
 
 NO_SCORE: Final = LatestScore(None, None, None)
+WITH_FAULTS: Final = "schema_validity"
+"""The metric whose scores say what breaks an answer, and where."""
 
 
 class ScorePosition(NamedTuple):
@@ -130,14 +138,17 @@ def latest(
     posted = [] if up_to is None else [s.c.revision <= up_to]
     found: dict[str, dict[int, tuple[int, LatestScore]]] = defaultdict(dict)
     columns = (s.c.metric, s.c.revision, s.c.value, s.c.unscored_reason, s.c.evaluator, s.c.version)
+    of_faults = s.c.metric == WITH_FAULTS
+    faults = (case((of_faults, s.c.label)), case((of_faults, s.c.spans)))
     for some in _of_some(connection, ids):
         rows = connection.execute(
-            select(g.c.id, *columns).join_from(g, s, _OF_GENERATION).where(*some, *posted)
+            select(g.c.id, *columns, *faults).join_from(g, s, _OF_GENERATION).where(*some, *posted)
         )
-        for id_, metric, revision, value, reason, evaluator, version in rows:
+        for id_, metric, revision, value, reason, evaluator, version, label, spans in rows:
             known = found[metric].get(id_)
             if known is None or known[0] < revision:
-                post = LatestScore(value, reason, f"{evaluator} {version}")
+                place = _fault(spans)
+                post = LatestScore(value, reason, f"{evaluator} {version}", label, *place)
                 found[metric][id_] = (revision, post)
     return {
         metric: {id_: post for id_, (_, post) in posts.items()} for metric, posts in found.items()
@@ -206,6 +217,12 @@ def _score(row: Any) -> Score:  # Any: a row of _COLUMNS
         spans=None if row.spans is None else _load_spans(row.spans),
         key_id=row.key_id,
     )
+
+
+def _fault(spans: str | None) -> tuple[int | None, int | None]:
+    """Return the start and the end of the first stored span; None if there is none."""
+    rows = json.loads(spans) if spans else []
+    return (rows[0][0], rows[0][1]) if rows else (None, None)
 
 
 def dump_spans(spans: Sequence[ScoredSpan]) -> str:

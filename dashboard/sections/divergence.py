@@ -7,6 +7,7 @@ import streamlit as st
 from collector.contract import DivergedAnswers
 from dashboard import markup, words
 from dashboard.markup import Cell, Column
+from evals.validity_words import load_words
 
 COLUMNS = (
     Column("Answers"),
@@ -38,8 +39,7 @@ def row(item: DivergedAnswers) -> list[Cell]:
 def _scope(item: DivergedAnswers) -> str:
     if item.in_flight is None:
         return words.scope(item.cohort)
-    first, last = item.in_flight
-    return f"{first} in flight" if first == last else f"{first}–{last} in flight"
+    return f"{load_words(item.in_flight)} in flight"
 
 
 def _position(item: DivergedAnswers) -> str:

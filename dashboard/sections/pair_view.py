@@ -15,10 +15,10 @@ from collector.contract.span_json import span_to_document
 from dashboard import address, answer_markup, charts, markup, words
 from dashboard.divergence import divergence
 from dashboard.drawing import draw
-from dashboard.messages import answer, messages, reasoning, tools
+from dashboard.messages import answer, calls_tools, messages, reasoning, tools
 from dashboard.sections import pair_tables
 
-_MARKS = {"differences": "Differences", "support": "Support by the context"}
+_MARKS = {"differences": "Differences", "support": "Support and faults"}
 
 
 def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -> None:
@@ -56,7 +56,8 @@ def _show_material(given: Content) -> None:
                 st.html(markup.passage(passage))
     offered = tools(given.tool_definitions)
     if offered:
-        with st.expander(f"Tools: {words.counted(len(offered), 'tool')}"):
+        choice = "" if given.tool_choice is None else f", tool choice {given.tool_choice}"
+        with st.expander(markup.label(f"Tools: {words.counted(len(offered), 'tool')}{choice}")):
             for tool in offered:
                 st.html(markup.passage(tool))
     for name, value in (("Reference", given.reference), ("Output schema", given.output_schema)):
@@ -67,7 +68,10 @@ def _show_material(given: Content) -> None:
 
 def _show_answers(pair: Pair) -> None:
     texts = [_answer(pair.baseline), _answer(pair.candidate)]
-    scores = [_with_spans(pair.baseline_scores), _with_spans(pair.candidate_scores)]
+    scores = [
+        _with_spans(pair.baseline, pair.baseline_scores),
+        _with_spans(pair.candidate, pair.candidate_scores),
+    ]
     marked = "differences"
     if any(scores):
         marked = address.choose("Mark", "mark", list(_MARKS), titles=list(_MARKS.values()))
@@ -93,8 +97,11 @@ def _show_answers(pair: Pair) -> None:
             st.html(html if html is not None else markup.note(_silence(arm, side)))
 
 
-def _with_spans(scores: Sequence[Score]) -> Score | None:
-    """Return the first score that lists the spans of the answer it scored."""
+def _with_spans(side: Generation | None, scores: Sequence[Score]) -> Score | None:
+    """Return the first score that lists spans of the answer's text; a call's are not in it."""
+    content = _content(side)
+    if content is None or calls_tools(content.output_messages):
+        return None
     return next((score for score in scores if score.spans), None)
 
 

@@ -7,7 +7,14 @@ from zoneinfo import ZoneInfo
 from collector.contract import Finding, StoredVerdict, Verdict
 from dashboard import markup, static_forest, words
 from dashboard.markup import Html
-from dashboard.sections import acceptance, divergence, findings, latency, quality
+from dashboard.sections import (
+    acceptance,
+    divergence,
+    findings,
+    latency,
+    quality,
+    structured_answers,
+)
 from dashboard.sections.cohorts import worst_of_cohorts
 from dashboard.sections.verdict_banner import answered, facts, headline
 from evals.findings_by_margin import worst_first
@@ -41,10 +48,19 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
             quality.COLUMNS,
             map(quality.row, verdict.quality),
         ),
+        *_structured(verdict),
         *_divergence(verdict),
         markup.facts(facts(stored, zone)),
     ]
     return markup.document(f"Draftgate: {verdict.rollout}", _STYLE.read_text("utf-8"), parts)
+
+
+def _structured(verdict: Verdict) -> list[Html]:
+    given = verdict.structured_answers
+    rows = map(structured_answers.row, given)
+    return (
+        [markup.table(structured_answers.TITLE, structured_answers.COLUMNS, rows)] if given else []
+    )
 
 
 def _divergence(verdict: Verdict) -> list[Html]:

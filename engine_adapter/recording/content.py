@@ -21,11 +21,19 @@ def content_of(asked: JsonObject, answer: Answer | None) -> Content:
     listed = messages if isinstance(messages, list) else [{"content": asked.get("prompt")}]
     inputs = [_message(message) for message in listed if isinstance(message, Mapping)]
     tools = [_definition(tool) for tool in objects(asked, "tools")]
+    schema = within(asked, "response_format", "json_schema", "schema")
     return Content(
         input_messages=json.dumps(inputs),
         output_messages=None if answer is None else _output(answer),
         tool_definitions=json.dumps(tools) if tools else None,
+        tool_choice=_chosen(asked.get("tool_choice")) if tools else None,
+        output_schema=json.dumps(schema, sort_keys=True) if isinstance(schema, Mapping) else None,
     )
+
+
+def _chosen(choice: object) -> str | None:
+    """Return the choice of a tool: the API's word, or JSON that names the tool."""
+    return json.dumps(choice) if isinstance(choice, Mapping) else text(choice)
 
 
 def _output(answer: Answer) -> str | None:

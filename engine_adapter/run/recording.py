@@ -42,15 +42,15 @@ def record(
 
 
 def _content(prompt: Prompt, content: Content) -> Content:
-    """Return the content with the prompt's context, reference and output schema."""
-    reference, schema = prompt.reference, prompt.judged_schema
+    """Return the content with the prompt's context and reference, and its schema if it has one."""
+    reference, schema = prompt.reference, prompt.output_schema
     return replace(
         content,
         context=prompt.context,
         reference=reference
         if reference is None or isinstance(reference, str)
         else _json(reference),
-        output_schema=_json(schema) if schema is not None else None,
+        output_schema=_json(schema) if schema is not None else content.output_schema,
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import jsonschema_rs
 
@@ -13,8 +14,24 @@ class UnusableSchemaError(ValueError):
     """A schema that is invalid or has external references."""
 
 
+class SchemaFault(NamedTuple):
+    """An error of validation."""
+
+    message: str
+    """What is wrong, with its path."""
+    path: tuple[str | int, ...]
+    """Keys and indices from the whole value to the one that is wrong."""
+    missing: bool
+    """The object at the path lacks a member."""
+
+
 def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
-    """Validate a value; return at most three errors, each with its path.
+    """Validate a value; return the messages of at most three `faults`."""
+    return [fault.message for fault in faults(schema, value)]
+
+
+def faults(schema: str | Mapping[str, object], value: object) -> list[SchemaFault]:
+    """Validate a value; return at most three errors.
 
     The draft is the one that the schema names, 2020-12 by default. Raises `UnusableSchemaError`.
     """
@@ -24,7 +41,7 @@ def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
     except (ValueError, RecursionError) as exc:  # jsonschema_rs' errors are ValueErrors
         raise UnusableSchemaError(f"the schema is not usable: {first_line(exc)}") from exc
     errors = zip(validator.iter_errors(value), range(_MAX_ERRORS), strict=False)
-    return [_message(error) for error, _ in errors]
+    return [_fault(error) for error, _ in errors]
 
 
 def first_line(error: Exception) -> str:
@@ -38,8 +55,9 @@ def _validator(schema: str) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(json.loads(schema), offline=True)
 
 
-def _message(error: jsonschema_rs.ValidationError) -> str:
+def _fault(error: jsonschema_rs.ValidationError) -> SchemaFault:
     at = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )
-    return f"{at.lstrip('.') or 'answer'}: {first_line(error)}"
+    message = f"{at.lstrip('.') or 'answer'}: {first_line(error)}"
+    return SchemaFault(message, tuple(error.instance_path), error.schema_path[-1:] == ["required"])

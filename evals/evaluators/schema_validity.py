@@ -3,12 +3,13 @@
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from collector.contract import Generation, Score
+from collector.contract import Content, Generation, Score, ScoredSpan
 from evals.evaluators.answers import NOT_RECORDED, NotJsonError, answer_text, json_value
 from evals.evaluators.base import Need, scored, unscored
-from evals.evaluators.json_schema import UnusableSchemaError, problems
+from evals.evaluators.json_position import fault_in
+from evals.evaluators.json_schema import UnusableSchemaError, faults
 from evals.evaluators.rules.call_arguments import arguments
-from evals.evaluators.rules.outcome import RuleResult
+from evals.evaluators.rules.tool_choice import ToolChoice
 
 
 class SchemaValidity:
@@ -16,12 +17,14 @@ class SchemaValidity:
 
     If the answer calls tools, the calls' arguments are validated against the tools' schemas;
     otherwise its text against the output schema, if the request has one. An answer that has tools,
-    calls none and has no output schema is valid. External references of a schema are never
-    fetched. Applies to generations with an output schema or tools.
+    calls none and has no output schema is valid, unless the request's `tool_choice` asks for a
+    call. External references of a schema are never fetched. Applies to generations with an output
+    schema or tools. The span of an invalid answer begins where its JSON breaks, if that is known:
+    in its text, or in the arguments of the call that breaks.
     """
 
     name = "json-schema"
-    version = "2"
+    version = "3"
     metric = "schema_validity"
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.SCHEMA})
 
@@ -34,9 +37,9 @@ class SchemaValidity:
             return unscored(self, generation, NOT_RECORDED)
         try:
             if content.tool_definitions is not None:
-                called = arguments(generation)
-                if called is not None or content.output_schema is None:
-                    return self._score_calls(generation, called)
+                found = self._score_calls(generation, content)
+                if found is not None:
+                    return found
             return self._score_text(generation, content.output_schema or "", text)
         except UnusableSchemaError as exc:
             return unscored(self, generation, str(exc))
@@ -45,21 +48,32 @@ class SchemaValidity:
         """Release nothing."""
 
     def _score_text(self, generation: Generation, schema: str, text: str) -> Score:
+        faults(schema, None)  # so an unusable schema is reported even if the answer is no JSON
         try:
-            errors = self._errors(schema, text)
+            found = faults(schema, json_value(text))
         except NotJsonError as exc:
-            return scored(self, generation, 0.0, label="not_json", explanation=str(exc))
-        if errors:
-            return scored(self, generation, 0.0, label="invalid", explanation="; ".join(errors))
-        return scored(self, generation, 1.0, label="valid")
-
-    def _score_calls(self, generation: Generation, found: RuleResult | None) -> Score:
-        if found is None:
-            return scored(self, generation, 1.0, label="no_calls")
-        if found.problem is None:
+            return self._invalid(generation, "not_json", str(exc), fault_in(text))
+        if not found:
             return scored(self, generation, 1.0, label="valid")
-        return scored(self, generation, 0.0, label="invalid", explanation=found.problem)
+        said = "; ".join(fault.message for fault in found)
+        return self._invalid(generation, "invalid", said, fault_in(text, found[0]))
 
-    def _errors(self, schema: str, text: str) -> list[str]:
-        problems(schema, None)  # so an unusable schema is reported even if the answer is no JSON
-        return problems(schema, json_value(text))
+    def _score_calls(self, generation: Generation, content: Content) -> Score | None:
+        """Return the score of the answer's calls, or of their absence; None: judge its text."""
+        called = arguments(generation)
+        choice = ToolChoice.of(content.tool_choice)
+        if called is None:
+            if choice.asks_for_call:
+                return scored(self, generation, 0.0, label="no_calls", explanation=choice.unmet)
+            valid = scored(self, generation, 1.0, label="no_calls")
+            return valid if content.output_schema is None else None
+        problem = called.problem or choice.problem(generation)
+        if problem is None:
+            return scored(self, generation, 1.0, label="valid")
+        return self._invalid(generation, "invalid", problem, called.span)
+
+    def _invalid(
+        self, generation: Generation, label: str, problem: str, span: ScoredSpan | None
+    ) -> Score:
+        spans = None if span is None else [span]
+        return scored(self, generation, 0.0, label=label, explanation=problem, spans=spans)

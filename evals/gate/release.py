@@ -37,6 +37,7 @@ from evals.quality import quality
 from evals.significant import significant
 from evals.stats import Interval
 from evals.stats.holm import adjusted
+from evals.structured_answers import structured_answers
 
 GATE_VERSION = "8"
 
@@ -110,6 +111,7 @@ def decide(
         acceptance=acceptance(evidence),
         quality=quality(evidence),
         divergence=divergence(evidence),
+        structured_answers=structured_answers(evidence),
         policy_name=policy.name,
         policy_hash=policy.policy_hash,
         data_hash=_both_hashes(evidence, control),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dashboard.messages import Message, answer, messages, reasoning, tools
+from dashboard.messages import Message, answer, calls_tools, messages, reasoning, tools
 
 
 def test_text_parts_are_joined() -> None:
@@ -31,6 +31,15 @@ def test_a_tool_call_is_shown_by_name_and_arguments() -> None:
     ]
     shown = answer(json.dumps([{"role": "assistant", "parts": parts}]))
     assert shown == '→ lookup {\n  "id": "é"\n}\n→ lookup {"id": \n← found'
+
+
+def test_calls_are_told_from_text() -> None:
+    """By the parts' type; what cannot be read calls nothing."""
+    call = {"type": "tool_call", "name": "lookup", "arguments": {}}
+    said = {"type": "text", "content": "tool_call"}
+    for parts, calls in (([said, call], True), ([said], False), ([], False)):
+        assert calls_tools(json.dumps([{"role": "assistant", "parts": parts}])) is calls
+    assert [calls_tools(text) for text in (None, "[", '["x", {"parts": 3}]', "3")] == [False] * 4
 
 
 def test_another_part_is_shown_as_json() -> None:

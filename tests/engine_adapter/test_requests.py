@@ -97,6 +97,7 @@ def test_every_parameter_is_sent() -> None:
     assert (made.temperature, made.top_k, made.stop_sequences) == (0.25, 4, ("\n\n",))
     assert made.content is not None
     assert json.loads(made.content.output_schema or "") == SCHEMA
+    assert made.content.tool_choice == EVERYTHING["tool_choice"]
     assert json.loads(made.content.tool_definitions or "") == [
         {"type": "function", **TOOL["function"]}
     ]

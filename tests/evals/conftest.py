@@ -114,7 +114,12 @@ def make_table(rows: Sequence[Row]) -> pa.Table:
         of_metrics += [
             (f"{name}_{m.removeprefix('score_')}", pa.string())
             for m in metrics
-            for name in ("unscored", "judge")
+            for name in ("unscored", "judge", "label")
+        ]
+        of_metrics += [
+            (f"{name}_{m.removeprefix('score_')}", pa.int64())
+            for m in metrics
+            for name in ("fault_at", "fault_of")
         ]
         for name, kind in [*SIDE_TYPES.items(), *of_metrics]:
             columns[f"{arm}_{name}"] = pa.array([side.get(name) for side in arm_sides], kind)

@@ -93,3 +93,58 @@ def test_a_tool_whose_parameters_are_no_schema_leaves_its_calls_unscored(
     assert score is not None
     assert score.value is None
     assert "the schema is not usable" in (score.unscored_reason or "")
+
+
+NAMED = '{"type": "function", "function": {"name": "weather"}}'
+
+
+@pytest.mark.parametrize(
+    ("choice", "parts", "value", "about"),
+    [
+        ("required", [text("It is warm.")], 0.0, "no_calls tool_choice asks for a tool call"),
+        (NAMED, [text("It is warm.")], 0.0, "no_calls tool_choice asks for a call of weather"),
+        ('{"type": "function", "name": "weather"}', [text("7")], 0.0, "no_calls tool_choice asks"),
+        ("auto", [text("It is warm.")], 1.0, "no_calls"),
+        ("none", [text("It is warm.")], 1.0, "no_calls"),
+        ("required", [part({"city": "Bonn"})], 1.0, "valid"),
+        (NAMED, [part({"city": "Bonn"})], 1.0, "valid"),
+        (NAMED.replace("weather", "time"), [part({"city": "Bonn"})], 0.0, "weather is called"),
+        ("none", [part({"city": "Bonn"})], 0.0, "tool_choice is none, and weather is called"),
+        ("[", [text("It is warm.")], 1.0, "no_calls"),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, '{"type": "string"}'])
+def test_calls_keep_to_what_tool_choice_asks(
+    generation_of: Any,
+    choice: str,
+    parts: list[dict[str, Any]],
+    value: float,
+    about: str,
+    schema: str | None,
+) -> None:
+    """An answer without calls is valid only if none was asked for; a schema changes nothing."""
+    content = Content(
+        output_messages=json.dumps([{"role": "assistant", "parts": parts}]),
+        tool_definitions=json.dumps([TOOL]),
+        tool_choice=choice,
+        output_schema=schema,
+    )
+    score = SchemaValidity().score(generation_of(content=content))
+    assert score is not None
+    if schema is None or score.label == "no_calls" or parts[0]["type"] == "tool_call":
+        assert score.value == value
+        assert about in f"{score.label} {score.explanation}"
+    else:
+        assert score.label in ("not_json", "invalid")
+
+
+def test_broken_arguments_say_where_they_break(generation_of: Any) -> None:
+    """By characters of the call's own arguments; parsed ones have no characters."""
+    for given, at in (('{"city": "Bonn"', 15), ('{"city": Bonn}', 9), ({"city": 3}, None)):
+        content = Content(
+            output_messages=json.dumps([{"role": "assistant", "parts": [part(given)]}]),
+            tool_definitions=json.dumps([TOOL]),
+        )
+        score = SchemaValidity().score(generation_of(content=content))
+        assert score is not None
+        assert (score.spans[0].start if score.spans else None) == at

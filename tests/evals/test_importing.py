@@ -184,7 +184,7 @@ def test_what_an_answer_is_judged_against_comes_along(tmp_path: Path) -> None:
     _, (rag,) = imported(tmp_path, RAGTRUTH)
     assert (rag.context, rag.dims) == (("passage 1: EUR 48.",), {"task": "QA"})
     _, (log,) = imported(tmp_path, OPENAI, options=("--force",))
-    assert (log.max_tokens, log.judged_schema) == (9, {"type": "string"})
+    assert (log.max_tokens, log.asked_schema) == (9, {"type": "string"})
     _, (call,) = imported(tmp_path, BFCL, options=("--force",))
     (tool,) = call.tools
     assert tool["type"] == "function"

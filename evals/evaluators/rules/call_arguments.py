@@ -7,6 +7,7 @@ from typing import Any
 from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
 from evals.evaluators.conversation import answered_calls, calls_in_text, recorded_calls
+from evals.evaluators.json_position import fault_in
 from evals.evaluators.json_schema import problems
 from evals.evaluators.rules.outcome import RuleResult
 
@@ -24,7 +25,8 @@ def arguments(generation: Generation) -> RuleResult | None:
     content = generation.content
     for name, given in recorded_calls(generation):
         if not isinstance(given, Mapping):
-            return RuleResult(0.0, f"{name}: the arguments are no JSON object: {given!r:.60}")
+            problem = f"{name}: the arguments are no JSON object: {given!r:.60}"
+            return RuleResult(0.0, problem, fault_in(given) if isinstance(given, str) else None)
     calls = answered_calls(generation)
     if not calls:
         text = answer_text(generation) or ""

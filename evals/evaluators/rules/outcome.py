@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from collector.contract import ScoredSpan
+
 
 @dataclass(frozen=True, slots=True)
 class RuleResult:
@@ -11,6 +13,8 @@ class RuleResult:
     """In [0, 1]."""
     problem: str | None = None
     """What is wrong; None if nothing is."""
+    span: ScoredSpan | None = None
+    """From where the answer breaks to its end; None if that is not known."""
 
     @classmethod
     def of(cls, problem: str | None) -> "RuleResult":

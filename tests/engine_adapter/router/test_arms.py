@@ -235,9 +235,13 @@ def test_calls_and_reasoning_are_recorded_with_the_tools_that_were_offered() -> 
         collecting() as (collector, collected),
         routing(baseline.url, NOBODY, collector_url=collector, record_content=True) as router,
     ):
-        router.ask(STREAMED | {"tools": [{"type": "function", "function": tool}]})
+        asked = {"tools": [{"type": "function", "function": tool}], "tool_choice": "required"}
+        schema = {"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "string"}}}
+        router.ask(STREAMED | asked | {"response_format": schema})
         (span,) = collected.wait_for(1)
     assert json.loads(span["gen_ai.tool.definitions"]) == [{"type": "function", **tool}]
+    assert span["draftgate.request.tool_choice"] == "required"
+    assert json.loads(span["draftgate.output_schema"]) == {"type": "string"}
     (said,) = json.loads(span["gen_ai.output.messages"])
     assert said["parts"] == [
         {"type": "reasoning", "content": "Hm."},
