@@ -96,7 +96,7 @@ COMMANDS = {
     ),
     "import": (
         "evals.cli.import_",
-        "Write a public data set, or a log of OpenAI requests, as a workload.",
+        "Write a public data set as a workload, or store another evaluator's scores of both arms.",
     ),
     "dashboard": ("dashboard.cli", "Serve the dashboard until Ctrl-C."),
     "demo": (

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.load.otlp_json import traces
 from benchmarks.load.processes import cpu_s, family
 from collector.client import Client
+from collector.client.otlp_json import traces
 from collector.contract import Arm, Content, Generation
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.scoring import Choice

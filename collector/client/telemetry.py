@@ -1,6 +1,8 @@
 """Client requests that post spans and read traces and engine samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final
 from urllib.parse import quote
 
 import httpx
@@ -8,10 +10,13 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.client.connection import PROTOBUF
+from collector.client.otlp_json import traces
 from collector.client.resource import Resource
-from collector.contract import EngineSample, Span
+from collector.contract import AttributeValue, EngineSample, Generation, Span
 from collector.contract.span_json import span_from_document
 from collector.errors import ClientError
+
+_SPANS_A_POST: Final = 500
 
 
 class TelemetryRequests(Resource):
@@ -31,6 +36,16 @@ class TelemetryRequests(Resource):
         rejected, reason = self._partial_success(response)
         if rejected:
             raise ClientError(f"{response.url}: {rejected} spans were rejected: {reason}")
+
+    def post_generations(
+        self,
+        generations: Iterable[Generation],
+        resource: Mapping[str, AttributeValue] | None = None,
+    ) -> None:
+        """Store generations as spans of a resource; each once, however often it is posted."""
+        left = iter(generations)
+        while batch := list(islice(left, _SPANS_A_POST)):
+            self.post_traces(traces(batch, resource), content_type="application/json")
 
     def trace(self, trace_id: str) -> tuple[Span, ...]:
         """Return every stored span of a trace, ordered by start."""

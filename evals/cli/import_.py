@@ -1,26 +1,37 @@
-"""`draftgate import`: convert a public data set to a workload."""
+"""`draftgate import`: a public data set to a workload, or others' scores to a rollout."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evals.cli.options import usable
+from collector.client import Client
+from collector.contract import Change
+from evals.cli.options import Collector, Database, usable
 from evals.errors import ImportFileError
-from evals.importing import file
+from evals.importing import file, scores
 from evals.importing.formats import FORMATS
 
 app = typer.Typer(add_completion=False)
 
 _SHOWN = 5
+_OF_WORKLOADS, _OF_SCORES = sorted(FORMATS), sorted(scores.FORMATS)
 
 
 @app.command("import")
-def import_(
-    source: Annotated[Path, typer.Argument(help="The data set's file: JSON lines, or a list.")],
-    to: Annotated[Path, typer.Option(help="Workload to write.")],
+def import_(  # noqa: PLR0913  # one argument an option
+    source: Annotated[
+        Path,
+        typer.Argument(help="The data set's file, or the baseline's: JSON lines, or a list."),
+    ],
+    to: Annotated[Path | None, typer.Option(help="Workload to write.")] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help=f"One of {', '.join(sorted(FORMATS))}.")
+        str | None,
+        typer.Option(
+            "--format",
+            help=f"One of {', '.join(_OF_WORKLOADS)}; of scores {', '.join(_OF_SCORES)}.",
+        ),
     ] = None,
     answers: Annotated[
         Path | None, typer.Option(help="File of accepted answers by id, as BFCL has.")
@@ -31,23 +42,76 @@ def import_(
         bool, typer.Option("--skip-bad", help="Leave rows out that cannot be used.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    rollout: Annotated[
+        str | None, typer.Option(help="Rollout to store both arms' scores under.")
+    ] = None,
+    candidate: Annotated[
+        Path | None, typer.Option(help="The candidate's file of the same cases.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="Metric to take, if the file has several.")
+    ] = None,
+    filter_: Annotated[
+        str | None, typer.Option("--filter", help="Filter of lm-eval to take, if several.")
+    ] = None,
+    evaluator_version: Annotated[
+        str | None, typer.Option(help="The evaluator's version, if no file beside says it.")
+    ] = None,
+    change: Annotated[
+        Change | None, typer.Option(help="What the candidate changes, as in a rollout file.")
+    ] = None,
+    collector: Collector = None,
+    database: Database = "sqlite:///draftgate.db",
 ) -> None:
-    """Write a public data set, or a log of OpenAI requests, as a workload.
+    """Write a public data set as a workload, or store another evaluator's scores of both arms.
 
     Example: draftgate import HumanEval.jsonl.gz --to prompts.jsonl
     """
     with usable():
-        if format_ is not None and format_ not in FORMATS:
-            raise ImportFileError(
-                f"--format: {format_!r}; wanted one of {', '.join(sorted(FORMATS))}"
+        if (to is None) == (rollout is None):
+            raise ImportFileError("give either --to, for a workload, or --rollout, for scores")
+        if to is not None:
+            _check(to, format_, force=force)
+            imported = file.read(
+                source, format_=format_, answers=answers, limit=limit, skip_bad=skip_bad
             )
-        if to.exists() and not force:
-            raise ImportFileError(f"{to}: exists; give --force to replace it")
-        imported = file.read(
-            source, format_=format_, answers=answers, limit=limit, skip_bad=skip_bad
-        )
-        file.write(imported.lines, to)
+            file.write(imported.lines, to)
+            _say(to, imported)
+        elif rollout is not None:
+            choice = scores.Choice(format_, metric, filter_, evaluator_version)
+            arms = _arms(source, candidate, choice)
+            with Client.opened(collector, database) as client:
+                scores.store(client, rollout, arms, change=change, now_unix_ns=time.time_ns())
+            typer.echo(_stored(rollout, arms))
+
+
+def _check(to: Path, format_: str | None, *, force: bool) -> None:
+    if format_ is not None and format_ not in FORMATS:
+        raise ImportFileError(f"--format: {format_!r}; wanted one of {', '.join(_OF_WORKLOADS)}")
+    if to.exists() and not force:
+        raise ImportFileError(f"{to}: exists; give --force to replace it")
+
+
+def _arms(source: Path, candidate: Path | None, choice: scores.Choice) -> scores.Arms:
+    if candidate is None:
+        raise ImportFileError("--rollout: give the candidate's file too, --candidate FILE")
+    if choice.format is not None and choice.format not in scores.FORMATS:
+        raise ImportFileError(f"--format: {choice.format!r}; wanted one of {', '.join(_OF_SCORES)}")
+    return scores.read(source, candidate, choice)
+
+
+def _say(to: Path, imported: file.Imported) -> None:
     for problem in imported.skipped[:_SHOWN]:
         typer.echo(f"left out: {problem}", err=True)
     more = f", {len(imported.skipped)} left out" if imported.skipped else ""
     typer.echo(f"{to}: {len(imported.lines)} prompts of {imported.format}{more}")
+
+
+def _stored(rollout: str, arms: scores.Arms) -> str:
+    found = arms.baseline
+    unscored = sum(case.value is None for arm in arms[:2] for case in arm.cases)
+    alone = len(arms.baseline.cases) + len(arms.candidate.cases) - 2 * arms.paired
+    return (
+        f"{rollout}: {arms.paired} pairs scored by {found.evaluator} {found.version} on "
+        f"{found.cases[0].metric}, {alone} cases of one arm alone, {unscored} unscored"
+    )

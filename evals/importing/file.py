@@ -73,6 +73,13 @@ def read(
     return Imported(name, tuple(lines.values()), tuple(skipped))
 
 
+def objects_of(path: Path) -> Iterator[tuple[str, JsonObject]]:
+    """Yield each row of a file with its place; raises `ImportFileError`."""
+    for raw in _rows(path):
+        row = _parse(raw)
+        yield row.at, row.value
+
+
 def write(lines: tuple[Line, ...], path: Path) -> None:
     """Write a workload, one JSON object per line."""
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

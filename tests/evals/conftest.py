@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.load.otlp_json import traces
 from collector.client import Client
+from collector.client.otlp_json import traces
 from collector.contract import Arm, Content, Generation
 from demo.collector_process import running
 from evals import pairs_table

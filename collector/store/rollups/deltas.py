@@ -147,10 +147,14 @@ def _counts(read: Columns) -> Ints:
 
 
 def _measured(read: Columns) -> Matrix:
-    """Return a row of `state.METRICS` per generation; times of failed generations are NaN."""
+    """Return a row of `state.METRICS` per generation; unknown numbers are NaN.
+
+    So are times of failed generations, and durations of none: no request is answered in no time.
+    """
     value = read.integers
     failed = read.present["error_type"]
-    e2e_s = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS
+    lasted = (value["end_unix_ns"] - value["start_unix_ns"]) / _NS
+    e2e_s = np.where(lasted > 0, lasted, math.nan)
     times = {**read.numbers, "e2e_s": e2e_s}
     measured = {name: np.where(failed, math.nan, time) for name, time in times.items()}
     tokens = np.where(read.present["output_tokens"], value["output_tokens"], math.nan)

@@ -1,16 +1,20 @@
 """Generations as an OTLP/JSON body."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from collector.contract import Generation, encode
+from collector.contract import AttributeValue, Generation, encode
 
 
-def traces(generations: Iterable[Generation]) -> bytes:
+def traces(
+    generations: Iterable[Generation], resource: Mapping[str, AttributeValue] | None = None
+) -> bytes:
     """Return the body of a request to /v1/traces, of type application/json."""
     spans = [_span(generation) for generation in generations]
-    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    attributes = _attributes(resource or {})
+    one = {"resource": {"attributes": attributes}, "scopeSpans": [{"spans": spans}]}
+    return json.dumps({"resourceSpans": [one]}).encode()
 
 
 def _span(generation: Generation) -> dict[str, Any]:  # Any: JSON
@@ -22,9 +26,13 @@ def _span(generation: Generation) -> dict[str, Any]:  # Any: JSON
         "kind": 3,
         "startTimeUnixNano": str(span.start_unix_ns),
         "endTimeUnixNano": str(span.end_unix_ns),
-        "attributes": [{"key": k, "value": _value(v)} for k, v in span.attributes.items()],
+        "attributes": _attributes(span.attributes),
         "status": {"code": 2 if generation.error_type else 0},
     }
+
+
+def _attributes(given: Mapping[str, AttributeValue]) -> list[dict[str, Any]]:  # Any: JSON
+    return [{"key": key, "value": _value(value)} for key, value in given.items()]
 
 
 def _value(value: Any) -> dict[str, Any]:  # Any: JSON
