@@ -79,6 +79,10 @@ COMMANDS = {
         "evals.cli.verify",
         "Judge a bundle again, without a collector: exit 0 same verdict, 1 it differs, 2 unusable.",
     ),
+    "comment": (
+        "evals.cli.comment",
+        "Put a verdict under a pull or merge request, as one comment that is kept up to date.",
+    ),
     "watch": (
         "evals.cli.watch",
         "Judge a rollout while traffic flows; proven harm sets its switch off.",

@@ -6,6 +6,7 @@ EvalsError
 ├── AdviceError     the router's rules cannot be written
 ├── BundleError     a bundle cannot be written or read
 ├── WriteError      a verdict cannot be written to a file
+├── CommentError    a verdict cannot be put under a pull or merge request
 ├── RescoringError  the model for rescoring cannot be loaded
 ├── EvaluatorError  an evaluator does not exist or cannot be used
 ├── ImportFileError a file does not have the expected format: names file, line and key
@@ -50,6 +51,10 @@ class RescoringError(EvalsError):
 
 class WriteError(EvalsError):
     """A verdict that cannot be written to a file."""
+
+
+class CommentError(EvalsError):
+    """A comment that cannot be added or updated."""
 
 
 class EvaluatorError(EvalsError):

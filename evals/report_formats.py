@@ -1,5 +1,6 @@
 """Render a verdict as Markdown, and as JUnit and GitHub annotations for CI."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
@@ -9,6 +10,8 @@ from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
 from evals.visible_text import made_visible, visible
 
+_REFERENCE = re.compile("#(?=[0-9])")
+"""What begins a reference to an issue."""
 _MARKS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "❔"}
 
 
@@ -114,6 +117,7 @@ def _escaped(text: str) -> str:
     """Escape text so that Markdown sees no table, tag, link or mention in it."""
     for character in "\\|<>[]`*~":
         text = text.replace(character, f"\\{character}")
+    text = _REFERENCE.sub("&#35;", text)
     for link, entity in (("@", "&#64;"), ("://", "&#58;//"), ("www.", "www&#46;")):
         text = text.replace(link, entity)
     return " ".join(text.split())

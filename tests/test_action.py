@@ -7,12 +7,13 @@ import stat
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from forge_server import Forge, forge_running
 from otlp_bodies import export_request
 
 from collector.client import Client
@@ -48,7 +49,7 @@ def job(tmp_path: Path) -> Any:
     binary.chmod(binary.stat().st_mode | stat.S_IEXEC)
     (tmp_path / "policy.yaml").write_text(POLICY)
 
-    def run(**inputs: str) -> Job:
+    def run(env: Mapping[str, str] | None = None, **inputs: str) -> Job:
         given = {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()}
         given |= {name.replace("_", "-"): value for name, value in inputs.items()}
         runner = tmp_path / f"runner-{inputs['rollout']}"
@@ -56,7 +57,7 @@ def job(tmp_path: Path) -> Any:
         files = {name: runner / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
         for file in files.values():
             file.write_text("")
-        plain = os.environ | {name: str(file) for name, file in files.items()}
+        plain = os.environ | (env or {}) | {name: str(file) for name, file in files.items()}
         plain |= {"PATH": f"{binary.parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(runner)}
         outputs: dict[str, str] = {}
         said, code = "", 0
@@ -133,6 +134,69 @@ def test_the_job_ends_as_the_verdict(
     assert json.loads((ran.folder / "verdict.json").read_text())["outcome"] == outcome
     assert (ran.folder / "junit.xml").read_text().startswith("<?xml")
     assert "pairs.arrow" in zipfile.ZipFile(ran.folder / "bundle.zip").namelist()
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> Iterator[tuple[Forge, Mapping[str, str]]]:
+    """Give a forge, and the variables of a job on its pull request 7."""
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    with forge_running() as forge:
+        yield (
+            forge,
+            {
+                "GITHUB_EVENT_NAME": "pull_request",
+                "GITHUB_EVENT_PATH": str(event),
+                "GITHUB_API_URL": forge.url,
+                "GITHUB_SERVER_URL": "https://github.com",
+                "GITHUB_REPOSITORY": "acme/app",
+                "GITHUB_RUN_ID": "99",
+            },
+        )
+
+
+def test_the_pull_request_gets_one_comment(job: Any, database: str, pull_request: Any) -> None:
+    """The second verdict replaces the first, and leads to its job."""
+    forge, env = pull_request
+    given = {"policy": "policy.yaml", "database": database, "token": "secret"}
+    assert job(env, rollout="bad", **given).code == 1
+    assert job(env, rollout="good", **given).code == 0
+    (body,) = forge.bodies()
+    assert "## ✅ pass" in body
+    assert "(https://github.com/acme/app/actions/runs/99)" in body
+
+
+def test_a_comment_that_fails_changes_no_verdict(
+    job: Any, database: str, pull_request: Any
+) -> None:
+    """A fork's token may not write: the job warns, and ends as the verdict."""
+    forge, env = pull_request
+    forge.fault = lambda _method, _number: 403
+    given = {"policy": "policy.yaml", "database": database, "token": "secret"}
+    ran = job(env, rollout="good", **given)
+    assert ran.code == 0
+    assert "::warning title=draftgate: no comment::error: " in ran.said
+    assert "pull-requests: write" in ran.said
+
+
+def test_no_comment_is_asked_for(job: Any, database: str, pull_request: Any) -> None:
+    """On a push, and where the workflow says so."""
+    forge, env = pull_request
+    given = {"rollout": "good", "policy": "policy.yaml", "database": database, "token": "secret"}
+    assert job(env, comment="false", **given).code == 0
+    assert job({**env, "GITHUB_EVENT_NAME": "push"}, **given).code == 0
+    assert forge.asked == []
+
+
+def test_actions_are_pinned() -> None:
+    """By a commit, with the version beside it: a tag can be moved."""
+    example = (ROOT / "docs" / "examples" / "github-workflow.yml").read_text()
+    uses = re.findall(r"uses: (\S+)(.*)", (ROOT / "action.yml").read_text() + example)
+    others = [one for one in uses if not one[0].startswith("draftgate/")]
+    assert len(others) >= 3
+    for name, comment in others:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", name)
+        assert re.fullmatch(r" # v[0-9.]+", comment)
 
 
 def test_inconclusive_may_pass(job: Any, database: str) -> None:
