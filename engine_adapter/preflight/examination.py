@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from collector.contract import Change
-from engine_adapter import workload
 from engine_adapter.engines import EngineOpener
 from engine_adapter.preflight import arm_checks, pair_checks
 from engine_adapter.preflight.arms import ArmFacts, gather_facts
 from engine_adapter.preflight.findings import Finding, Severity
 from engine_adapter.run.requests import request_of
-from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.rollout_file import Rollout, sessions
 from engine_adapter.workload import Prompt
 
 _ORDER = tuple(Severity)
@@ -22,7 +20,7 @@ async def examine(rollout: Rollout, opener: EngineOpener | None = None) -> list[
 
     Raises `AdapterError` if the workload or a route cannot be used at all.
     """
-    prompts = workload.read(Path(rollout.workload))[: rollout.load.max_prompts]
+    prompts = tuple(prompt for session in sessions(rollout) for prompt in session)
     opener = opener or EngineOpener()
     async with AsyncExitStack() as opened:
         facts = []

@@ -9,7 +9,9 @@ collector stores it once.
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -42,13 +44,47 @@ class Journal:
 
     def ids(self, turn: Turn) -> SpanIds:
         """Return the ids of the turn's generation."""
-        key = json.dumps([self.run, turn.prompt.id, turn.repeat, turn.arm.value, turn.warmup])
-        digest = hashlib.sha256(key.encode()).hexdigest()
-        return SpanIds(digest[:32], digest[32:48])
+        parts = [self.run, turn.prompt.id, turn.repeat, turn.arm.value, turn.warmup]
+        digest = _digest(*parts, *([turn.attempt] if turn.attempt else []))
+        if turn.session is None:
+            return SpanIds(digest[:32], digest[32:48])
+        session = _digest(self.run, "session", turn.session, turn.arm.value, turn.attempt)
+        return SpanIds(session[:32], digest[32:48])
 
     def holds(self, turn: Turn) -> bool:
         """Return whether an earlier attempt stored the turn."""
         return self.ids(turn).span_id in self._done
+
+    def left(self, turns: Iterable[Turn]) -> list[Turn]:
+        """Return the turns that no earlier attempt stored.
+
+        A session with its arm's own history is done if its end is stored. Otherwise it is begun
+        again, in a trace of its own if some of its turns are stored: what is answered now does not
+        follow from the answers stored then.
+        """
+        found: list[Turn] = []
+        for _, group in groupby(turns, key=lambda turn: (turn.session, turn.arm, turn.own_history)):
+            session = list(group)
+            if session[0].own_history:
+                found += [] if self.holds_end(session) else self._begun_again(session)
+            else:
+                found += [turn for turn in session if not self.holds(turn)]
+        return found
+
+    def holds_end(self, session: Sequence[Turn]) -> bool:
+        """Return whether an attempt stored the last turn of a session with own history."""
+        end, attempt = session[-1], 0
+        while any(self.holds(replace(turn, attempt=attempt)) for turn in session):
+            if self.holds(replace(end, attempt=attempt)):
+                return True
+            attempt += 1
+        return False
+
+    def _begun_again(self, session: Sequence[Turn]) -> list[Turn]:
+        attempt = 0
+        while any(self.holds(replace(turn, attempt=attempt)) for turn in session):
+            attempt += 1
+        return [replace(turn, attempt=attempt) for turn in session]
 
     def stored(self, span_ids: Iterable[str]) -> None:
         """Record spans that the collector has acknowledged."""
@@ -60,6 +96,15 @@ class Journal:
         """Close the file; safe to call twice."""
         if self._file is not None:
             self._file.close()
+
+
+def root_of(trace_id: str) -> str:
+    """Return the id of the span above a session's turns."""
+    return _digest("session", trace_id)[:16]
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def unwritten() -> Journal:

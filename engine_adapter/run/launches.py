@@ -12,6 +12,7 @@ from engine_adapter.run.load_shape import Load
 from engine_adapter.run.rollout_file import Rollout
 from engine_adapter.run.schedule import Turn, turns
 from engine_adapter.run.traces import Arrival
+from engine_adapter.sessions import grouped
 from engine_adapter.workload import Prompt
 
 Serve = Callable[[int], AbstractContextManager[Rollout]]
@@ -41,10 +42,11 @@ def shares(
 
 
 def _dealt(prompts: Sequence[Prompt], launches: int) -> list[list[Prompt]]:
-    """Return each launch's prompts, in the workload's order."""
-    by_cohort = sorted(range(len(prompts)), key=lambda place: prompts[place].cohort)
+    """Return each launch's prompts, in the workload's order; sessions stay whole."""
+    sessions = grouped(prompts)
+    by_cohort = sorted(range(len(sessions)), key=lambda place: sessions[place][0].cohort)
     hands = (sorted(by_cohort[number::launches]) for number in range(launches))
-    return [[prompts[place] for place in hand] for hand in hands]
+    return [[prompt for place in hand for prompt in sessions[place]] for hand in hands]
 
 
 def _piece(trace: Sequence[Arrival], number: int, launches: int) -> Sequence[Arrival]:

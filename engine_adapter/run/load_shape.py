@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from engine_adapter.routes import Section
+from engine_adapter.workload import MAX_THINK_S
 
 _NEEDS = {"poisson": "rate", "constant": "rate", "burst": "rate", "trace": "file"}
 _FITS = {
@@ -17,6 +18,13 @@ _FITS = {
 }
 
 
+class ThinkTime(Section):
+    """A distribution of users' think times."""
+
+    exponential: Annotated[float, Field(gt=0, le=MAX_THINK_S)]
+    """Mean in seconds."""
+
+
 class Load(Section):
     """How requests arrive at the two arms."""
 
@@ -25,7 +33,7 @@ class Load(Section):
     """Requests in flight, both arms together: the constant number in a closed loop (default 1), an
     upper limit in the other modes (default none), where a request that waits counts as late."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Requests per second to each arm."""
+    """Requests per second to each arm; a session counts as one."""
     burst_size: Annotated[int, Field(gt=0)] | None = None
     """Requests that arrive at once at each arm; there are rate / burst_size bursts per second."""
     file: str | None = None
@@ -36,6 +44,12 @@ class Load(Section):
     """Lengths taken from the trace: none, max_tokens, or max_tokens and the prompt's length."""
     max_requests: Annotated[int, Field(gt=0)] | None = None
     """Use only the trace's first requests."""
+    history: Literal["recorded", "own"] = "recorded"
+    """The earlier answers in a session's requests: the recorded ones, or those of the same arm, in
+    which case a session's last answers are its pair."""
+    think_s: Annotated[float, Field(ge=0, le=MAX_THINK_S)] | ThinkTime | None = None
+    """Seconds from an answer to the session's next request: fixed, or drawn, the same for both
+    arms; default: those of the workload."""
     repeats: Annotated[int, Field(gt=0)] = 1
     order: Literal["abba", "random"] = "abba"
     warmup: Annotated[int, Field(ge=0)] = 4
@@ -59,6 +73,8 @@ class Load(Section):
                 )
         if self.mode == "trace" and self.repeats != 1:
             raise ValueError("`repeats` does not go with mode trace, which is as long as its file")
+        if self.mode == "trace" and self.history == "own":
+            raise ValueError("`history: own` does not go with mode trace, which records no answers")
         return self
 
     @property

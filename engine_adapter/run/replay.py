@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collector.contract import Arm, Generation
-from engine_adapter import workload
 from engine_adapter.engines import Engine, EngineOpener
 from engine_adapter.engines.arm_process import ArmProcess
 from engine_adapter.engines.gpu_samples import GpuReader
 from engine_adapter.routes import HttpRoute, Route
 from engine_adapter.run import generator_lag, journal, launches, runner, traces
 from engine_adapter.run.arm_counts import ArmCounts
+from engine_adapter.run.conversation import root_span
 from engine_adapter.run.engine_samples import EngineSampler, Source
 from engine_adapter.run.generator_lag import Lag, LoopWatch
 from engine_adapter.run.journal import Journal
 from engine_adapter.run.launches import Serve
 from engine_adapter.run.rollout_file import Rollout
+from engine_adapter.run.rollout_file import sessions as of_rollout
 from engine_adapter.run.schedule import Turn
 from engine_adapter.run.telemetry import SpanSender, require_collector
 
@@ -97,7 +98,8 @@ def replay(
 def planned(rollout: Rollout) -> list[list[Turn]]:
     """Return the turns of each launch, its warm-up included; raises `WorkloadError`."""
     load = rollout.load
-    prompts = workload.read(Path(rollout.workload))[: load.max_prompts]
+    sessions = of_rollout(rollout)
+    prompts = [prompt for session in sessions for prompt in session]
     trace = traces.read(Path(load.file), load.max_requests) if load.file is not None else ()
     return launches.shares(prompts, load, seed=rollout.sampling.seed, trace=trace)
 
@@ -120,7 +122,7 @@ class _Replay:
 
     def _open_turns(self, turns: Sequence[Turn]) -> list[Turn]:
         """Return the turns left to answer: none, not even the warm-up, if all are stored."""
-        missing = [turn for turn in turns if not turn.warmup and not self._notes.holds(turn)]
+        missing = self._notes.left(turn for turn in turns if not turn.warmup)
         return [turn for turn in turns if turn.warmup] + missing if missing else []
 
     def run(self, opener: EngineOpener, serve: Serve) -> RunCounts:
@@ -168,8 +170,12 @@ class _Replay:
                 journal=self._notes,
             )
             record = partial(self._record, sender, _launches(served))
+
+            def ended(turns: list[Generation]) -> None:
+                sender.send_span(root_span(turns))
+
             concurrency = served.load.concurrency or (None if served.load.is_open else 1)
-            await runner.run(experiment, turns, concurrency=concurrency, record=record)
+            await runner.run(experiment, turns, concurrency=concurrency, record=record, ended=ended)
             self._loop_lags_s += watch.lags_s
             self._samples += sampler.tally.sent
 
@@ -179,7 +185,10 @@ class _Replay:
         """Send and count one generation."""
         launch = None if made.arm is None else launched[made.arm]
         change = self._rollout.change.value
-        sender.send(replace(made, workload=self._workload, change=change, launch=launch))
+        sender.send(
+            replace(made, workload=self._workload, change=change, launch=launch),
+            None if made.conversation_id is None else journal.root_of(made.trace_id),
+        )
         self._made += 1
         self._failed += made.error_type is not None
         if made.arm is not None:
@@ -208,7 +217,9 @@ def _launches(rollout: Rollout) -> dict[Arm, str | None]:
 def _workload_of(planned: Iterable[Turn]) -> str:
     """Return the planned number of pairs per cohort, as the JSON that spans carry."""
     pairs = {
-        (turn.prompt.id, turn.repeat): turn.prompt.cohort for turn in planned if not turn.warmup
+        (turn.prompt.id, turn.repeat): turn.prompt.cohort
+        for turn in planned
+        if turn.is_end and not turn.warmup
     }
     return json.dumps(Counter(pairs.values()), sort_keys=True)
 

@@ -9,11 +9,15 @@ import yaml
 from pydantic import Field, ValidationError
 
 from collector.contract import Change
-from engine_adapter.errors import RolloutFileError
+from engine_adapter import sessions as workload_sessions
+from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.parameters import Parameters
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.run.load_shape import Load
+from engine_adapter.sessions import Session
 from engine_adapter.validation import describe
+
+_NEWER_KEYS = (("processes", "shared"), ("launches", 1), ("history", "recorded"), ("think_s", None))
 
 
 class Sampling(Parameters):
@@ -51,7 +55,7 @@ class Rollout(Section):
         document = self.model_dump(
             mode="json", exclude={"policy": True, "baseline": {"launch"}, "candidate": {"launch"}}
         )
-        for key, default in (("processes", "shared"), ("launches", 1)):
+        for key, default in _NEWER_KEYS:
             if document["load"][key] == default:  # so that a journal from before the key goes on
                 del document["load"][key]
         if self.change is Change.SPECULATION:
@@ -92,6 +96,21 @@ def _require_commands(path: Path, rollout: Rollout) -> None:
                 "has to be started anew: give the command, or run once for each launch that you "
                 "start yourself, under a rollout name of its own and with --launch"
             )
+
+
+def sessions(rollout: Rollout) -> list[Session]:
+    """Return the sessions of the rollout's workload; a prompt without one is alone.
+
+    Raises `WorkloadError`.
+    """
+    path, load = Path(rollout.workload), rollout.load
+    found = workload_sessions.read(path, own_history=load.history == "own")[: load.max_prompts]
+    if load.mode == "trace" and any(len(session) > 1 for session in found):
+        raise WorkloadError(
+            f"{path}: holds sessions, and the trace of `load.file` has its own; wanted single "
+            "prompts, or another `load.mode`"
+        )
+    return found
 
 
 def with_launch(rollout: Rollout, launch: str) -> Rollout:

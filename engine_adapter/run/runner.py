@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from collector.contract import Arm, Generation
 from engine_adapter import garbage
 from engine_adapter.engines import Engine, Request
-from engine_adapter.engines.observation import observe
-from engine_adapter.run import recording
+from engine_adapter.engines.observation import ObservedAnswer, observe
+from engine_adapter.run import conversation, recording
 from engine_adapter.run.journal import Journal, SpanIds
 from engine_adapter.run.requests import request_of
 from engine_adapter.run.rollout_file import Sampling
@@ -35,10 +35,21 @@ class Experiment:
 
 
 Record = Callable[[Generation], None]
+Ended = Callable[[list[Generation]], None]
+"""Called with the turns of a session of an arm, after the last one."""
+
+
+def _ignore(_turns: list[Generation]) -> None:
+    """Do nothing."""
 
 
 async def run(
-    experiment: Experiment, schedule: Iterable[Turn], *, concurrency: int | None, record: Record
+    experiment: Experiment,
+    schedule: Iterable[Turn],
+    *,
+    concurrency: int | None,
+    record: Record,
+    ended: Ended = _ignore,
 ) -> None:
     """Answer the turns, and call `record` with each generation as it completes.
 
@@ -47,11 +58,14 @@ async def run(
     latency still counts from the due time. `None` is no limit. A failed request is a generation
     with an `error_type`. Warm-up turns are answered but not recorded, and all of them end before
     the first counted turn begins.
+
+    The turns of a session of an arm stand together in the schedule and are asked one after the
+    other. In a closed loop a session keeps its slot while its user thinks.
     """
     warmup, counted = _split(schedule)
-    await _Run(experiment, concurrency or 1, record).answer_all(warmup)
+    await _Run(experiment, concurrency or 1, record, ended).answer_all(warmup)
     with garbage.loaded_set_aside():
-        await _Run(experiment, concurrency, record).answer_all(counted)
+        await _Run(experiment, concurrency, record, ended).answer_all(counted)
 
 
 def _split(schedule: Iterable[Turn]) -> tuple[list[Turn], Iterable[Turn]]:
@@ -73,9 +87,12 @@ def _chained(first: Turn, rest: Iterable[Turn]) -> Iterable[Turn]:
 class _Run:
     """One phase of a run, in one event loop."""
 
-    def __init__(self, experiment: Experiment, concurrency: int | None, record: Record) -> None:
+    def __init__(
+        self, experiment: Experiment, concurrency: int | None, record: Record, ended: Ended
+    ) -> None:
         self._experiment = experiment
         self._record = record
+        self._ended = ended
         self._concurrency = concurrency
         self._slots = None if concurrency is None else asyncio.Semaphore(concurrency)
         self._in_flight = 0
@@ -84,8 +101,8 @@ class _Run:
         offset_s: float | None = None
         unused_slots = self._concurrency or 0
         async with asyncio.TaskGroup() as group:
-            for turn in turns:
-                due_s = None
+            for session in conversation.in_sessions(turns):
+                turn, due_s = session[0], None
                 if turn.due_s is not None:
                     if offset_s is None:  # a resumed run begins with its first open turn
                         offset_s = time.perf_counter() + _COARSE_S - turn.due_s
@@ -96,33 +113,85 @@ class _Run:
                     if unused_slots > 0:  # a slot's first request
                         unused_slots -= 1
                         await asyncio.sleep(RAMP_S)
-                group.create_task(self._answer(turn, due_s))
+                group.create_task(self._converse(session, due_s))
 
-    async def _answer(self, turn: Turn, due_s: float | None) -> None:
-        if due_s is not None and self._slots is not None:
+    async def _converse(self, session: list[Turn], due_s: float | None) -> None:
+        """Answer the turns of a session, which is due at that time or has a slot."""
+        try:
+            made = await self._answered(session, due_s)
+        finally:
+            if due_s is None and self._slots is not None:
+                self._slots.release()
+        if session[0].session is not None and made:
+            self._ended(made)
+
+    async def _answered(self, session: list[Turn], due_s: float | None) -> list[Generation]:
+        is_open, started_s = due_s is not None, time.perf_counter() if due_s is None else due_s
+        history = conversation.OwnHistory() if session[0].own_history else None
+        made: list[Generation] = []
+        for place, planned in enumerate(session):
+            if place:
+                due_s = conversation.due_s(
+                    session[0], planned, started_s=started_s, ended_s=time.perf_counter()
+                )
+                await _until(due_s)
+            turn = planned if history is None else history.asked(planned)
+            observed = await self._answer(turn, due_s if is_open else None)
+            made += self._recorded(turn, observed)
+            if history is None:
+                continue
+            if observed.error is not None:
+                if not turn.is_end:
+                    made += self._recorded(history.broken_off(session[-1]), _unasked(observed))
+                break
+            history.heard(observed)
+        return made
+
+    async def _answer(self, turn: Turn, due_s: float | None) -> ObservedAnswer:
+        waits = due_s is not None and self._slots is not None
+        if waits and self._slots is not None:
             await self._slots.acquire()
         self._in_flight += 1
         try:
-            experiment = self._experiment
-            ids = experiment.journal.ids(turn)
-            request = _request(turn, experiment.sampling, ids)
-            engine = experiment.engines[turn.arm]
-            observed = await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
+            engine = self._experiment.engines[turn.arm]
+            request = self._request(turn)
+            return await observe(engine, request, concurrency=self._in_flight, due_s=due_s)
         finally:
             self._in_flight -= 1
-            if self._slots is not None:
+            if waits and self._slots is not None:
                 self._slots.release()
-        if not turn.warmup:
-            self._record(
-                recording.record(
-                    turn,
-                    engine.request_body(request),
-                    observed,
-                    ids=ids,
-                    info=engine.info,
-                    rollout=experiment.rollout,
-                )
-            )
+
+    def _request(self, turn: Turn) -> Request:
+        experiment = self._experiment
+        return _request(turn, experiment.sampling, experiment.journal.ids(turn))
+
+    def _recorded(self, turn: Turn, observed: ObservedAnswer) -> list[Generation]:
+        """Record an answer and return it; nothing for one of the warm-up."""
+        if turn.warmup:
+            return []
+        experiment = self._experiment
+        engine = experiment.engines[turn.arm]
+        made = recording.record(
+            turn,
+            engine.request_body(self._request(turn)),
+            observed,
+            ids=experiment.journal.ids(turn),
+            info=engine.info,
+            rollout=experiment.rollout,
+        )
+        self._record(made)
+        return [made]
+
+
+def _unasked(failed: ObservedAnswer) -> ObservedAnswer:
+    """Return the failure of a session's end that was not asked for, after an earlier turn's."""
+    return ObservedAnswer(
+        concurrency=failed.concurrency,
+        due_s=None,
+        started_s=failed.ended_s,
+        ended_s=failed.ended_s,
+        error=failed.error,
+    )
 
 
 async def _until(due_s: float) -> None:

@@ -11,10 +11,11 @@ from itertools import cycle, islice
 
 from collector.contract import Arm
 from engine_adapter.run.arrival_times import times_s
-from engine_adapter.run.load_shape import Load
+from engine_adapter.run.load_shape import Load, ThinkTime
 from engine_adapter.run.trace_prompts import shaped
-from engine_adapter.run.traces import Arrival
-from engine_adapter.workload import Prompt
+from engine_adapter.run.traces import Arrival, in_sessions
+from engine_adapter.sessions import grouped
+from engine_adapter.workload import MAX_THINK_S, Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +28,48 @@ class Turn:
     warmup: bool = False
     """A warm-up turn is answered but not recorded."""
     due_s: float | None = None
-    """Arrival time since the run began; `None` means as soon as a slot is free."""
+    """Arrival time since the run began, of a session's first turn; `None` means as soon as a slot
+    is free."""
+    session: str | None = None
+    """The session, one name for each repeat; its turns follow each other."""
+    think_s: float | None = None
+    """Pause after the session's previous answer; `None`: by the prompt's recorded time, or none."""
+    own_history: bool = False
+    """Whether the arm's own answers stand in for the recorded ones."""
+    is_end: bool = True
+    """Whether it is a pair's: with own histories, only a session's last turn is."""
+    attempt: int = 0
+    """How many times the session was begun and not finished before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One prompt and repeat, answered by both arms."""
+    """The requests of one session, answered by both arms; a lone prompt is a session of one."""
 
-    prompt: Prompt
-    repeat: int
+    asked: Sequence[tuple[Prompt, int]]
+    """Each prompt with its repeat."""
     due_s: float | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The session's name; `None` for a lone prompt."""
+        prompt, repeat = self.asked[0]
+        if prompt.session is None:
+            return None
+        return f"{prompt.session}#{repeat}" if repeat else prompt.session
 
 
 def turns(
     prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
 ) -> Iterator[Turn]:
-    """Yield the warm-up turns of both arms, then the pair of turns of each visit.
+    """Yield the warm-up turns of both arms, then those of each visit: one arm's, then the other's.
 
-    `abba` swaps the arms from one pair to the next, so that a linear drift cancels; `random` draws
-    each pair's order from `seed`. In an open loop both turns of a pair arrive at the same time, so
-    that each arm gets the whole traffic.
+    `abba` swaps the arms from one visit to the next, so that a linear drift cancels; `random` draws
+    each visit's order from `seed`. In an open loop a visit arrives at both arms at the same time,
+    so that each arm gets the whole traffic. Sessions are warmed up with by their first turns.
     """
-    for prompt in islice(cycle(prompts), load.warmup):
+    first = [session[0] for session in grouped(prompts)]
+    for prompt in islice(cycle(first), load.warmup):
         for arm in Arm:
             yield Turn(prompt, 0, arm, warmup=True)
     drawn = random.Random(seed)  # noqa: S311  # an experiment's order, not a secret
@@ -58,25 +79,76 @@ def turns(
             swap = drawn.random() < 0.5
         arms = (Arm.CANDIDATE, Arm.BASELINE) if swap else (Arm.BASELINE, Arm.CANDIDATE)
         for arm in arms:
-            yield Turn(visit.prompt, visit.repeat, arm, due_s=visit.due_s)
+            yield from _of_arm(visit, arm, load, seed)
         if load.order == "abba":
             swap = not swap
+
+
+def _of_arm(visit: Visit, arm: Arm, load: Load, seed: int) -> Iterator[Turn]:
+    own = load.history == "own" and len(visit.asked) > 1
+    for number, (prompt, repeat) in enumerate(visit.asked, start=1):
+        yield Turn(
+            prompt,
+            repeat,
+            arm,
+            due_s=visit.due_s,
+            session=visit.name,
+            think_s=_think_s(prompt, repeat, load.think_s, seed),
+            own_history=own,
+            is_end=not own or number == len(visit.asked),
+        )
+
+
+def _think_s(
+    prompt: Prompt, repeat: int, think: float | ThinkTime | None, seed: int
+) -> float | None:
+    """Return a turn's think time, drawn from the seed and the prompt if it has a distribution."""
+    if not isinstance(think, ThinkTime):
+        return prompt.think_s if think is None else think
+    drawn = random.Random(f"{seed}/{prompt.id}/{repeat}")  # noqa: S311  # not a secret
+    return min(drawn.expovariate(1 / think.exponential), MAX_THINK_S)
 
 
 def visits(
     prompts: Sequence[Prompt], load: Load, *, seed: int, trace: Sequence[Arrival] = ()
 ) -> Iterator[Visit]:
-    """Yield each prompt once per repeat, with its arrival time in an open loop."""
+    """Yield each session once per repeat, with its arrival time in an open loop."""
     if load.mode == "trace":
-        for number, arrival in enumerate(trace):
+        yield from _of_trace(prompts, load, trace)
+        return
+    sessions = grouped(prompts)
+    asked = (
+        [(prompt, repeat) for prompt in session]
+        for repeat in range(load.repeats)
+        for session in sessions
+    )
+    if load.is_open:
+        for session, due_s in zip(asked, times_s(load, seed), strict=False):
+            yield Visit(session, due_s)
+    else:
+        for session in asked:
+            yield Visit(session)
+
+
+def _of_trace(prompts: Sequence[Prompt], load: Load, trace: Sequence[Arrival]) -> Iterator[Visit]:
+    """Yield the sessions of a trace; its requests go through the prompts, again and again."""
+    speed = load.speed or 1.0
+    for numbers in in_sessions(trace):
+        first = trace[numbers[0]].at_s
+        asked = []
+        for turn, number in enumerate(numbers, start=1):
+            arrival = trace[number]
             repeat, place = divmod(number, len(prompts))
             prompt = shaped(prompts[place], arrival, load.lengths or "output")
-            yield Visit(prompt, repeat, arrival.at_s / (load.speed or 1.0))
-        return
-    pairs = ((prompt, repeat) for repeat in range(load.repeats) for prompt in prompts)
-    if load.is_open:
-        for (prompt, repeat), due_s in zip(pairs, times_s(load, seed), strict=False):
-            yield Visit(prompt, repeat, due_s)
-    else:
-        for prompt, repeat in pairs:
-            yield Visit(prompt, repeat)
+            if len(numbers) > 1:
+                delay_s = arrival.delay_s
+                prompt = prompt.model_copy(
+                    update={
+                        "session": f"trace/{first:.3f}/{numbers[0]}",
+                        "turn": turn,
+                        "think_s": None if delay_s is None else delay_s / speed,
+                        "t": arrival.at_s / speed,
+                    }
+                )
+            asked.append((prompt, repeat))
+        yield Visit(asked, first / speed)

@@ -6,21 +6,30 @@ too, `SpanSender.close` raises.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 
 import httpx
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    TraceFlags,
+    set_span_in_context,
+)
 from opentelemetry.trace import Status as SpanOutcome
 
-from collector.contract import Generation, SpanStatus, encode
-from collector.contract.attributes import SCHEMA_URL
+from collector.contract import Generation, Span, SpanStatus, encode
+from collector.contract.attributes import ERROR_TYPE, SCHEMA_URL
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import TelemetryError
 
@@ -96,21 +105,27 @@ class SpanSender:
         self._providers: dict[tuple[tuple[str, object], ...], TracerProvider] = {}
         self._ids = _RecordIds()
 
-    def send(self, generation: Generation) -> None:
+    def send(self, generation: Generation, parent_span_id: str | None = None) -> None:
         """Queue the generation's span, with the generation's own ids and times."""
-        span = encode(generation)
+        self.send_span(replace(encode(generation), parent_span_id=parent_span_id))
+
+    def send_span(self, span: Span) -> None:
+        """Queue a span."""
         tracer = self._provider(tuple(sorted(span.resource.items()))).get_tracer(
             "draftgate", schema_url=SCHEMA_URL
         )
-        self._ids.next = (int(generation.trace_id, 16), int(generation.span_id, 16))
+        self._ids.next = (int(span.trace_id, 16), int(span.span_id, 16))
         open_span = tracer.start_span(
             span.name,
-            kind=SpanKind.CLIENT,
+            context=_below(span),
+            kind=SpanKind[span.kind.upper()],
             attributes=dict(span.attributes),
             start_time=span.start_unix_ns,
         )
         if span.status is SpanStatus.ERROR:
-            open_span.set_status(SpanOutcome(StatusCode.ERROR, generation.error_type))
+            open_span.set_status(
+                SpanOutcome(StatusCode.ERROR, str(span.attributes.get(ERROR_TYPE)))
+            )
         open_span.end(end_time=span.end_unix_ns)
 
     def close(self) -> None:
@@ -136,6 +151,19 @@ class SpanSender:
             provider.add_span_processor(self._processor)
             self._providers[resource] = provider
         return self._providers[resource]
+
+
+def _below(span: Span) -> Context | None:
+    """Return the context of a span below another one; `None` for a root."""
+    if span.parent_span_id is None:
+        return None
+    parent = SpanContext(
+        int(span.trace_id, 16),
+        int(span.parent_span_id, 16),
+        is_remote=False,
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
+    )
+    return set_span_in_context(NonRecordingSpan(parent))
 
 
 def _traces(collector_url: str) -> str:

@@ -1,20 +1,22 @@
 """Readers of real traffic's traces: arrival times, and token counts of prompts and answers.
 
 The published formats: Azure's CSV (`TIMESTAMP,ContextTokens,GeneratedTokens`), Mooncake's JSON
-lines (`timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids`), and Draftgate's
-JSON lines (`t` in seconds, `input_tokens`, `output_tokens`); each may be gzipped.
+lines (`timestamp` in milliseconds, `input_length`, `output_length`, `hash_ids`; `session_id` and
+`delay`, in milliseconds since the session's previous answer), and Draftgate's JSON lines (`t` in
+seconds, `input_tokens`, `output_tokens`); each may be gzipped.
 """
 
 import csv
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from engine_adapter.errors import WorkloadError
+from engine_adapter.workload import MAX_THINK_S
 
 _WANTED = "t, input_tokens and output_tokens"
 _MAX_TOKENS = 10_000_000
@@ -29,6 +31,9 @@ class Arrival(NamedTuple):
     output_tokens: int | None
     block_ids: tuple[int, ...] = ()
     """Mooncake's `hash_ids`: equal leading blocks, of 512 tokens each, are a shared prefix."""
+    session: str | None = None
+    delay_s: float | None = None
+    """Seconds from the end of the session's previous answer."""
 
 
 def read(path: Path, max_requests: int | None = None) -> tuple[Arrival, ...]:
@@ -50,6 +55,42 @@ def read(path: Path, max_requests: int | None = None) -> tuple[Arrival, ...]:
     found.sort(key=lambda arrival: arrival.at_s)
     first_s = found[0].at_s
     return tuple(arrival._replace(at_s=arrival.at_s - first_s) for arrival in found)
+
+
+def in_sessions(trace: Sequence[Arrival]) -> list[list[int]]:
+    """Return the places of each session's requests, the sessions in order of their first ones.
+
+    Requests of one `session` belong together. Without that, a request continues the latest one
+    whose full blocks it begins with, if its input is long enough to hold that one's input and
+    answer, and no other request ends in the same block, as those of a common system prompt do.
+    """
+    sessions: dict[str | int, list[int]] = {}
+    first: list[int] = []
+    ends: dict[int, int | None] = {}
+    for place, arrival in enumerate(trace):
+        earlier = None if arrival.session is not None else _continued(trace, arrival, ends)
+        first.append(place if earlier is None else first[earlier])
+        key = arrival.session if arrival.session is not None else first[place]
+        sessions.setdefault(key, []).append(place)
+        for block in arrival.block_ids[-2:-1]:
+            ends[block] = None if block in ends else place
+    return list(sessions.values())
+
+
+def _continued(
+    trace: Sequence[Arrival], arrival: Arrival, ends: dict[int, int | None]
+) -> int | None:
+    """Return the place of the request that this one continues, and take it off `ends`."""
+    block = next((block for block in reversed(arrival.block_ids) if block in ends), None)
+    place = None if block is None else ends[block]
+    if block is None or place is None:
+        return None
+    earlier = trace[place]
+    held = (earlier.input_tokens or 0) + (earlier.output_tokens or 0)
+    if (arrival.input_tokens or 0) < held:
+        return None
+    del ends[block]
+    return place
 
 
 def _arrivals(path: Path, file: TextIO) -> Iterator[Arrival]:
@@ -90,7 +131,16 @@ def _arrival(row: Mapping[str, Any]) -> Arrival:
         input_tokens=_tokens(row, "input_tokens", "input_length", "ContextTokens"),
         output_tokens=_tokens(row, "output_tokens", "output_length", "GeneratedTokens"),
         block_ids=tuple(int(block) for block in blocks),
+        session=None if row.get("session_id") is None else str(row["session_id"]),
+        delay_s=None if row.get("delay") is None else _delay_s(row["delay"]),
     )
+
+
+def _delay_s(milliseconds: Any) -> float:  # Any: JSON
+    delay_s = float(milliseconds) / 1e3
+    if not 0 <= delay_s <= MAX_THINK_S:
+        raise ValueError(f"delay: {milliseconds} ms; wanted 0 to {MAX_THINK_S:g} s")
+    return delay_s
 
 
 def _time_s(row: Mapping[str, Any]) -> float:

@@ -132,3 +132,30 @@ def test_a_changed_experiment_does_not_go_on(experiment: Path) -> None:
     counts = finish(experiment, "--fresh")
     assert (counts["generations"], counts["resumed"]) == (2 * PROMPTS, 0)
     assert max(stored(experiment).values()) == 2
+
+
+def test_a_killed_run_begins_own_histories_again(experiment: Path) -> None:
+    """A session that was cut is asked from its start, in its own trace; whole ones are kept."""
+    record = {"cohort": "c", "turns": ["one", "two", "three"]}
+    lines = (json.dumps({"id": f"s{n}", **record}) for n in range(10))
+    experiment.with_name("prompts.jsonl").write_text("\n".join(lines))
+    document = yaml.safe_load(experiment.read_text())
+    document["load"] |= {"history": "own"}
+    experiment.write_text(yaml.safe_dump(document))
+    with begun(experiment) as process:
+        process.kill()
+        process.wait()
+    finish(experiment)
+    with Client(document["collector"]["url"]) as client:
+        stored = list(client.generations("r"))
+        roots = {
+            s.trace_id for g in stored for s in client.trace(g.trace_id) if not s.parent_span_id
+        }
+        page = client.pairs("r", limit=100)
+    ends = Counter((g.prompt_id, g.arm) for g in stored if g.prompt_id is not None)
+    assert set(ends.values()) == {1}
+    assert len(ends) == 20
+    whole = Counter(g.trace_id for g in stored if g.own_history)
+    of_pairs = {s.trace_id for p in page.pairs for s in (p.baseline, p.candidate) if s is not None}
+    assert {whole[trace_id] for trace_id in of_pairs} == {3}
+    assert of_pairs <= roots
