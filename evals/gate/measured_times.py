@@ -6,6 +6,7 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import Counts, Evidence, FloatColumn, Side
+from evals.gate.invented_times import ALIKE_SHARE, FEWEST, arms
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 
 _SLACK_S = 0.02
@@ -14,15 +15,11 @@ _OFF, _FAR_OFF = 1.25, 2.0
 """Maximum ratios, either way, of an answer's duration and the time of its tokens."""
 _OFF_SHARE = 0.1
 """Maximum share of an arm's answers beyond `_OFF`, of which few may be beyond `_FAR_OFF`."""
-_ALIKE_SHARE = 0.1
-"""Maximum share of an arm's answers with the same start, or with the same times."""
-_FEWEST = 20
-"""With fewer answers than this, some may be equal by chance."""
 
 
 def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's answers did not last as long as their tokens took."""
-    for side, arm in _arms(evidence):
+    for side, arm in arms(evidence):
         with np.errstate(invalid="ignore"):
             tokens_s = side.ttft_s + side.tpot_s * (side.output_tokens - 1)
             known = np.isfinite(tokens_s + side.latency_s("e2e")) & (side.output_tokens > 1)
@@ -44,7 +41,7 @@ def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
 
 def copies(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if times were copied between pairs, between arms, or within an arm."""
-    times = {arm: _times(side) for side, arm in _arms(evidence)}
+    times = {arm: _times(side) for side, arm in arms(evidence)}
     both = np.column_stack((times["baseline"], times["candidate"]))
     pairs = both[np.isfinite(both).all(axis=1)]
     again = len(pairs) - len(np.unique(pairs, axis=0))
@@ -65,7 +62,7 @@ def copies(evidence: Evidence) -> Iterator[Obstacle]:
 
 def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's requests have the same start, so that they have no order."""
-    for side, arm in _arms(evidence):
+    for side, arm in arms(evidence):
         starts = side.start_unix_ns[side.present & (side.start_unix_ns >= 0)]
         most = _most_alike(starts[:, None])
         if most:
@@ -76,11 +73,6 @@ def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
             yield Obstacle(Reason.DEPENDENCE, words)
 
 
-def _arms(evidence: Evidence) -> Iterator[tuple[Side, str]]:
-    yield evidence.baseline, "baseline"
-    yield evidence.candidate, "candidate"
-
-
 def _times(side: Side) -> FloatColumn:
     """Return an arm's times, one row per answer: first token, per token, end to end."""
     return np.column_stack([side.latency_s(name) for name in ("ttft", "tpot", "e2e")])
@@ -88,7 +80,7 @@ def _times(side: Side) -> FloatColumn:
 
 def _most_alike(rows: FloatColumn | Counts) -> int:
     """Return the number of equal rows, 0 if they may be equal by chance."""
-    if len(rows) < _FEWEST:
+    if len(rows) < FEWEST:
         return 0
     most = int(np.unique(rows, axis=0, return_counts=True)[1].max())
-    return most if most > _ALIKE_SHARE * len(rows) else 0
+    return most if most > ALIKE_SHARE * len(rows) else 0

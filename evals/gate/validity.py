@@ -12,6 +12,7 @@ from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn,
 from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cells import Cell
 from evals.gate.cut_answers import cut_answers, uncounted_on_one_side
+from evals.gate.invented_times import implausible
 from evals.gate.likeness import differences
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 from evals.gate.measured_times import contradictions, copies, no_moments
@@ -86,6 +87,12 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
         *(
             Violation(found, None, kinds=_TIMED, every_scope=True)
             for found in contradictions(evidence)
+        ),
+        *(
+            Violation(
+                found, None, None if metric == "e2e" else metric, kinds=_TIMED, every_scope=True
+            )
+            for metric, found in implausible(evidence)
         ),
         *_unrun(evidence),
         *_sample_ratio(evidence, policy),

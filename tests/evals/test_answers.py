@@ -164,7 +164,7 @@ def test_too_close_is_not_too_wide(rows_of, evidence_of) -> None:
     rows = rows_of({"chat": 200})
     fail(rows, "chat", 6)
     for i, row in enumerate(rows):
-        factor = 1.02 if i % 2 else 1 / 1.02
+        factor = (1.02 + i * 1e-5) ** (1 if i % 2 else -1)
         row["candidate"] = row["candidate"] | {"e2e_s": row["baseline"]["e2e_s"] * factor}
     verdict = decide(evidence_of(rows), a_policy(FASTER, TASKS), rollout="r")
     close, wide = verdict.findings

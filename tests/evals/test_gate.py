@@ -41,10 +41,12 @@ class Rollout:
                 {
                     "prompt_id": f"p{i:04}",
                     "cohort": cohorts[i % len(cohorts)],
-                    "baseline": side(e2e_s=seconds, tpot_s=seconds / 20, score_task_completion=1.0),
+                    "baseline": side(
+                        e2e_s=seconds, tpot_s=(seconds - 0.1) / 19, score_task_completion=1.0
+                    ),
                     "candidate": side(
                         e2e_s=seconds * factor,
-                        tpot_s=seconds * factor / 20,
+                        tpot_s=(seconds * factor - 0.1) / 19,
                         score_task_completion=1.0,
                     ),
                 }

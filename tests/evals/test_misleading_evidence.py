@@ -107,6 +107,42 @@ def _constant(one: Generation) -> dict[str, Any]:
     return {"ttft_s": 0.09, "tpot_s": 0.008, "end_unix_ns": one.start_unix_ns + lasts_ns}
 
 
+def _timed(**times_s: Callable[[Generation], float]) -> Fields:
+    """Return what replaces times, and lets the answer last as long as they add up to."""
+
+    def timed(one: Generation) -> dict[str, Any]:
+        changed = replace(one, **{name: of(one) for name, of in times_s.items()})
+        assert changed.ttft_s is not None
+        assert changed.tpot_s is not None
+        assert changed.output_tokens is not None
+        lasts_ns = round((changed.ttft_s + changed.tpot_s * (changed.output_tokens - 1)) * 1e9)
+        return {
+            "ttft_s": changed.ttft_s,
+            "tpot_s": changed.tpot_s,
+            "end_unix_ns": one.start_unix_ns + lasts_ns,
+        }
+
+    return timed
+
+
+def _per_token(one: Generation) -> dict[str, Any]:
+    """Return a time per output token that includes the time to first token, a short one."""
+    assert one.ttft_s is not None
+    assert one.output_tokens is not None
+    ended_ns = one.end_unix_ns - round(0.7 * one.ttft_s * 1e9)
+    tpot_s = (ended_ns - one.start_unix_ns) / 1e9 / one.output_tokens
+    return {"ttft_s": 0.3 * one.ttft_s, "tpot_s": tpot_s, "end_unix_ns": ended_ns}
+
+
+def _scaled_from_the_baseline(rollout: Rollout) -> None:
+    for n in ALL:
+        one, source = rollout.generations[n, CANDIDATE], rollout.generations[n, BASELINE]
+        times = _timed(
+            ttft_s=lambda _, s=source: s.ttft_s * 0.8, tpot_s=lambda _, s=source: s.tpot_s * 0.8
+        )
+        rollout.generations[n, CANDIDATE] = replace(one, **times(one))
+
+
 def _of_a_workload(dropped: Iterable[int]) -> Spoil:
     """Return what says how many pairs there were to be, and lets both sides of some never come."""
 
@@ -185,6 +221,34 @@ CASES: dict[str, tuple[Spoil, str]] = {
     "every other answer replayed": (_replayed(EVEN), "both arms have the very same times"),
     "a twentieth replayed": (_replayed(TWENTIETH), "both arms have the very same times"),
     "times that never vary": (_each(CANDIDATE, _constant), "which no measurement has"),
+    "a TPOT that never varies": (
+        _each(CANDIDATE, _timed(tpot_s=lambda _: 0.008)),
+        "time per output token is the same 0.008 s",
+    ),
+    "a TPOT that is one value in a fifth": (
+        _each(CANDIDATE, _timed(tpot_s=lambda _: 0.008), range(0, PAIRS, 5)),
+        "time per output token is the same 0.008 s",
+    ),
+    "a TTFT that never varies": (
+        _each(CANDIDATE, _timed(ttft_s=lambda _: 0.08)),
+        "time to first token is the same 0.08 s",
+    ),
+    "a duration that never varies": (
+        _each(
+            CANDIDATE,
+            _timed(tpot_s=lambda one: (0.25 - one.ttft_s) / (one.output_tokens - 1)),
+        ),
+        "end-to-end latency is the same 0.25 s",
+    ),
+    "first tokens by a clock of 20 ms": (
+        _both(_timed(ttft_s=lambda one: math.ceil(one.ttft_s * 50) / 50)),
+        "the clock is too coarse",
+    ),
+    "durations divided by tokens": (
+        _each(BASELINE, _per_token),
+        "are the duration divided by the tokens",
+    ),
+    "times that are 0.8 of the baseline's": (_scaled_from_the_baseline, "the very same ratio"),
     "the arms exchanged": (_swapped, "time per output token"),
     "no output tokens in one arm": (
         lambda r: r.change(CANDIDATE, output_tokens=None),

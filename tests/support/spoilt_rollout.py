@@ -50,7 +50,8 @@ class Rollout:
             right = n % 10 != 0
             for turn, arm in enumerate(Arm):
                 pace = float(rng.uniform(0.7, 0.9)) if arm is Arm.CANDIDATE else 1.0
-                self.generations[n, arm] = _generation(n, turn, arm, ttft_s, tpot_s * pace)
+                waited_s = ttft_s * float(rng.uniform(0.97, 1.03))
+                self.generations[n, arm] = _generation(n, turn, arm, waited_s, tpot_s * pace)
                 self.score(n, arm, value=float(right))
 
     def score(self, n: int, arm: Arm, *, version: str = "1", **fields: Any) -> None:
