@@ -248,6 +248,10 @@ class Watch:
     """Pairs with a side that was answered by another route."""
     shorter: tuple[int, int] = (0, 0)
     """Pairs whose candidate answer is much shorter than the baseline's, and vice versa."""
+    times: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Smallest hashes of pairs' times, by what was timed; equal ones were copied."""
+    mixes: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Split traffic: baseline and candidate answers by column and bin of its values."""
     cohorts: tuple[WatchCohort, ...] = ()
     cells: tuple[WatchCell, ...] = ()
 

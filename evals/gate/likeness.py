@@ -30,9 +30,11 @@ _NAMED = "response_model"
 _SERVED = ("response_model", "input_tokens")
 """Columns that a side itself produces; a candidate that truncates its context has fewer tokens."""
 _MIXED = ("request_model", "response_model", "temperature", "max_tokens")
-"""Columns of which the arms of split traffic must have the same mix of values."""
+"""Columns of which the arms of split traffic must have the same mix of values, with the number of
+input tokens."""
 
 
+LENGTH = "input_tokens"
 _MODELS = ("request_model", "response_model")
 _RENAMES = (Change.QUANTIZATION, Change.OTHER)
 """Changes under which the candidate may go by another model's name."""
@@ -87,22 +89,34 @@ def inside_pairs(evidence: Evidence) -> Iterator[Difference]:
 
 
 def _between_arms(evidence: Evidence, policy: Policy) -> Iterator[Difference]:
-    renamed = _MODELS if evidence.change in _RENAMES else ()
-    found = [(_ASKED[name], _mix_p(evidence, name)) for name in _MIXED if name not in renamed]
-    found.append((_ASKED["input_tokens"], _lengths_p(evidence)))
-    for (words, _), p in zip(found, adjusted([p for _, p in found]), strict=True):
+    names = mixed(evidence.change)
+    ps: list[float | None] = [_mix_p(evidence, name) for name in names]
+    yield from unlike_mixes((*names, LENGTH), [*ps, _lengths_p(evidence)], policy)
+
+
+def mixed(change: Change | None) -> tuple[str, ...]:
+    """Return the columns of which both arms must have the same mix under a change."""
+    renamed = _MODELS if change in _RENAMES else ()
+    return tuple(name for name in _MIXED if name not in renamed)
+
+
+def unlike_mixes(
+    names: Sequence[str], ps: Sequence[float | None], policy: Policy
+) -> Iterator[Difference]:
+    """Yield the columns whose mix differs between the arms by these p values, Holm-corrected."""
+    for name, p in zip(names, adjusted(ps), strict=True):
         if p is not None and p < policy.validity.srm_p_min:
-            yield Difference(f"{words} is not distributed alike in both arms (p = {p:.1g})")
+            yield Difference(f"{_ASKED[name]} is not distributed alike in both arms (p = {p:.1g})")
 
 
 def _mix_p(evidence: Evidence, name: str) -> float | None:
-    arms = [known_values(side, name) for side in (evidence.candidate, evidence.baseline)]
+    arms = [asked_values(side, name) for side in (evidence.candidate, evidence.baseline)]
     values = sorted({*arms[0], *arms[1]}, key=str)
     return mix_p(*([int((arm == value).sum()) for value in values] for arm in arms))
 
 
 def _lengths_p(evidence: Evidence) -> float | None:
-    arms = [known_values(side, "input_tokens") for side in (evidence.candidate, evidence.baseline)]
+    arms = [known_values(side, LENGTH) for side in (evidence.candidate, evidence.baseline)]
     if min(len(arm) for arm in arms) == 0:
         return None
     return float(ks_2samp(*(arm.astype(np.float64) for arm in arms)).pvalue)
@@ -180,6 +194,14 @@ def known_values(side: Side, name: str) -> Objects:
     if values is None:
         return np.array([], dtype=np.object_)
     return values[side.present & is_known(values)]
+
+
+def asked_values(side: Side, name: str) -> Objects:
+    """Return the values of a column; None where a request did not set what it may set."""
+    values = side.recorded.get(name)
+    if values is None or name not in _GIVEN:
+        return known_values(side, name)
+    return values[side.present]
 
 
 def is_known(values: Objects) -> BoolColumn:

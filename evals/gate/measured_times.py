@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Reason
-from evals.evidence import Counts, Evidence, FloatColumn, Side
+from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.invented_times import ALIKE_SHARE, FEWEST, arms
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 
@@ -39,15 +39,20 @@ def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
         yield Obstacle(Reason.QUALITY, words, bars_fail=False)
 
 
-def copies(evidence: Evidence) -> Iterator[Obstacle]:
+def copies(evidence: Evidence, *, paired: bool) -> Iterator[Obstacle]:
     """Yield an obstacle if times were copied between pairs, between arms, or within an arm."""
+    for what, times in timed_rows(evidence, paired=paired):
+        words = again_words(what, len(times), len(times) - len(np.unique(times, axis=0)))
+        if words is not None:
+            yield Obstacle(Reason.MISMATCH, words)
+    yield from copies_at_once(evidence)
+
+
+def copies_at_once(evidence: Evidence) -> Iterator[Obstacle]:
+    """Yield an obstacle if an arm's times are the other's, or one and the same in many answers."""
     times = {arm: _times(side) for side, arm in arms(evidence)}
     both = np.column_stack((times["baseline"], times["candidate"]))
     pairs = both[np.isfinite(both).all(axis=1)]
-    again = len(pairs) - len(np.unique(pairs, axis=0))
-    if again > MAX_UNBOUNDED_SHARE * len(pairs):
-        words = f"{again:,} of {len(pairs):,} pairs have the very times of an earlier pair"
-        yield Obstacle(Reason.MISMATCH, f"{words}: copies are no evidence")
     replayed = int((pairs[:, :3] == pairs[:, 3:]).all(axis=1).sum())
     if replayed > MAX_UNBOUNDED_SHARE * len(pairs):
         words = f"in {replayed:,} of {len(pairs):,} pairs both arms have the very same times"
@@ -58,6 +63,34 @@ def copies(evidence: Evidence) -> Iterator[Obstacle]:
         if most:
             words = f"{most:,} of the {arm}'s {len(known):,} answers have the very same times"
             yield Obstacle(Reason.MISMATCH, f"{words}, which no measurement has")
+
+
+def timed_rows(evidence: Evidence, *, paired: bool) -> Iterator[tuple[str, FloatColumn]]:
+    """Yield the times of pairs, or of each arm's answers, of which no two are alike.
+
+    One row each; −1 if a time is unknown. Rows that may be alike by chance are left out: with a
+    single time in whole microseconds, or with durations in whole milliseconds and another unknown
+    time.
+    """
+    times = {arm: _times(side) for side, arm in arms(evidence)}
+    rows = {f"answers of the {arm}": own for arm, own in times.items()}
+    for what, every in ({"pairs": np.column_stack([*times.values()])} if paired else rows).items():
+        known, lasted = np.isfinite(every), every[:, 2::3]
+        enough = known.all(axis=1) & (every.shape[1] > 3)
+        enough |= (known.sum(axis=1) > 1) & ~_in_steps(lasted, 1e-3)
+        enough |= ~_in_steps(lasted, 1e-6)
+        ended = np.isfinite(lasted).all(axis=1)
+        yield what, np.nan_to_num(every[ended & enough], nan=-1.0, posinf=-1.0)
+
+
+def again_words(what: str, rows: int, again: int) -> str | None:
+    """Describe that rows have the times of others; `None` if hardly any do."""
+    if again <= MAX_UNBOUNDED_SHARE * rows:
+        return None
+    return (
+        f"{again:,} of {rows:,} {what} have the very times of an earlier one: copies are no "
+        "evidence"
+    )
 
 
 def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
@@ -76,6 +109,13 @@ def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
 def _times(side: Side) -> FloatColumn:
     """Return an arm's times, one row per answer: first token, per token, end to end."""
     return np.column_stack([side.latency_s(name) for name in ("ttft", "tpot", "e2e")])
+
+
+def _in_steps(times: FloatColumn, step_s: float) -> BoolColumn:
+    """Return in which rows every time is a multiple of the step, up to 0.1 ns."""
+    with np.errstate(invalid="ignore"):
+        off_s = np.abs(times - np.round(times / step_s) * step_s)
+    return np.asarray((off_s < 1e-10).all(axis=1))
 
 
 def _most_alike(rows: FloatColumn | Counts) -> int:

@@ -80,7 +80,7 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
                 shortcomings(evidence),
                 cut_answers(evidence, policy),
                 uncounted_on_one_side(evidence, policy),
-                copies(evidence),
+                copies(evidence, paired=policy.paired),
                 no_moments(evidence),
             )
         ),

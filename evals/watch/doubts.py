@@ -28,9 +28,10 @@ from evals.gate.likeness import (
     several_served,
 )
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
-from evals.gate.measured_times import copies, no_moments
+from evals.gate.measured_times import copies_at_once, no_moments
 from evals.gate.treatment import idle_words, shortcomings, speculation_of
 from evals.policy import METRICS, Policy
+from evals.watch.seen import copied, unlike, with_mixes, with_times
 from evals.watch.window import Window
 
 _KEPT = 3
@@ -49,6 +50,8 @@ def with_doubts(watch: Watch, window: Window, new: BoolColumn, policy: Policy) -
         speculation=_sum(watch.speculation, speculation_of(evidence.candidate)),
         rerouted=watch.rerouted + int(rerouted.sum()),
         shorter=(watch.shorter[0] + short, watch.shorter[1] + other),
+        times=with_times(watch.times, evidence, paired=policy.paired),
+        mixes=watch.mixes if policy.paired else with_mixes(watch.mixes, evidence),
     )
     known = {(one.reason, one.metric, _kind(one.words)) for one in watch.doubts}
     fresh = [
@@ -83,7 +86,7 @@ def _pair_differences(evidence: Evidence, policy: Policy) -> Iterator[WatchDoubt
 
 def _not_genuine(evidence: Evidence, policy: Policy) -> Iterator[Obstacle]:
     yield from shortcomings(evidence)
-    yield from copies(evidence)
+    yield from copies_at_once(evidence)
     yield from no_moments(evidence)
     yield from uncounted_on_one_side(evidence, policy)
 
@@ -136,6 +139,10 @@ def _cumulative_doubts(watch: Watch, policy: Policy) -> Iterator[WatchDoubt]:
     """Yield the doubts that only all windows together show."""
     if watch.pairs == 0:
         return
+    for again in copied(watch.times):
+        yield WatchDoubt(reason=Reason.MISMATCH, words=again)
+    for mix in unlike(watch, policy):
+        yield WatchDoubt(reason=Reason.MISMATCH, words=mix.words)
     for arm, served in watch.served.items():
         if (difference := several_served(arm, served)) is not None:
             yield WatchDoubt(reason=Reason.MISMATCH, words=difference.words)

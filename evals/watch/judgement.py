@@ -14,6 +14,7 @@ from evals.stats.sample_ratio import sample_ratio_p
 from evals.watch.bounded import log_e_at_worst, nothing_at_stake
 from evals.watch.doubts import doubt_of
 from evals.watch.plan import EXCEEDANCE, chain, cohorts_of, loss_margin
+from evals.watch.seen import unlike
 from evals.watch.wording import message, reason_words, subject
 
 
@@ -52,8 +53,9 @@ class _Decision(NamedTuple):
 
 def _outcome(cell: WatchCell, p: float | None, watch: Watch, policy: Policy) -> _Decision:
     mismatch = _mismatched(cell, watch, policy)
+    incomparable = not policy.paired and (mismatch or any(unlike(watch, policy)))
     harmed = p is not None and p <= policy.alpha_fail_family
-    if cell.outcome is Outcome.FAIL or (harmed and (policy.paired or not mismatch)):
+    if cell.outcome is Outcome.FAIL or (harmed and not incomparable):
         return _Decision(Outcome.FAIL)
     obstacle = _obstacle(cell, watch, policy, mismatch=mismatch)
     if obstacle is not None:

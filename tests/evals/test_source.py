@@ -71,7 +71,7 @@ def rollout(generation_of):
                     prompt_id=f"p{number:03}",
                     repeat=0,
                     ttft_s=0.1,
-                    tpot_s=seconds / 20,
+                    tpot_s=(seconds - 0.1) / 19,
                     output_tokens=20,
                     speculation=SPECULATION if fast else None,
                 )

@@ -1,5 +1,6 @@
 """Live traffic made on the spot, stored by a real collector."""
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,7 @@ class Traffic:
         self._number += 1
         start = 10**18 + self._number * 10**9
         plain = {
-            "ttft_s": None if fields.get("error_type") else ttft_s,
+            "ttft_s": None if fields.get("error_type") else ttft_s + self._jitter_s,
             "output_tokens": None if fields.get("error_type") else 20,
             "cohort": ("chat", "rag")[prompt % 2],
             "repeat": 0,
@@ -54,12 +55,17 @@ class Traffic:
             trace_id=f"{start + prompt:032x}",
             span_id=f"{self._number:016x}",
             start_unix_ns=start,
-            end_unix_ns=start + 9 * 10**8,
+            end_unix_ns=start + 10**9 + round(self._jitter_s * 1e9),
             rollout=self.rollout,
             arm=arm,
             prompt_id=f"{prompt:06}",
         )
         return replace(made, **(plain | fields))
+
+    @property
+    def _jitter_s(self) -> float:
+        """A time that differs between answers, without a pattern."""
+        return zlib.crc32(str(self._number).encode()) % 999_983 * 1e-9
 
     def post(self, sides: Iterable[Generation]) -> None:
         """Store sides."""

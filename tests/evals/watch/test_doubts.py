@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from collector.contract import Arm, Outcome, Reason, Speculation
@@ -88,3 +89,63 @@ def test_harm_fails_whatever_is_unlike(client, traffic) -> None:
     scores = traffic.scored(sides[Arm.BASELINE])
     client.post_scores([*scores, *traffic.scored(sides[Arm.CANDIDATE], 0.0)])
     assert Watcher(client, "k4", RULES).catch_up().watch.outcome is Outcome.FAIL
+
+
+def lasting(one, seed):
+    """Give an answer times that no other has, the same for the same seed."""
+    lasts_ns = 10**9 + int(np.random.default_rng([seed, one.arm is Arm.CANDIDATE]).integers(10**8))
+    return replace(one, end_unix_ns=one.start_unix_ns + lasts_ns, ttft_s=lasts_ns / 1e10)
+
+
+def sent(client, traffic, prompts, rules, side_of):
+    """Store answers, each made by `side_of`, and count them."""
+    sides = [one for p in prompts for one in side_of(p)]
+    traffic.post(sides)
+    client.post_scores(traffic.scored(sides))
+    return Watcher(client, "k4", rules).catch_up().watch
+
+
+@pytest.mark.parametrize(("again", "outcome"), [(0, Outcome.PASS), (9, Outcome.INCONCLUSIVE)])
+def test_pairs_sent_again_prove_nothing(client, traffic, again, outcome) -> None:
+    """Under other prompt ids, starts and spans, after many windows, even among new ones."""
+
+    def pair(p):
+        seed = p - 400 if 400 <= p < 400 + again else p
+        return [lasting(traffic.side(arm, p, **ALIKE), seed) for arm in Arm]
+
+    for first in range(0, 600, 100):
+        watch = sent(client, traffic, range(first, first + 100), RULES, pair)
+    assert watch.outcome is outcome
+    assert ("have the very times of an earlier one" in watch.cells[0].message) is bool(again)
+
+
+SPLIT = replace(RULES, design="split")
+MIXES = {
+    "the temperature": {"temperature": 0.0},
+    "the limit of output tokens": {"max_tokens": 16},
+    "the model asked for": {"request_model": "other"},
+    "the number of input tokens": {"input_tokens": 30},
+}
+
+
+@pytest.mark.parametrize("what", [None, *MIXES])
+def test_split_arms_that_were_asked_otherwise_prove_nothing(client, traffic, what) -> None:
+    """In any column, whatever the windows; the same mix in both arms is fine."""
+    plain = {
+        "temperature": 0.5, "max_tokens": 64, "request_model": "m", "input_tokens": 300,
+        "output_tokens": 20,
+    }  # fmt: skip
+
+    def answer(p):
+        arm = (Arm.BASELINE, Arm.CANDIDATE)[(p * 2654435761 >> 7) % 2]
+        other = p % 4 == 0 and (what is None or arm is Arm.CANDIDATE)
+        return [traffic.side(arm, p, **plain | (MIXES[what or "the temperature"] if other else {}))]
+
+    for first in range(0, 900, 300):
+        watch = sent(client, traffic, range(first, first + 300), SPLIT, answer)
+    message = watch.cells[0].message
+    if what is None:
+        assert "not distributed alike" not in message
+    else:
+        assert watch.outcome is Outcome.INCONCLUSIVE
+        assert f"{what} is not distributed alike" in message

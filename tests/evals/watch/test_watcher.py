@@ -292,7 +292,7 @@ def test_split_traffic_passes_and_restarts(client: Client, traffic: Any) -> None
     assert cell(many, "task_completion").estimate == pytest.approx(
         cell(one, "task_completion").estimate
     )
-    assert cell(many, "ttft").looks[-1].estimate == pytest.approx(1.0)
+    assert cell(many, "ttft").looks[-1].estimate == pytest.approx(1.0, rel=1e-3)
     assert cell(many, "task_completion").outcome is Outcome.PASS
 
 
