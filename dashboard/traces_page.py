@@ -80,7 +80,10 @@ def _line(trace_id: str, of: Sequence[Generation], zone: ZoneInfo | None) -> str
     first = min(generation.start_unix_ns for generation in of)
     arms = sorted({generation.arm.value for generation in of if generation.arm is not None})
     counted = words.counted(len(of), "generation")
-    return f"{trace_id[:12]}… · {counted} · {', '.join(arms)} · {words.moment(first, zone)}"
+    sessions = {generation.conversation_id for generation in of}
+    session = sessions.pop() if len(sessions) == 1 else None
+    name = f"{trace_id[:12]}…" if session is None else f"session {session}"
+    return f"{name} · {counted} · {', '.join(arms)} · {words.moment(first, zone)}"
 
 
 def _show_trace(client: Client, overview: RolloutOverview, trace_id: str | None) -> None:
@@ -121,7 +124,8 @@ def _show_deltas(verdict: Verdict | None, found: Sequence[TraceStep]) -> None:
 def _row(place: int, step: TraceStep) -> list[Cell]:
     generation = step.generation
     error = "✕ failed" if step.failed else ""
-    name = Cell(f"{place}. {step.name}")
+    turn = None if generation is None else generation.turn
+    name = Cell(f"{place}. {step.name}{'' if turn is None else f', turn {turn}'}")
     duration = step.end_s - step.start_s
     if generation is None:
         blank = markup.numeric("")

@@ -16,7 +16,7 @@ from dashboard import address, answer_markup, charts, markup, words
 from dashboard.divergence import divergence
 from dashboard.drawing import draw
 from dashboard.messages import answer, calls_tools, messages, reasoning, tools
-from dashboard.sections import pair_tables
+from dashboard.sections import pair_tables, session_view
 
 _MARKS = {"differences": "Differences", "support": "Support and faults"}
 
@@ -28,6 +28,7 @@ def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -
     )
     if not withheld:
         _show_text(pair)
+        session_view.show(client, pair)
     st.html(pair_tables.scores(pair))
     _show_timelines(pair)
     st.html(pair_tables.measurements(pair, zone))
