@@ -6,15 +6,17 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import Finding, RolloutOverview, StoredVerdict
+from collector.contract import Finding, Outcome, RolloutOverview, StoredVerdict
 from dashboard import address, markup, rollout_choice, states, verdict_changes, words
 from dashboard.markup import Cell, Column
 from dashboard.sections import verdict_files
 from dashboard.source import Source
 from dashboard.verdict_changes import FindingChange
 from evals.findings_by_margin import worst_first
+from evals.verdict_groups import VerdictGroup, grouped, serving_of
 
 HISTORY = 50
+_DATED = 200
 _HASH = 12
 _HISTORY = (
     Column("Decided"),
@@ -23,6 +25,15 @@ _HISTORY = (
     Column("Policy", "and its SHA-256"),
     Column("Data SHA-256"),
     Column("Verdict id"),
+)
+_SERVINGS = (
+    Column("Serving", "engine, model, draft"),
+    Column("Policy", "and its SHA-256"),
+    Column("Judged", "first, last"),
+    Column("Pass", number=True),
+    Column("Fail", number=True),
+    Column("Inconclusive", number=True),
+    Column("Newest"),
 )
 _CHANGES = (
     Column("Finding", "cohort, metric"),
@@ -52,6 +63,8 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         return
     rows = [_row(stored, zone) for stored in history]
     st.html(markup.table("Newest first", _HISTORY, rows, fit="cards"))
+    st.subheader("By serving and policy", anchor="serving")
+    _show_servings(client, overview, zone)
     chosen = _choose("Verdict", "verdict", history, overview, zone)
     st.subheader("Files", anchor="files")
     verdict_files.show(client, chosen, zone)
@@ -59,6 +72,27 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
     _show_changes(chosen, history, overview, zone)
     st.subheader("The policy, cell by cell", anchor="policy")
     _show_policy(chosen)
+
+
+def _show_servings(client: Client, overview: RolloutOverview, zone: ZoneInfo | None) -> None:
+    dated = client.dated_verdicts(overview.rollout, same_candidate=True, limit=_DATED)
+    rows = [_serving(group, zone) for group in grouped(dated)]
+    caption = "With earlier rollouts of the same candidate, newest first"
+    st.html(markup.table(caption, _SERVINGS, rows, fit="cards"))
+
+
+def _serving(group: VerdictGroup, zone: ZoneInfo | None) -> list[Cell]:
+    newest, oldest = group.newest, group.oldest
+    policy = markup.stacked(newest.policy_name, markup.shortened(newest.policy_hash, _HASH))
+    moments = (words.moment(one.posted_unix_ns, zone) for one in (oldest, newest))
+    counts = (group.outcomes.get(one, 0) for one in Outcome)
+    return [
+        Cell(serving_of(newest.candidate)),
+        Cell(policy),
+        Cell(markup.stacked(*moments)),
+        *(markup.numeric(words.count(count), count) for count in counts),
+        Cell(markup.outcome(newest.outcome)),
+    ]
 
 
 def _choose(

@@ -83,6 +83,10 @@ COMMANDS = {
         "evals.cli.comment",
         "Put a verdict under a pull or merge request, as one comment that is kept up to date.",
     ),
+    "history": (
+        "evals.cli.history",
+        "Print a rollout's verdicts by serving (engine, model, draft, k, fingerprint) and policy.",
+    ),
     "watch": (
         "evals.cli.watch",
         "Judge a rollout while traffic flows; proven harm sets its switch off.",

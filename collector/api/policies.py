@@ -1,10 +1,12 @@
 """Policies registered for rollouts, and rollouts' histories."""
 
 import time
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 from collector.access.authority import Grant
 from collector.api import bodies
@@ -12,6 +14,7 @@ from collector.api.access import grant_in
 from collector.api.problems import responses
 from collector.api.state import Collector, State
 from collector.contract import (
+    DatedVerdict,
     PolicyRegistration,
     RegisteredPolicy,
     RolloutHistory,
@@ -40,6 +43,12 @@ _BODY = {
 }
 
 
+class DatedVerdicts(BaseModel):
+    """Verdicts with the serving that they judged, newest first."""
+
+    verdicts: list[DatedVerdict]
+
+
 @router.get(
     "/{rollout:path}/history",
     response_model=RolloutHistory,
@@ -53,6 +62,28 @@ def get_history(rollout: str, collector: Collector) -> JSONResponse:
     with collector.store.read() as connection:
         found = histories.of_rollout(connection, rollout)
     return JSONResponse(to_document(found))
+
+
+@router.get(
+    "/{rollout:path}/verdicts",
+    response_model=DatedVerdicts,
+    responses=responses(401, 403, 404, 422, 429, 503),
+)
+def list_dated_verdicts(
+    rollout: str,
+    collector: Collector,
+    *,
+    same_candidate: Annotated[
+        bool, Query(description="Whether to add those on earlier rollouts of the same candidate.")
+    ] = False,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> JSONResponse:
+    """List a rollout's newest verdicts, each with the serving that it judged."""
+    with collector.store.read() as connection:
+        found = histories.dated_verdicts(
+            connection, rollout, same_candidate=same_candidate, limit=limit
+        )
+    return JSONResponse({"verdicts": [to_document(one) for one in found]})
 
 
 @router.post(

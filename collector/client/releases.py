@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from collector.client.resource import Resource
 from collector.contract import (
+    DatedVerdict,
     PolicyRegistration,
     RampChange,
     RampStep,
@@ -73,6 +74,18 @@ class ReleaseRequests(Resource):
         """Return a rollout's policies and verdicts, and earlier rollouts of the same candidate."""
         path = f"/api/v1/rollouts/{quote(rollout, safe='')}/history"
         return self._connection.record(RolloutHistory, self._connection.get(path))
+
+    def dated_verdicts(
+        self, rollout: str, *, same_candidate: bool = False, limit: int = 100
+    ) -> tuple[DatedVerdict, ...]:
+        """Return a rollout's newest verdicts with what they judged, newest first.
+
+        With `same_candidate`, also those on earlier rollouts of the same candidate.
+        """
+        path = f"/api/v1/rollouts/{quote(rollout, safe='')}/verdicts"
+        same = str(same_candidate).lower()
+        body = self._connection.get(path, {"same_candidate": same, "limit": limit})
+        return self._connection.records(DatedVerdict, body, "verdicts")
 
     def watches(self, rollout: str) -> tuple[StoredWatch, ...]:
         """Return the state of each watch of a rollout, the last updated first."""

@@ -60,6 +60,7 @@ from collector.contract.records import (
 )
 from collector.contract.registration import (
     CandidateIdentity,
+    DatedVerdict,
     EarlierRollout,
     EarlierVerdict,
     EvidencePart,
@@ -118,6 +119,7 @@ __all__ = [
     "CohortAnswer",
     "Content",
     "CountSource",
+    "DatedVerdict",
     "Decoded",
     "DeviceUse",
     "DivergedAnswers",

@@ -128,6 +128,27 @@ class EarlierRollout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatedVerdict:
+    """A verdict with its time, and the serving that it judged."""
+
+    id: str
+    rollout: str
+    posted_unix_ns: int
+    outcome: Outcome
+    summary: str
+    policy_name: str
+    policy_hash: str
+    pairs: int
+    watch: bool
+    """Whether it is from `draftgate watch`."""
+    who: str | None
+    """Name of the API key that posted it; None if not recorded."""
+    candidate: CandidateIdentity | None
+    """By the newest successful generation among its pairs; for a verdict that names no stored
+    pairs, as that of a watch, among those begun before it. None if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutHistory:
     """A rollout's policies and verdicts, and earlier rollouts of its candidate."""
 

@@ -1,12 +1,13 @@
 """Histories: a rollout's policies and verdicts, and earlier rollouts of the same candidate."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from collector.contract import (
     Arm,
     CandidateIdentity,
+    DatedVerdict,
     EarlierRollout,
     EarlierVerdict,
     RolloutHistory,
@@ -35,18 +36,40 @@ def of_rollout(connection: Connection, rollout: str) -> RolloutHistory:
     )
 
 
+def dated_verdicts(
+    connection: Connection, rollout: str, *, same_candidate: bool, limit: int
+) -> tuple[DatedVerdict, ...]:
+    """Return the newest verdicts on a rollout, newest first.
+
+    With `same_candidate`, also those on earlier rollouts of its candidate.
+    """
+    names = [rollout]
+    if same_candidate and (ours := _candidate(connection, rollout)) is not None:
+        names += [name for _, name in _earlier_rollouts(connection, rollout, ours)]
+    found = [one for name in names for one in verdicts.newest(connection, name, limit=limit)]
+    newest = sorted(found, key=lambda one: (one.posted_unix_ns, one.id), reverse=True)
+    return tuple(_dated(connection, one) for one in newest[:limit])
+
+
 def _before(connection: Connection, rollout: str, ours: _Candidate) -> tuple[EarlierRollout, ...]:
     """Return the rollouts of the same candidate that began earlier, oldest first."""
+    found = _earlier_rollouts(connection, rollout, ours)
+    return tuple(_rollout(connection, name) for _, name in found)
+
+
+def _earlier_rollouts(
+    connection: Connection, rollout: str, ours: _Candidate
+) -> list[tuple[int, str]]:
+    """Return them with the id of each one's first generation."""
     names = {
         s.rollout for s in rollup_reads.series_of(connection).values() if s.arm == Arm.CANDIDATE
     }
     found = ((name, _candidate(connection, name)) for name in names - {rollout})
-    earlier = sorted(
+    return sorted(
         (one.first_id, name)
         for name, one in found
         if one is not None and one.first_id < ours.first_id and _same(one.identity, ours.identity)
     )
-    return tuple(_rollout(connection, name) for _, name in earlier)
 
 
 def _rollout(connection: Connection, name: str) -> EarlierRollout:
@@ -57,21 +80,49 @@ def _rollout(connection: Connection, name: str) -> EarlierRollout:
 
 def _candidate(connection: Connection, rollout: str) -> _Candidate | None:
     """Return the candidate as identified by its first successful generation; None without one."""
-    row = connection.execute(
-        select(
-            g.c.id,
-            g.c.provider,
-            g.c.request_model,
-            g.c.response_model,
-            g.c.fingerprint,
-            g.c.spec_method,
-            g.c.spec_draft_model,
-            g.c.spec_num_speculative_tokens,
-        )
-        .where(g.c.rollout == rollout, g.c.arm == Arm.CANDIDATE.value, g.c.error_type.is_(None))
-        .order_by(g.c.id)
-        .limit(1)
-    ).one_or_none()
+    return _one(connection, _successful(rollout).order_by(g.c.id))
+
+
+def _dated(connection: Connection, stored: StoredVerdict) -> DatedVerdict:
+    verdict = stored.verdict
+    judged = [part for part in verdict.evidence if part.rollout == verdict.rollout]
+    within = [g.c.start_unix_ns < stored.posted_unix_ns]
+    if judged:
+        within = [g.c.id > judged[0].arrived_after, g.c.id <= judged[0].arrived_up_to]
+    seen = _successful(verdict.rollout).where(*within).order_by(g.c.id.desc())
+    candidate = _one(connection, seen)
+    return DatedVerdict(
+        id=stored.id,
+        rollout=verdict.rollout,
+        posted_unix_ns=stored.posted_unix_ns,
+        outcome=verdict.outcome,
+        summary=verdict.summary,
+        policy_name=verdict.policy_name,
+        policy_hash=verdict.policy_hash,
+        pairs=verdict.pairs,
+        watch="watch" in verdict.versions,
+        who=stored.who,
+        candidate=None if candidate is None else candidate.identity,
+    )
+
+
+def _successful(rollout: str) -> Select[Any]:
+    columns = (
+        g.c.id,
+        g.c.provider,
+        g.c.request_model,
+        g.c.response_model,
+        g.c.fingerprint,
+        g.c.spec_method,
+        g.c.spec_draft_model,
+        g.c.spec_num_speculative_tokens,
+    )
+    ours = (g.c.rollout == rollout, g.c.arm == Arm.CANDIDATE.value, g.c.error_type.is_(None))
+    return select(*columns).where(*ours)
+
+
+def _one(connection: Connection, ordered: Select[Any]) -> _Candidate | None:
+    row = connection.execute(ordered.limit(1)).one_or_none()
     if row is None:
         return None
     identity = CandidateIdentity(

@@ -217,6 +217,7 @@ def test_openapi_describes_every_route_and_resolves(http: httpx.Client) -> None:
         ("/api/v1/verdicts", "get"),
         ("/api/v1/verdicts", "post"),
         ("/api/v1/rollouts/{rollout}/history", "get"),
+        ("/api/v1/rollouts/{rollout}/verdicts", "get"),
         ("/api/v1/rollouts/{rollout}/policies", "post"),
         ("/api/v1/rollouts/{rollout}/decision", "get"),
         ("/api/v1/rollouts/{rollout}/decision", "post"),

@@ -40,6 +40,7 @@ READS = {
     "/api/v1/samples?since_unix_ns=5&until_unix_ns=9&after=WzcsICIwMCJd": {"metric": "vllm:x"},
     "/api/v1/samples?service_name=s": {"metric": "vllm:x"},
     "/api/v1/verdicts": {},
+    "/api/v1/rollouts/k4/verdicts?same_candidate=true": {},
     "/api/v1/verdicts?limit=5": {"rollout": "k4"},
 }
 
