@@ -6,7 +6,7 @@ from evals.importing.row import JsonObject, Line, RowError, identity, objects, t
 
 
 def bench(row: JsonObject) -> Line:
-    """Convert a question's first turn; later turns would depend on the answer to it."""
+    """Convert a question's first turn."""
     turns = texts(row, "turns")
     if not turns:
         raise RowError("turns: is empty")
@@ -18,7 +18,8 @@ def bench(row: JsonObject) -> Line:
 def openai_log(row: JsonObject, number: int) -> Line:
     """Convert a request: a line of a batch's input, of a request log, or a bare body.
 
-    The cohort is the metadata's `cohort`; without it, `tool_call` if tools were given, else `chat`.
+    Requests that name a session are its turns, in the order of the file. The cohort is the
+    metadata's `cohort`; without it, `tool_call` if tools were given, else `chat`.
     """
     body = next((row[k] for k in ("body", "request") if isinstance(row.get(k), dict)), row)
     tools = objects(body, "tools") if body.get("tools") else []
@@ -28,7 +29,7 @@ def openai_log(row: JsonObject, number: int) -> Line:
     ids = ("custom_id", "id", "request_id")
     id_ = identity(row, *ids) if any(key in row for key in ids) else f"request-{number}"
     line: Line = {"id": id_, "cohort": cohort}
-    line["messages"] = [_message(message) for message in objects(body, "messages")]
+    line["messages"] = [message(one) for one in objects(body, "messages")]
     if not line["messages"]:
         raise RowError("messages: is empty")
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
@@ -37,7 +38,20 @@ def openai_log(row: JsonObject, number: int) -> Line:
     for key in _PARAMETERS:
         if body.get(key) is not None:
             line[key] = body[key]
-    return line
+    return line | _of_session(row, metadata if isinstance(metadata, dict) else {})
+
+
+_SESSION_KEYS = ("session_id", "conversation_id", "thread_id")
+
+
+def _of_session(row: JsonObject, metadata: JsonObject) -> Line:
+    """Return the session that a log names, and the pause before the request (`delay`, in ms)."""
+    named = [found for at in (row, metadata) for key in _SESSION_KEYS if (found := at.get(key))]
+    if not named:
+        return {}
+    delay = row.get("delay")
+    pause = {"think_s": delay / 1e3} if isinstance(delay, int | float) else {}
+    return {"session": str(named[0]), **pause}
 
 
 _PARAMETERS = (
@@ -69,12 +83,12 @@ _MESSAGE_KEYS = (
 )
 
 
-def _message(message: JsonObject) -> JsonObject:
+def message(sent: JsonObject) -> Line:
     """Convert a message; content parts, tool calls and tool results stay as they were sent."""
-    kept = {key: message[key] for key in _MESSAGE_KEYS if message.get(key) is not None}
+    kept = {key: sent[key] for key in _MESSAGE_KEYS if sent.get(key) is not None}
     if not kept.keys() & {"content", "tool_calls", "refusal"}:
         raise RowError("messages: one has neither a content nor tool calls")
-    return {"role": text(message, "role"), **kept}
+    return {"role": text(sent, "role"), **kept}
 
 
 def json_schema_bench(row: JsonObject) -> Line:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from evals.importing import chat, code, rag, tool_calls
+from evals.importing import chat, code, rag, sessions, tool_calls
 from evals.importing.row import JsonObject, Line
 
 
@@ -31,11 +31,14 @@ FORMATS: dict[str, Layout] = {
     "bfcl": Layout(frozenset({"question", "function"}), _plain(tool_calls.bfcl)),
     "ragtruth": Layout(frozenset({"source_id", "source_info", "prompt"}), _plain(rag.ragtruth)),
     "halueval": Layout(frozenset({"knowledge", "question", "right_answer"}), rag.halueval),
+    "tau-bench": Layout(frozenset({"traj"}), _plain(sessions.tau_bench)),
+    "sharegpt": Layout(frozenset({"conversations"}), sessions.sharegpt),
     "mt-bench": Layout(frozenset({"turns"}), _plain(chat.bench)),
     "jsonschemabench": Layout(frozenset({"json_schema"}), _plain(chat.json_schema_bench)),
     "openai": Layout(frozenset({"messages"}), chat.openai_log),
 }
 FORMATS["spec-bench"] = FORMATS["mt-bench"]
+FORMATS["mt-bench-sessions"] = Layout(frozenset({"turns"}), _plain(sessions.bench))
 
 
 def detect(row: JsonObject) -> str | None:

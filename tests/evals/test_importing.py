@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from draftgate.commands import app
-from engine_adapter import workload
+from engine_adapter import sessions, workload
+from engine_adapter.errors import WorkloadError
 from evals.evaluators import TaskCompletion
 from evals.evaluators.code import sandbox
 
@@ -300,3 +301,102 @@ def test_bad_rows_may_be_left_out(tmp_path: Path) -> None:
     again = run(source, "--to", to)
     assert again.exit_code == 2
     assert again.stderr == f"error: {to}: exists; give --force to replace it\n"
+
+
+ASKED = {"role": "user", "content": "Book me a flight."}
+CALL = {"id": "1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+TAU = {
+    "task_id": 3,
+    "trial": 1,
+    "reward": 1.0,
+    "traj": [
+        {"role": "system", "content": "Be brief."},
+        ASKED,
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "1", "name": "book", "content": "done"},
+        {"role": "assistant", "content": "Booked."},
+        {"role": "user", "content": "###STOP###"},
+    ],
+}
+SHAREGPT = {
+    "id": "q",
+    "conversations": [
+        {"from": "gpt", "value": "Welcome."},
+        {"from": "human", "value": "Hi"},
+        {"from": "gpt", "value": "Hello"},
+        {"from": "human", "value": "Bye"},
+        {"from": "gpt", "value": "See you"},
+    ],
+}
+
+
+def test_a_trajectory_is_a_session(tmp_path: Path) -> None:
+    """Each answer of the agent is a turn, after users and after tools; the end is left out."""
+    result, prompts = imported(tmp_path, TAU)
+    assert "tau-bench" in result.output
+    assert [(p.id, p.session, p.turn) for p in prompts] == [
+        ("tau-3-1/1", "tau-3-1", 1),
+        ("tau-3-1/2", "tau-3-1", 2),
+    ]
+    assert [m.role for m in prompts[1].chat] == ["system", "user", "assistant", "tool"]
+    assert prompts[1].dims == {"task": "3"}
+    assert prompts[1].chat[2].tool_calls[0].function.name == "book"
+
+
+def test_a_conversation_is_a_session(tmp_path: Path) -> None:
+    _, prompts = imported(tmp_path, SHAREGPT)
+    assert [[(m.role, m.text) for m in p.chat][-1] for p in prompts] == [
+        ("user", "Hi"),
+        ("user", "Bye"),
+    ]
+    assert prompts[0].chat[0].text == "Welcome."
+
+
+def test_all_turns_of_a_question_are_a_session(tmp_path: Path) -> None:
+    """They have no answers, which only own histories do without."""
+    _, prompts = imported(tmp_path, BENCH, options=("--format", "mt-bench-sessions"))
+    assert [p.chat[-1].text for p in prompts] == BENCH["turns"]
+    assert len(sessions.read(tmp_path / "workload.jsonl", own_history=True)) == 1
+    with pytest.raises(WorkloadError, match="lacks the `answer`"):
+        sessions.read(tmp_path / "workload.jsonl", own_history=False)
+
+
+def test_a_log_s_sessions_are_kept(tmp_path: Path) -> None:
+    """By its own name or its metadata's, in the order of the file."""
+    answered = [ASKED, {"role": "assistant", "content": "Where to?"}, ASKED]
+    rows = [
+        {"id": "a", "conversation_id": 7, "messages": [ASKED]},
+        {"id": "b", "request": {"messages": [ASKED], "metadata": {"session_id": "x"}}},
+        {"id": "c", "conversation_id": 7, "delay": 2500, "messages": answered},
+        {"id": "d", "messages": [ASKED]},
+    ]
+    _, prompts = imported(tmp_path, *rows)
+    assert [(p.id, p.session, p.think_s) for p in prompts] == [
+        ("a", "7", None),
+        ("b", "x", None),
+        ("c", "7", 2.5),
+        ("d", None, None),
+    ]
+    found = sessions.read(tmp_path / "workload.jsonl", own_history=True)
+    assert [len(one) for one in found] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**TAU, "traj": TAU["traj"][:2]}, "traj: holds no answer to a user"),
+        (
+            {**TAU, "traj": [*TAU["traj"][:3], TAU["traj"][4]]},
+            "traj.3: a second answer in a row",
+        ),
+        ({"conversations": [{"value": "x"}]}, "from: required key is missing"),
+    ],
+)
+def test_a_session_that_cannot_be_made_is_named(
+    tmp_path: Path, row: dict[str, Any], message: str
+) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text(json.dumps(row))
+    result = run(source, "--to", tmp_path / "w.jsonl")
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
