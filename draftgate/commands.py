@@ -95,6 +95,7 @@ COMMANDS = {
         "evals.cli.advise",
         "Say where speculation pays: keep it, change k, or disable it, by cohort and load.",
     ),
+    "acceptance": ("evals.cli.acceptance", "Look at acceptance prompt by prompt."),
     "audit": (
         "evals.cli.audit",
         (

@@ -1,0 +1,1 @@
+"""Conversations that a draft predicts badly, as data to retrain it from."""
