@@ -7,7 +7,12 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-_KNOWN_BY = {"missing": "required key is missing", "extra_forbidden": "unknown key"}
+_KNOWN_BY = {
+    "missing": "required key is missing",
+    "extra_forbidden": "unknown key",
+    "tuple_type": "wanted a list",
+    "model_type": "wanted an object",
+}
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:

@@ -19,10 +19,23 @@ _FITS = {
 
 
 class ThinkTime(Section):
-    """A distribution of users' think times."""
+    """How long users think: as long each time, or drawn; a number is a fixed time."""
 
-    exponential: Annotated[float, Field(gt=0, le=MAX_THINK_S)]
-    """Mean in seconds."""
+    fixed: Annotated[float, Field(ge=0, le=MAX_THINK_S)] | None = None
+    """Seconds."""
+    exponential: Annotated[float, Field(gt=0, le=MAX_THINK_S)] | None = None
+    """Mean in seconds of an exponential distribution."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_a_number(cls, given: object) -> object:
+        return {"fixed": given} if isinstance(given, int | float) else given
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> "ThinkTime":
+        if (self.fixed is None) == (self.exponential is None):
+            raise ValueError("wanted a number of seconds, or {exponential: MEAN}")
+        return self
 
 
 class Load(Section):
@@ -47,7 +60,7 @@ class Load(Section):
     history: Literal["recorded", "own"] = "recorded"
     """The earlier answers in a session's requests: the recorded ones, or those of the same arm, in
     which case a session's last answers are its pair."""
-    think_s: Annotated[float, Field(ge=0, le=MAX_THINK_S)] | ThinkTime | None = None
+    think_s: ThinkTime | None = None
     """Seconds from an answer to the session's next request: fixed, or drawn, the same for both
     arms; default: those of the workload."""
     repeats: Annotated[int, Field(gt=0)] = 1

@@ -99,12 +99,12 @@ def _of_arm(visit: Visit, arm: Arm, load: Load, seed: int) -> Iterator[Turn]:
         )
 
 
-def _think_s(
-    prompt: Prompt, repeat: int, think: float | ThinkTime | None, seed: int
-) -> float | None:
+def _think_s(prompt: Prompt, repeat: int, think: ThinkTime | None, seed: int) -> float | None:
     """Return a turn's think time, drawn from the seed and the prompt if it has a distribution."""
-    if not isinstance(think, ThinkTime):
-        return prompt.think_s if think is None else think
+    if think is None:
+        return prompt.think_s
+    if think.exponential is None:
+        return think.fixed
     drawn = random.Random(f"{seed}/{prompt.id}/{repeat}")  # noqa: S311  # not a secret
     return min(drawn.expovariate(1 / think.exponential), MAX_THINK_S)
 

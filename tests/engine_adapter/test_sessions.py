@@ -106,6 +106,8 @@ class TestWorkloads:
                 "w.jsonl: s/2: its history lacks the `answer` to s/1 or to an earlier turn; give",
             ),
             ({"prompt": "x", "turns": ["a"]}, "w.jsonl:1: prompt: unknown key"),
+            ({"turns": "a"}, "w.jsonl:1: turns: wanted a list (got 'a')"),
+            ({"turns": [3]}, "w.jsonl:1: turns.0: wanted an object (got 3)"),
         ],
     )
     def test_a_record_that_makes_no_session_is_named(
@@ -320,7 +322,7 @@ class TestRuns:
     def test_own_histories_hold_the_arm_s_answers(self, tmp_path: Path) -> None:
         """The last turn is the pair; those before it are spans of the session alone."""
         (session,) = read(tmp_path, SESSION, own=True)
-        run = Run(session, OWN.model_copy(update={"think_s": 0.0}), **ANSWERS)
+        run = Run(session, Load(history="own", warmup=0, think_s=0), **ANSWERS)
         assert list(run.bodies(Arm.CANDIDATE))[-1] == [
             ("system", "Be kind."),
             ("user", "hello"),
@@ -418,8 +420,13 @@ class TestRuns:
     [
         ("{history: own, mode: trace, file: a}", "`history: own` does not go with mode trace"),
         ("{history: owned}", "load.history: Input should be 'recorded' or 'own'"),
-        ("{think_s: 1e9}", "load.think_s"),
-        ("{think_s: {exponental: 3}}", "load.think_s"),
+        (
+            "{think_s: 9000}",
+            "load.think_s.fixed: Input should be less than or equal to 3600 (got 9000",
+        ),
+        ("{think_s: {exponental: 3}}", "load.think_s.exponental: unknown key; did you mean `expon"),
+        ("{think_s: {}}", "load.think_s: wanted a number of seconds, or {exponential: MEAN}"),
+        ("{think_s: long}", "load.think_s: wanted an object"),
     ],
 )
 def test_a_load_that_makes_no_sense_is_told(tmp_path: Path, load: str, message: str) -> None:
