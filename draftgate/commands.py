@@ -21,7 +21,7 @@ COMMANDS = {
     ),
     "sweep": (
         "engine_adapter.cli.sweep",
-        "Run a rollout for every k and concurrency, each stored under its own name.",
+        "Run a rollout for every k, every number of requests in flight, or both.",
     ),
     "route": (
         "engine_adapter.cli.route",
@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "evaluate": (
         "evals.cli.evaluate",
-        "Score the answers of a rollout that have no score yet.",
+        "Score the answers of rollouts that have no score yet.",
     ),
     "policy": ("evals.cli.policy", "Look after policy files."),
     "register": (

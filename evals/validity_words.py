@@ -4,8 +4,8 @@ from collector.contract import AnswerValidity
 
 _FAULTS = {
     "not_json": "no JSON",
-    "invalid": "against the schema",
-    "no_calls": "without the call asked for",
+    "invalid": "against schema",
+    "no_calls": "no call",
 }
 
 

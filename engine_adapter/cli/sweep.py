@@ -26,7 +26,12 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def sweep(  # one argument per option
     file: Annotated[Path, typer.Argument(help="The rollout file (YAML).")],
-    k: Annotated[str, typer.Option(help="Draft tokens a step, as 0,2,4; 0 is an A/A control.")],
+    k: Annotated[
+        str | None,
+        typer.Option(
+            help="Draft tokens a step, as 0,2,4; 0 is an A/A control. Default: as in the file."
+        ),
+    ] = None,
     concurrency: Annotated[str, typer.Option(help="Requests in flight, as 1,4,16.")] = "1",
     url: Annotated[
         list[str] | None, typer.Option(help="A candidate served already, as 4=http://host:8000/v1.")
@@ -40,12 +45,14 @@ def sweep(  # one argument per option
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Run a rollout for every k and concurrency, each stored under its own name.
+    """Run a rollout for every k, every number of requests in flight, or both.
+
+    Each combination is stored under its own name.
 
     The file's `policy`, or default, is registered for each before its first request.
     Stopped, it goes on where it was when it is run again.
 
-    Example: draftgate sweep rollout.yaml --k 0,1,2,4,8 --concurrency 1,4
+    Example: draftgate sweep rollout.yaml --concurrency 1,8,32
     """
     errors = Console(stderr=True)
     try:
@@ -53,9 +60,8 @@ def sweep(  # one argument per option
         if collector is not None:
             address = CollectorAddress(url=collector)
             rollout = rollout.model_copy(update={"collector": address})
-        plan = Plan(
-            _numbers(k, "--k", least=0), _numbers(concurrency, "--concurrency", least=1), _urls(url)
-        )
+        ks = [None] if k is None else _numbers(k, "--k", least=0)
+        plan = Plan(ks, _numbers(concurrency, "--concurrency", least=1), _urls(url))
         with terminated_as_interrupted():
             rows = _rows(file, rollout, plan, errors)
     except AdapterError as exc:
@@ -125,7 +131,7 @@ def _print(rows: list[Row], collector: str) -> None:
     for row in rows:
         table.add_row(
             row.rollout,
-            str(row.k),
+            "–" if row.k is None else str(row.k),
             str(row.concurrency),
             _shown(row.speed_up, "×"),
             _shown(row.ttft_ratio, "×"),
@@ -137,11 +143,17 @@ def _print(rows: list[Row], collector: str) -> None:
     failed = sum(row.failed for row in rows)
     if failed:
         console.print(f"{failed} requests failed")
-    speculative = [row.rollout for row in rows if row.k]
-    if len(speculative) > 1:
-        others = " ".join(f"--with {name}" for name in speculative[1:])
-        following = f"draftgate advise {speculative[0]} {others} --collector {collector}"
-        console.print(f"Next: {following}", markup=False)
+    for command in _following(rows):
+        console.print(f"Next: draftgate {command} --collector {collector}", markup=False)
+
+
+def _following(rows: list[Row]) -> list[str]:
+    """Return the commands that read all of the sweep."""
+    loads = " ".join(row.rollout for row in rows if row.k is None)
+    if loads:
+        return [f"evaluate {loads}", f"gate {loads}"]
+    first, *others = [row.rollout for row in rows if row.k] or [""]
+    return [" ".join([f"advise {first}", *(f"--with {name}" for name in others)])] if others else []
 
 
 def _shown(value: float | None, unit: str) -> str:

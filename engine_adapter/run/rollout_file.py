@@ -3,7 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import yaml
 from pydantic import Field, ValidationError
@@ -18,6 +18,7 @@ from engine_adapter.sessions import Session
 from engine_adapter.validation import describe
 
 _NEWER_KEYS = (("processes", "shared"), ("launches", 1), ("history", "recorded"), ("think_s", None))
+SHIPPED_WORKLOADS: Final = Path(__file__).parents[1] / "workloads"
 
 
 class Sampling(Parameters):
@@ -128,12 +129,18 @@ def _beside(folder: Path, rollout: Rollout) -> Rollout:
     """Return the experiment with relative paths resolved against the rollout file's folder."""
     return rollout.model_copy(
         update={
-            "workload": str(folder / rollout.workload),
+            "workload": str(_workload_file(folder, rollout.workload)),
             "load": _load_beside(folder, rollout.load),
             "baseline": _route_beside(folder, rollout.baseline),
             "candidate": _route_beside(folder, rollout.candidate),
         }
     )
+
+
+def _workload_file(folder: Path, name: str) -> Path:
+    """Return the file beside the rollout file; without one, the shipped workload of this name."""
+    beside, shipped = folder / name, SHIPPED_WORKLOADS / f"{name}.jsonl"
+    return shipped if not beside.exists() and shipped.is_file() else beside
 
 
 def _load_beside(folder: Path, load: Load) -> Load:

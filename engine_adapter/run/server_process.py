@@ -79,13 +79,14 @@ def both_serving(file: Path, rollout: Rollout, *, launch: int = 0, k: int = 0) -
         for name, route, drafts in reversed(arms) if launch % 2 else arms:
             routes[name] = route
             if isinstance(route, HttpRoute) and route.start is not None:
-                _require_no_k(name, route.start, drafts)
+                require_no_k(name, route.start, drafts)
                 log = file.with_name(f"{file.name}.{name}{number}.log")
                 routes[name] = started.enter_context(serving(route, k=drafts, log=log))
         yield rollout.model_copy(update=routes)
 
 
-def _require_no_k(name: str, command: str, k: int) -> None:
+def require_no_k(name: str, command: str, k: int) -> None:
+    """Raise `EngineSetupError` if an arm's command needs a number of draft tokens and has none."""
     if "{k}" in command and k == 0:
         raise EngineSetupError(
             f"{name}: start holds {{k}}, which `draftgate sweep --k` fills in; "

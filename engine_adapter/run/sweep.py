@@ -13,27 +13,33 @@ from engine_adapter.run import journal
 from engine_adapter.run.launches import Serve
 from engine_adapter.run.replay import RunCounts, RunProgress, replay
 from engine_adapter.run.rollout_file import Rollout
-from engine_adapter.run.server_process import both_serving, serving
+from engine_adapter.run.server_process import both_serving, require_no_k, serving
 from engine_adapter.run.telemetry import require_collector
 
 
 class Configuration(NamedTuple):
     """One rollout of a sweep."""
 
-    k: int
+    k: int | None
+    """None: the candidate as the rollout file has it."""
     concurrency: int
     rollout: Rollout
 
     @property
     def label(self) -> str:
-        """The suffix of the rollout's name, such as `k4-c8`."""
-        return f"k{self.k}-c{self.concurrency}"
+        """The suffix of the rollout's name."""
+        return _label(self.k, self.concurrency)
+
+
+def _label(k: int | None, concurrency: int) -> str:
+    """Return a suffix such as `k4-c8`, or `c8` without a k."""
+    return f"c{concurrency}" if k is None else f"k{k}-c{concurrency}"
 
 
 class Plan(NamedTuple):
     """The draft lengths and concurrencies of a sweep."""
 
-    ks: Sequence[int]
+    ks: Sequence[int | None]
     concurrencies: Sequence[int]
     urls: Mapping[int, str]
     """URLs of candidates that already run, by k."""
@@ -49,8 +55,8 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
     """Run every configuration, or resume it; raises `AdapterError`.
 
     The baseline's server is started once, the candidate's once for each k. With k = 0 the
-    candidate is the baseline's own route: an A/A control. If the load has several launches, both
-    servers are started for each launch of each configuration instead.
+    candidate is the baseline's own route: an A/A control; without a k, the file's. If the load has
+    several launches, both servers are started for each launch of each configuration instead.
     """
     opener = EngineOpener()
     if rollout.load.is_open:
@@ -67,7 +73,8 @@ def run(file: Path, rollout: Rollout, plan: Plan, *, begin: Begin, show: Show, d
     with _served(rollout.baseline, 0, _log(file, "baseline")) as baseline:
         for k in plan.ks:
             route = baseline if k == 0 else _candidate(rollout, k, plan.urls)
-            with _served(route, k, _log(file, f"k{k}")) as candidate:
+            log = _log(file, "candidate" if k is None else f"k{k}")
+            with _served(route, k, log) as candidate:
                 for concurrency in plan.concurrencies:
                     made = _configured(rollout, k, concurrency, baseline, candidate)
                     begin(made)
@@ -95,16 +102,16 @@ def _run_by_launch(
 
 
 def _launched(
-    file: Path, rollout: Rollout, k: int, launch: int
+    file: Path, rollout: Rollout, k: int | None, launch: int
 ) -> contextlib.AbstractContextManager[Rollout]:
-    return both_serving(file, rollout, launch=launch, k=k)
+    return both_serving(file, rollout, launch=launch, k=k or 0)
 
 
 def _configured(
-    rollout: Rollout, k: int, concurrency: int, baseline: Route, candidate: Route
+    rollout: Rollout, k: int | None, concurrency: int, baseline: Route, candidate: Route
 ) -> Configuration:
     update = {
-        "rollout": f"{rollout.rollout}-k{k}-c{concurrency}",
+        "rollout": f"{rollout.rollout}-{_label(k, concurrency)}",
         "baseline": baseline,
         "candidate": candidate,
         "load": rollout.load.model_copy(update={"concurrency": concurrency}),
@@ -146,9 +153,13 @@ def _without_ports(rollout: Rollout) -> Rollout:
     )
 
 
-def _candidate(rollout: Rollout, k: int, urls: Mapping[int, str]) -> Route:
+def _candidate(rollout: Rollout, k: int | None, urls: Mapping[int, str]) -> Route:
     """Return the candidate with k draft tokens a step; raises `RolloutFileError`."""
     route = rollout.candidate
+    if k is None:
+        if isinstance(route, HttpRoute):
+            require_no_k("candidate", route.start or "", 0)
+        return route
     if k == 0:
         return rollout.baseline
     if isinstance(route, TransformersRoute):
@@ -173,9 +184,9 @@ def _candidate(rollout: Rollout, k: int, urls: Mapping[int, str]) -> Route:
 
 
 @contextlib.contextmanager
-def _served(route: Route, k: int, log: Path) -> Iterator[Route]:
+def _served(route: Route, k: int | None, log: Path) -> Iterator[Route]:
     if isinstance(route, HttpRoute):
-        with serving(route, k=k, log=log) as served:
+        with serving(route, k=k or 0, log=log) as served:
             yield served
     else:
         yield route

@@ -28,7 +28,7 @@ class Row(NamedTuple):
     """The result of one configuration; a ratio that was not measured is `None`."""
 
     rollout: str
-    k: int
+    k: int | None
     concurrency: int
     generations: int
     failed: int

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from collector.client import Client
-from evals.cli.options import Collector, Database, Rollout, usable
+from evals.cli.options import Collector, Database, usable
 from evals.evaluation.evaluate import evaluate_rollout
 from evals.evaluation.follow import Terms, follow_rollout
 from evals.evaluation.scoring import Choice
@@ -32,7 +32,9 @@ _INTERRUPTED = 130
 
 @app.command()
 def evaluate(  # noqa: PLR0913  # one parameter an option
-    rollout: Rollout,
+    rollouts: Annotated[
+        list[str], typer.Argument(metavar="ROLLOUT...", help="Names of the rollouts.")
+    ],
     evaluator: Annotated[
         list[str] | None,
         typer.Option(help="Evaluator to use; repeatable. Default: all shipped ones."),
@@ -67,22 +69,29 @@ def evaluate(  # noqa: PLR0913  # one parameter an option
     collector: Collector = None,
     database: Database = "sqlite:///draftgate.db",
 ) -> None:
-    """Score the answers of a rollout that have no score yet.
+    """Score the answers of rollouts that have no score yet.
 
     Example: draftgate evaluate support-k4 --collector http://localhost:4318
     """
+    if follow and len(rollouts) > 1:
+        raise typer.BadParameter("follows one rollout", param_hint="--follow")
     choice = Choice(names=tuple(evaluator) if evaluator else None)
     with usable(), Client.opened(collector, database) as client:
-        try:
-            if follow:
-                with _ended_by_sigterm():
-                    wait_for(client, rollout, wait, lambda why: typer.echo(why, err=True))
-                    _follow(client, rollout, choice, Terms(workers=workers, ttl_s=lease))
-            counts = _evaluate_with_bar(client, rollout, choice, workers)
-        except KeyboardInterrupt:
-            typer.echo(f"{rollout}: stopped; what was scored is posted", err=True)
-            raise typer.Exit(0 if follow else _INTERRUPTED) from None
         captures = client.about().captures_content if collector else None
+        for rollout in rollouts:
+            try:
+                if follow:
+                    with _ended_by_sigterm():
+                        wait_for(client, rollout, wait, lambda why: typer.echo(why, err=True))
+                        _follow(client, rollout, choice, Terms(workers=workers, ttl_s=lease))
+                counts = _evaluate_with_bar(client, rollout, choice, workers)
+            except KeyboardInterrupt:
+                typer.echo(f"{rollout}: stopped; what was scored is posted", err=True)
+                raise typer.Exit(0 if follow else _INTERRUPTED) from None
+            _report(rollout, counts, captures=captures)
+
+
+def _report(rollout: str, counts: EvaluationCounts, *, captures: bool | None) -> None:
     typer.echo(f"{rollout}: {_words(counts)}")
     if counts.without_text:
         typer.echo(f"note: {_why_no_text(counts, captures=captures)}", err=True)

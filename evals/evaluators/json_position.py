@@ -32,7 +32,8 @@ def _first_error(text: str) -> int | None:
     try:
         json.loads(text)
     except json.JSONDecodeError as exc:
-        return exc.pos
+        # Of a string without an end, the parser gives the beginning.
+        return len(text) if exc.msg.startswith("Unterminated string") else exc.pos
     except (ValueError, RecursionError):
         pass
     return None

@@ -1,17 +1,22 @@
 """Validation against a JSON Schema; external references are refused, never fetched."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import jsonschema_rs
 
 _MAX_ERRORS = 3
+_REDACTED = "[redacted:"
 
 
 class UnusableSchemaError(ValueError):
     """A schema that is invalid or has external references."""
+
+
+class RedactedError(ValueError):
+    """Only redacted values break the schema, so that validity is unknown."""
 
 
 class SchemaFault(NamedTuple):
@@ -23,6 +28,8 @@ class SchemaFault(NamedTuple):
     """Keys and indices from the whole value to the one that is wrong."""
     missing: bool
     """The object at the path lacks a member."""
+    redacted: bool = False
+    """The value at the path is a text with a mark of redaction, which may not have been wrong."""
 
 
 def problems(schema: str | Mapping[str, object], value: object) -> list[str]:
@@ -44,6 +51,12 @@ def faults(schema: str | Mapping[str, object], value: object) -> list[SchemaFaul
     return [_fault(error) for error, _ in errors]
 
 
+def require_unredacted(found: Sequence[SchemaFault]) -> None:
+    """Raise `RedactedError` if every fault is at a redacted value."""
+    if all(fault.redacted for fault in found):
+        raise RedactedError("a redacted value cannot be held against the schema")
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an error's message, at most 200 characters."""
     lines = str(error).splitlines()
@@ -60,4 +73,9 @@ def _fault(error: jsonschema_rs.ValidationError) -> SchemaFault:
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )
     message = f"{at.lstrip('.') or 'answer'}: {first_line(error)}"
-    return SchemaFault(message, tuple(error.instance_path), error.schema_path[-1:] == ["required"])
+    return SchemaFault(
+        message,
+        tuple(error.instance_path),
+        missing=error.schema_path[-1:] == ["required"],
+        redacted=isinstance(error.instance, str) and _REDACTED in error.instance,
+    )

@@ -7,7 +7,12 @@ from collector.contract import Content, Generation, Score, ScoredSpan
 from evals.evaluators.answers import NOT_RECORDED, NotJsonError, answer_text, json_value
 from evals.evaluators.base import Need, scored, unscored
 from evals.evaluators.json_position import fault_in
-from evals.evaluators.json_schema import UnusableSchemaError, faults
+from evals.evaluators.json_schema import (
+    RedactedError,
+    UnusableSchemaError,
+    faults,
+    require_unredacted,
+)
 from evals.evaluators.rules.call_arguments import arguments
 from evals.evaluators.rules.tool_choice import ToolChoice
 
@@ -29,7 +34,7 @@ class SchemaValidity:
     needs: ClassVar[AbstractSet[Need]] = frozenset({Need.SCHEMA})
 
     def score(self, generation: Generation) -> Score | None:
-        """Validate the answer; an invalid schema leaves it unscored."""
+        """Validate the answer; an invalid schema, or a redacted value, leaves it unscored."""
         content = generation.content
         if content is None or not (content.output_schema or content.tool_definitions):
             return None
@@ -41,7 +46,7 @@ class SchemaValidity:
                 if found is not None:
                     return found
             return self._score_text(generation, content.output_schema or "", text)
-        except UnusableSchemaError as exc:
+        except (UnusableSchemaError, RedactedError) as exc:
             return unscored(self, generation, str(exc))
 
     def close(self) -> None:
@@ -55,6 +60,7 @@ class SchemaValidity:
             return self._invalid(generation, "not_json", str(exc), fault_in(text))
         if not found:
             return scored(self, generation, 1.0, label="valid")
+        require_unredacted(found)
         said = "; ".join(fault.message for fault in found)
         return self._invalid(generation, "invalid", said, fault_in(text, found[0]))
 

@@ -1,9 +1,11 @@
 """Rollout files, good and bad."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from engine_adapter import workload
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import TransformersRoute
 from engine_adapter.run import rollout_file
@@ -43,6 +45,18 @@ def test_paths_are_beside_the_file(tmp_path: Path) -> None:
         load=Load(concurrency=2, repeats=3, order="random", warmup=1),
         collector=CollectorAddress(url="http://localhost:9999"),
     )
+
+
+def test_a_shipped_workload_is_named_like_a_shipped_policy(tmp_path: Path) -> None:
+    """It has the three cohorts; a file of that name beside the rollout's wins."""
+    text = GOOD.replace("prompts.jsonl", "structured")
+    prompts = workload.read(Path(rollout_file.read(write(tmp_path, text)).workload))
+    assert Counter(prompt.cohort for prompt in prompts) == {"json": 59, "tool_call": 59, "chat": 59}
+    schemas = [prompt.asked_schema for prompt in prompts if prompt.cohort == "json"]
+    assert None not in schemas
+    assert {prompt.tool_choice for prompt in prompts if prompt.tools} == {"required"}
+    (tmp_path / "structured").touch()
+    assert rollout_file.read(write(tmp_path, text)).workload == str(tmp_path / "structured")
 
 
 def test_the_digest_is_of_the_experiment(tmp_path: Path) -> None:

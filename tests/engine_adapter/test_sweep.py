@@ -66,6 +66,38 @@ def test_each_configuration_is_a_rollout_that_the_advisor_reads(
         assert advised.exit_code == 0
 
 
+def test_loads_alone_are_swept_and_judged_together(tmp_path: Path) -> None:
+    """Without a k the candidate is the file's; the last lines name what reads all loads."""
+    with running(tmp_path / "d.db", tmp_path / "log") as url, fake_openai.running() as server:
+        route = {"engine": "openai", "model": "m", "url": f"{server}/v1"}
+        document: dict[str, object] = {"baseline": route, "candidate": route}
+        options = ["--concurrency", "1,2", "--collector", url]
+        code, printed, error = sweep(tmp_path, document, *options)
+        assert code == 0, error
+        assert "Next: draftgate evaluate s-c1 s-c2 --collector" in printed
+        assert "Next: draftgate gate s-c1 s-c2 --collector" in printed
+        done = CliRunner().invoke(app, ["evaluate", "s-c1", "s-c2", "--collector", url])
+        assert done.exit_code == 0, done.output
+        assert [line.split(",")[0] for line in done.stdout.splitlines()] == [
+            "s-c1: 6 answers",
+            "s-c2: 6 answers",
+        ]
+        following = ["evaluate", "s-c1", "s-c2", "--follow", "--collector", url]
+        assert CliRunner().invoke(app, following).exit_code == 2
+
+
+def test_a_command_that_wants_a_k_needs_one(tmp_path: Path) -> None:
+    """Nothing is started with a k that nobody gave."""
+    route = {"engine": "openai", "model": "m", "url": "http://127.0.0.1:{port}/v1"}
+    document: dict[str, object] = {
+        "baseline": route | {"start": "serve {port}"},
+        "candidate": route | {"start": "serve {port} {k}"},
+    }
+    code, _, error = sweep(tmp_path, document, "--concurrency", "1,2")
+    assert code == 2
+    assert "candidate: start holds {k}" in error
+
+
 def test_servers_are_started_by_their_command_and_stopped(tmp_path: Path) -> None:
     """The baseline once, the candidate once for each k, each at a port of its own; none stays."""
     command = f"{sys.executable} {fake_openai.__file__} {{port}} {tmp_path}"

@@ -148,3 +148,20 @@ def test_broken_arguments_say_where_they_break(generation_of: Any) -> None:
         score = SchemaValidity().score(generation_of(content=content))
         assert score is not None
         assert (score.spans[0].start if score.spans else None) == at
+
+
+def test_redacted_arguments_leave_an_answer_unscored(generation_of: Any) -> None:
+    """A mark in place of a number may have been a valid one."""
+    tool = {**TOOL, "parameters": {"properties": {"card": {"type": "integer"}}}}
+    content = Content(
+        output_messages=json.dumps(
+            [{"role": "assistant", "parts": [part({"card": "[redacted:card]"})]}]
+        ),
+        tool_definitions=json.dumps([tool]),
+    )
+    score = SchemaValidity().score(generation_of(content=content))
+    assert score is not None
+    assert (score.value, score.unscored_reason) == (
+        None,
+        "a redacted value cannot be held against the schema",
+    )

@@ -29,6 +29,7 @@ SCHEMA = json.dumps(
         ('{"a": [1, 2]}', 13),
         ('{"b": 0, "a": [1, }', 18),
         ('{"a": [1, 2', 11),
+        ('{"a": [1], "b": "and so on', 26),
         ("Sure!", 0),
         ('```json\n{"a": "", "b": 0}\n```', 14),
         ("[1]", 0),
@@ -83,3 +84,15 @@ def test_any_text_has_a_place_within_it_or_none(text: str) -> None:
     """Nothing is raised, whatever the text is."""
     span = fault_in(text)
     assert span is None or 0 <= span.start <= span.end == len(text)
+
+
+def test_what_was_redacted_is_not_called_wrong(generation_of: Any) -> None:
+    """A number replaced by a mark has no known validity; another fault beside it has."""
+    for answer, value in (
+        ('{"a": ["[redacted:card]"], "b": 1}', None),
+        ('{"a": ["[redacted:card]"]}', 0.0),
+        ('{"a": [1], "b": "[redacted:card]"}', 1.0),
+    ):
+        score = SchemaValidity().score(generation_of(answer=answer, output_schema=SCHEMA))
+        assert score is not None
+        assert score.value == value

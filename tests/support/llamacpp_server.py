@@ -18,9 +18,11 @@ NGRAM_TOKENS = 4
 
 
 @contextmanager
-def serving(model: Path, *, draft: Path | None = None, ngram: bool = False) -> Iterator[str]:
-    """Serve the GGUF file on a free port, one request at a time, and yield the server's URL."""
-    command = [sys.executable, __file__, str(model)]
+def serving(
+    model: Path, *, draft: Path | None = None, ngram: bool = False, slots: int = 1
+) -> Iterator[str]:
+    """Serve the GGUF file on a free port, so many requests at a time, and yield the URL."""
+    command = [sys.executable, __file__, str(model), "--slots", str(slots)]
     command += ["--draft", str(draft)] if draft else []
     command += ["--ngram"] if ngram else []
     with (
@@ -41,15 +43,17 @@ def serving(model: Path, *, draft: Path | None = None, ngram: bool = False) -> I
             process.communicate()
 
 
-def _serve(model: str, draft: str | None, *, ngram: bool, port: int, width: int) -> None:
+def _serve(
+    model: str, draft: str | None, *, ngram: bool, port: int, width: int, slots: int
+) -> None:
     import xllamacpp
 
     kinds = xllamacpp.common_speculative_type
     params = xllamacpp.CommonParams()
     params.model.path = model
     params.model_alias = {"served"}
-    params.n_ctx = 1024
-    params.n_parallel = 1
+    params.n_ctx = 1024 * slots
+    params.n_parallel = slots
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.endpoint_metrics = params.endpoint_slots = True
     params.cache_prompt = False
@@ -82,6 +86,7 @@ if __name__ == "__main__":
     parser.add_argument("--ngram", action="store_true")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--draft-tokens", type=int, default=DRAFT_TOKENS)
+    parser.add_argument("--slots", type=int, default=1)
     arguments = parser.parse_args()
     _serve(
         arguments.model,
@@ -89,4 +94,5 @@ if __name__ == "__main__":
         ngram=arguments.ngram,
         port=arguments.port,
         width=arguments.draft_tokens,
+        slots=arguments.slots,
     )

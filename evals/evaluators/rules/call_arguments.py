@@ -8,7 +8,7 @@ from collector.contract import Generation
 from evals.evaluators.answers import answer_text, json_list
 from evals.evaluators.conversation import answered_calls, calls_in_text, recorded_calls
 from evals.evaluators.json_position import fault_in
-from evals.evaluators.json_schema import problems
+from evals.evaluators.json_schema import faults, require_unredacted
 from evals.evaluators.rules.outcome import RuleResult
 
 _MARKERS = re.compile(r"<tool_call>|<\|tool_call|<function=|\[TOOL_CALLS\]|<\|python_tag\|>")
@@ -20,7 +20,8 @@ JsonObject = Mapping[str, Any]  # Any: JSON values
 def arguments(generation: Generation) -> RuleResult | None:
     """Check each call of the answer; `None` if the answer makes no call and attempts none.
 
-    Raises `UnusableSchemaError` if a called tool's parameters are no valid schema.
+    Raises `UnusableSchemaError` if a called tool's parameters are no valid schema, and
+    `RedactedError` if only redacted arguments are wrong.
     """
     content = generation.content
     for name, given in recorded_calls(generation):
@@ -37,9 +38,10 @@ def arguments(generation: Generation) -> RuleResult | None:
         tool = tools.get(call.name)
         if tool is None:
             return RuleResult(0.0, f"{call.name} is no tool that was offered")
-        wrong = problems(tool.get("parameters") or {}, dict(call.arguments))
+        wrong = faults(tool.get("parameters") or {}, dict(call.arguments))
         if wrong:
-            return RuleResult(0.0, f"{call.name}: {'; '.join(wrong)}")
+            require_unredacted(wrong)
+            return RuleResult(0.0, f"{call.name}: {'; '.join(fault.message for fault in wrong)}")
     return RuleResult(1.0)
 
 
