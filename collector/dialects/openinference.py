@@ -29,6 +29,7 @@ _NAMES: Table = {
     "llm.token_count.prompt": attributes.GEN_AI_USAGE_INPUT_TOKENS,
     "llm.token_count.completion": attributes.GEN_AI_USAGE_OUTPUT_TOKENS,
     "llm.token_count.prompt_details.cache_read": attributes.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    "session.id": attributes.GEN_AI_CONVERSATION_ID,
     "llm.finish_reason": (attributes.GEN_AI_RESPONSE_FINISH_REASONS, string_list),
 }
 PARAMETERS: Table = {

@@ -45,6 +45,7 @@ OPENINFERENCE = {
     "llm.token_count.completion": 3,
     "llm.token_count.prompt_details.cache_read": 4,
     "llm.finish_reason": "stop",
+    "session.id": "s1",
 }
 TGI = {
     "parameters": "GenerateParameters { best_of: None, temperature: Some(0.5), top_k: None, "
@@ -117,6 +118,7 @@ CASES = {
             output_tokens=3,
             cached_input_tokens=4,
             ttft_s=0.5,
+            conversation_id="s1",
         ),
     ),
     "openinference, failed": (

@@ -317,3 +317,48 @@ def sums(counted: list[Speculation | None]) -> list[int]:
         sum(one.draft_tokens or 0 for one in found),
         sum(one.accepted_tokens or 0 for one in found),
     ]
+
+
+@pytest.mark.parametrize("history", ["recorded", "own"])
+def test_sessions_are_the_same_with_and_without_drafts(
+    plain: Served, drafted: Served, tmp_path: Path, history: str
+) -> None:
+    """Greedy and in 32 bits: equal answers make equal histories, turn by turn."""
+    with running(tmp_path / "runs.db", tmp_path / "log") as url:
+        experiment = {
+            "rollout": "sessions",
+            "workload": str(ROOT / "docs" / "examples" / "sessions.jsonl"),
+            "baseline": plain.route.model_dump(mode="json"),
+            "candidate": drafted.route.model_dump(mode="json"),
+            "load": {"history": history, "think_s": 0, "warmup": 1, "concurrency": 2},
+            "sampling": {"max_tokens": 16},
+        }
+        file = tmp_path / "rollout.yaml"
+        file.write_text(yaml.safe_dump(experiment))
+        done = subprocess.run(
+            [sys.executable, "-m", "draftgate", "run", str(file), "--collector", url, "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        with Client(url) as client:
+            pairs = client.pairs("sessions", limit=50, content=True).pairs
+            stored = list(client.generations("sessions"))
+            unpaired = client.unpaired("sessions")
+    assert unpaired == ()
+    assert len(stored) == 24
+    assert len({one.trace_id for one in stored}) == 8
+    assert [pair.prompt_id for pair in pairs] == sorted(
+        f"{name}/{turn}"
+        for name in ("code", "spade", "stock", "trip")
+        for turn in ((3,) if history == "own" else (1, 2, 3))
+    )
+    for pair in pairs:
+        assert pair.baseline is not None
+        assert pair.candidate is not None
+        assert pair.baseline.error_type is None
+        assert pair.baseline.content is not None
+        assert pair.candidate.content is not None
+        assert pair.baseline.content.input_messages == pair.candidate.content.input_messages
+        assert pair.baseline.content.output_messages == pair.candidate.content.output_messages
