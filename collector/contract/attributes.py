@@ -97,6 +97,11 @@ SPEC_DECODE_TIME_IN_OVERHEAD: Final = "spec_decode.time_in_overhead"
 SPEC_DECODE_SOURCE: Final = "spec_decode.source"
 SPEC_DECODE_LOSSLESS: Final = "spec_decode.lossless"
 
+GEN_AI_SPECULATIVE_DECODING_STEP_COUNT: Final = "gen_ai.speculative_decoding.step.count"
+GEN_AI_SPECULATIVE_DECODING_DRAFTED_TOKENS: Final = "gen_ai.speculative_decoding.drafted_tokens"
+GEN_AI_SPECULATIVE_DECODING_ACCEPTED_TOKENS: Final = "gen_ai.speculative_decoding.accepted_tokens"
+GEN_AI_SPECULATIVE_DECODING_MAX_DRAFT_TOKENS: Final = "gen_ai.speculative_decoding.max_draft_tokens"
+
 # Content, opt-in
 GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"

@@ -10,6 +10,7 @@ from collector.contract.conservation import broken_laws
 from collector.contract.fields import SPEC_PREFIX, Fields, unflatten
 from collector.contract.finish import failure_of
 from collector.contract.forms import READERS, Reader, UnreadableError
+from collector.contract.proposed import PROPOSED
 from collector.contract.records import (
     Arm,
     AttributeValue,
@@ -99,6 +100,7 @@ _ATTRIBUTES = {
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS_FLAT: _ATTRIBUTES[
         a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS
     ],
+    **{proposed: _ATTRIBUTES[ours] for ours, proposed in PROPOSED.items()},
 }
 _OF_A_DEPLOYMENT: Final = (
     a.DRAFTGATE_ROLLOUT,
@@ -116,7 +118,7 @@ _COUNT_ATTRIBUTES = {
     wire.attribute
     for wire in _FIELDS[Speculation].values()
     if wire.form in (Form.INTEGER, Form.INTEGERS)
-}
+} | set(PROPOSED.values())
 
 
 def encode(generation: Generation) -> Span:

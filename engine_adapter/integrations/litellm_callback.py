@@ -19,11 +19,12 @@ from litellm.integrations.custom_logger import CustomLogger
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from collector.contract import Generation, encode
+from collector.contract import Generation
 from engine_adapter.engines import reader_of
 from engine_adapter.engines.answer import Answer, SpeculationSetup
 from engine_adapter.engines.json_fields import count, text, within
 from engine_adapter.integrations.transport import AcceptanceTransport, AsyncAcceptanceTransport
+from engine_adapter.recording.span import span_of
 
 _KEPT = 4096
 """Limit on kept answers of calls that LiteLLM has not reported yet."""
@@ -130,7 +131,7 @@ class AcceptanceCallback(CustomLogger):  # type: ignore[misc]  # LiteLLM may not
         self._send(generation, _labels(kwargs))
 
     def _send(self, generation: Generation, labels: Mapping[str, str]) -> None:
-        encoded = encode(generation)
+        encoded = span_of(generation)
         span = self._tracer.start_span(
             encoded.name,
             kind=SpanKind.CLIENT,

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from collector.contract import AttributeValue, Generation, encode
+from collector.contract import AttributeValue, Generation
 from engine_adapter.engines.answer import Answer
+from engine_adapter.recording.span import span_of
 
 _SAID_BY_THE_SDK = ("gen_ai.operation.name", "gen_ai.provider.name")
 
@@ -25,5 +26,5 @@ def acceptance_attributes(answer: Answer) -> Mapping[str, AttributeValue]:
         decode_s=answer.decode_s,
         speculation=answer.speculation,
     )
-    attributes = encode(known).attributes
+    attributes = span_of(known).attributes
     return {name: value for name, value in attributes.items() if name not in _SAID_BY_THE_SDK}

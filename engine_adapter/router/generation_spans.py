@@ -13,11 +13,11 @@ from collector.contract import (
     AttributeValue,
     Generation,
     SpanStatus,
-    encode,
 )
 from collector.contract.attributes import SCHEMA_URL
 from engine_adapter.engines.observation import ObservedAnswer
 from engine_adapter.recording import generation_of
+from engine_adapter.recording.span import span_of
 from engine_adapter.router.decision import Decision
 from engine_adapter.router.settings import Upstream
 from engine_adapter.router.trace_context import TraceContext
@@ -82,7 +82,7 @@ def export_request(
 
     Concatenated exports form one export: protobuf joins their repeated fields.
     """
-    span = encode(generation)
+    span = span_of(generation)
     export = ExportTraceServiceRequest()
     of_resource = export.resource_spans.add()
     _fill(of_resource.resource.attributes, span.resource)

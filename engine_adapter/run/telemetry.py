@@ -28,10 +28,11 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace import Status as SpanOutcome
 
-from collector.contract import Generation, Span, SpanStatus, encode
+from collector.contract import Generation, Span, SpanStatus
 from collector.contract.attributes import ERROR_TYPE, SCHEMA_URL
 from engine_adapter.collector_access import CollectorAccess
 from engine_adapter.errors import TelemetryError
+from engine_adapter.recording.span import span_of
 
 _QUEUE = 1 << 16
 _BATCH = 64
@@ -107,7 +108,7 @@ class SpanSender:
 
     def send(self, generation: Generation, parent_span_id: str | None = None) -> None:
         """Queue the generation's span, with the generation's own ids and times."""
-        self.send_span(replace(encode(generation), parent_span_id=parent_span_id))
+        self.send_span(replace(span_of(generation), parent_span_id=parent_span_id))
 
     def send_span(self, span: Span) -> None:
         """Queue a span."""
