@@ -17,19 +17,21 @@ _ASKED = {
     "request_model": "the model asked for",
     "response_model": "the model that answered",
     "temperature": "the temperature",
+    "top_p": "top-p",
+    "top_k": "top-k",
     "max_tokens": "the limit of output tokens",
     "seed": "the seed",
     "input_tokens": "the number of input tokens",
     "cohort": "the cohort",
 }
 """Columns that must be equal on both sides of a pair, if both have them."""
-_GIVEN = ("temperature", "max_tokens", "seed", "cohort")
+_GIVEN = ("temperature", "top_p", "top_k", "max_tokens", "seed", "cohort")
 """For these a missing value means that the request did not set it, if any answer records it."""
 _NAMED = "response_model"
 """An engine gives it in every answer or in none."""
 _SERVED = ("response_model", "input_tokens")
 """Columns that a side itself produces; a candidate that truncates its context has fewer tokens."""
-_MIXED = ("request_model", "response_model", "temperature", "max_tokens")
+_MIXED = ("request_model", "response_model", "temperature", "top_p", "top_k", "max_tokens")
 """Columns of which the arms of split traffic must have the same mix of values, with the number of
 input tokens."""
 

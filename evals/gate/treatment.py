@@ -18,6 +18,7 @@ def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
     yield from _impossible_counts(evidence)
     yield from _more_than_the_answer(evidence)
     yield from _lossy(evidence)
+    yield from _baseline_drafts_in_part(evidence.baseline)
 
 
 def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
@@ -43,13 +44,26 @@ def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
-    count = int(_records(evidence.candidate, "spec_lossless", value=False).sum())
-    if count:
+    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+        count = int(_records(side, "spec_lossless", value=False).sum())
+        if count:
+            words = (
+                f"{count:,} of the {arm}'s answers were made with a lossy acceptance "
+                "(`spec_decode.lossless` is false): that is another model's output"
+            )
+            yield Obstacle(Reason.TREATMENT, words, bars_fail=False)
+
+
+def _baseline_drafts_in_part(baseline: Side) -> Iterator[Obstacle]:
+    """Yield an obstacle if a baseline speculates in some answers and says nothing in others."""
+    answered = baseline.answered & ~baseline.fallback
+    total, silent = int(answered.sum()), int((answered & ~baseline.speculated).sum())
+    if min(silent, total - silent) > MAX_UNBOUNDED_SHARE * total:
         words = (
-            f"{count:,} of the candidate's answers were made with a lossy acceptance "
-            "(`spec_decode.lossless` is false): that is another model's output"
+            f"{total - silent:,} of the baseline's {total:,} answers speculated and the others say "
+            "nothing of speculation: it was not served in one configuration"
         )
-        yield Obstacle(Reason.TREATMENT, words, bars_fail=False)
+        yield Obstacle(Reason.TREATMENT, words)
 
 
 def idle(evidence: Evidence, policy: Policy) -> Obstacle | None:

@@ -11,6 +11,7 @@ from collector.contract import Reason
 from evals.evidence import LATENCIES, BoolColumn, Counts, Evidence, FloatColumn, Side
 from evals.gate.arrangement import Arrangement, of_arm, strata
 from evals.gate.cells import Cell
+from evals.gate.conditions import unlike_conditions
 from evals.gate.cut_answers import cut_answers, uncounted_on_one_side
 from evals.gate.invented_times import implausible
 from evals.gate.likeness import differences
@@ -86,7 +87,7 @@ def violations(evidence: Evidence, policy: Policy) -> tuple[Violation, ...]:
         ),
         *(
             Violation(found, None, kinds=_TIMED, every_scope=True)
-            for found in contradictions(evidence)
+            for found in chain(contradictions(evidence), unlike_conditions(evidence))
         ),
         *(
             Violation(

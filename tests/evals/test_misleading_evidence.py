@@ -14,7 +14,7 @@ import pytest
 from spoilt_rollout import PAIRS, Rollout, judged
 
 from collector.client import Client, ClientError
-from collector.contract import Arm, Generation
+from collector.contract import Arm, Generation, Speculation
 
 pytestmark = pytest.mark.filterwarnings("error")
 BASELINE, CANDIDATE = Arm.BASELINE, Arm.CANDIDATE
@@ -293,6 +293,24 @@ CASES: dict[str, tuple[Spoil, str]] = {
     "a temperature that is no number": (
         lambda r: r.change(CANDIDATE, temperature=math.nan),
         "the temperature differs",
+    ),
+    "another top-p": (lambda r: r.change(CANDIDATE, top_p=0.5), "top-p differs"),
+    "a top-k in one arm": (lambda r: r.change(BASELINE, top_k=1), "top-k differs"),
+    "a lossy baseline": (
+        lambda r: r.change(BASELINE, speculation=Speculation(method="x", lossless=False)),
+        "of the baseline's answers were made with a lossy acceptance",
+    ),
+    "a baseline that speculates in half": (
+        lambda r: r.change(BASELINE, EVEN, speculation=Speculation(method="x", draft_tokens=9)),
+        "200 of the baseline's 400 answers speculated",
+    ),
+    "an idle server against a busy one": (
+        lambda r: [r.change(arm, concurrency=(64, 1)[arm is CANDIDATE]) for arm in Arm],
+        "in flight 64 for the baseline and 1 for the candidate",
+    ),
+    "a candidate whose prompts were cached": (
+        lambda r: [r.change(arm, cached_input_tokens=(0, 25)[arm is CANDIDATE]) for arm in Arm],
+        "caches held 0% of the baseline's and 76% of the candidate's",
     ),
     "a load generator seconds late": (
         lambda r: r.change(CANDIDATE, client_lag_s=5.0),

@@ -29,8 +29,8 @@ def gate(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any], str]]:
         file.write_text(shipped_text(policy) if "\n" not in policy else policy)
         rollout.store(database, capture=capture)
         args = ["k4", "--policy", str(file), "--database", database]
-        text = CliRunner().invoke(app, ["gate", *args], catch_exceptions=False)
-        said = CliRunner().invoke(app, ["gate", *args, "--json"], catch_exceptions=False)
+        text = CliRunner().invoke(app, args, catch_exceptions=False)
+        said = CliRunner().invoke(app, [*args, "--json"], catch_exceptions=False)
         assert text.exit_code == said.exit_code
         assert "Warning" not in text.output
         return said.exit_code, json.loads(said.stdout), text.output
