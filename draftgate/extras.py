@@ -9,7 +9,7 @@ _PACKAGES: Final = {
     "clickhouse_connect": "clickhouse",
     "cryptography": "sign",
     "fastapi": "collector",
-    "grpc": "collector",
+    "h2": "collector",
     "onnxruntime": "groundedness-model",
     "psycopg": "collector",
     "pynvml": "gpu",

@@ -46,6 +46,12 @@ ATTACKS: Mapping[str, Callable[[], Sequence[Finding]]] = {
         f"grpc-{_name(attack)}": partial(attacked_collector.attack_grpc, attack, memory_mib)
         for attack, memory_mib in grpc_attacks.ATTACKS.items()
     },
+    **{
+        f"grpc-tls-{_name(attack)}": partial(
+            attacked_collector.attack_grpc, attack, memory_mib, tls=True
+        )
+        for attack, memory_mib in grpc_attacks.TLS_ATTACKS.items()
+    },
     "client-descheduled": descheduled_client.attack,
     "router-large-array": router_requests.large_array,
     "router-large-heads": router_requests.large_heads,

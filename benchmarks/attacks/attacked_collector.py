@@ -70,10 +70,7 @@ def attack_http(attack: Attack, memory_mib: float, *, tls: bool = False) -> list
     """Attack the HTTP listener of a new collector."""
     with started("--no-grpc", tls=tls) as (url, pid, _), watching(pid, url) as observation:
         time.sleep(1)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if tls else None
-        if context is not None:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        attack(Listener(_address(url), context), SECONDS)
+        attack(Listener(_address(url), _context() if tls else None), SECONDS)
         time.sleep(1)
         found = observation()
     return [
@@ -83,11 +80,15 @@ def attack_http(attack: Attack, memory_mib: float, *, tls: bool = False) -> list
     ]
 
 
-def attack_grpc(attack: Attack, memory_mib: float) -> list[Finding]:
+def attack_grpc(attack: Attack, memory_mib: float, *, tls: bool = False) -> list[Finding]:
     """Attack the gRPC listener of a new collector."""
-    with started() as (url, pid, grpc_address), watching(pid, url, grpc_address) as observation:
+    with (
+        started(tls=tls) as (url, pid, grpc_address),
+        watching(pid, url, grpc_address) as observation,
+    ):
         time.sleep(1)
-        attack(Listener(_address(f"grpc://{grpc_address}")), SECONDS)
+        context = _context("h2") if tls else None
+        attack(Listener(_address(f"grpc://{grpc_address}"), context), SECONDS)
         time.sleep(1)
         found = observation()
     return [
@@ -112,6 +113,14 @@ def started(*options: str, tls: bool = False) -> Iterator[tuple[str, int, str]]:
         with collector(url, log, options=options) as (address, process):
             found = re.search(r"gRPC at ([0-9.:]+)", log.read_text())
             yield address, process.pid, found[1] if found else ""
+
+
+def _context(*protocols: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context
 
 
 def _address(url: str) -> tuple[str, int]:

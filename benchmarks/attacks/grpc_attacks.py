@@ -3,8 +3,10 @@
 import contextlib
 import threading
 from collections.abc import Callable
+from itertools import cycle
 
 import grpc
+from backports import zstd
 
 from benchmarks.attacks.attacked_collector import MEMORY_WITHIN_MIB, Attack, Listener, hold, until
 from benchmarks.attacks.health_watch import EXPORT
@@ -12,7 +14,10 @@ from benchmarks.attacks.http2_bytes import (
     CONTINUATION,
     DATA,
     END_HEADERS,
+    END_STREAM,
     HEADERS,
+    PATHS,
+    PING,
     PREFACE,
     RST_STREAM,
     Export,
@@ -22,8 +27,11 @@ from benchmarks.attacks.http2_bytes import (
     literal,
     message_head,
 )
+from benchmarks.attacks.http_attacks import BODY_MEMORY_WITHIN_MIB, TLS_MEMORY_WITHIN_MIB
+from benchmarks.attacks.protobuf_bytes import field
 
-MESSAGE_MEMORY_WITHIN_MIB = 400.0
+MESSAGE_MEMORY_WITHIN_MIB = 150.0
+"""Twice the room for incomplete messages, and twice a message."""
 _MIB = 2**20
 
 
@@ -86,6 +94,53 @@ def reset_calls(listener: Listener, seconds: float) -> None:
     _at_once([work] * 4)
 
 
+def pings(listener: Listener, seconds: float) -> None:
+    """Send pings as fast as possible."""
+    _flood(listener, frame(PING, 0, 0, bytes(8)) * 1000, seconds)
+
+
+def small_pieces(listener: Listener, seconds: float) -> None:
+    """Send a message byte by byte, each in a frame of its own."""
+    head_bytes = frame(HEADERS, END_HEADERS, 1, head()) + frame(DATA, 0, 1, message_head(60_000))
+    _flood(listener, head_bytes + frame(DATA, 0, 1, b"x") * 50_000, seconds)
+
+
+def empty_messages(listener: Listener, seconds: float) -> None:
+    """Send empty messages as fast as possible, and read no response."""
+    sent = b"".join(
+        frame(HEADERS, END_HEADERS, stream, head())
+        + frame(DATA, END_STREAM, stream, message_head(0))
+        for stream in range(1, 200, 2)
+    )
+    _flood(listener, sent, seconds)
+
+
+def zstd_bombs(listener: Listener, seconds: float) -> None:
+    """Send a kilobyte of zstd that stands for 10 million empty spans, for each signal."""
+    bomb = zstd.compress(field(1, field(2, b"\x12\x00" * (10 * _MIB))))
+    message = frame(DATA, END_STREAM, 1, b"\1" + len(bomb).to_bytes(4, "big") + bomb)
+    for _, path in zip(until(seconds), cycle(PATHS), strict=False):
+        compressed = head((b"grpc-encoding", b"zstd"), path=path)
+        with listener.connected() as connection:
+            connection.sendall(begin() + frame(HEADERS, END_HEADERS, 1, compressed) + message)
+            connection.settimeout(1)
+            while connection.recv(65_536):
+                pass
+
+
+def _flood(listener: Listener, sent: bytes, seconds: float) -> None:
+    """Send the same on new connections, four at a time, until each is closed."""
+
+    def work() -> None:
+        for _ in until(seconds):
+            with listener.connected() as connection:
+                connection.sendall(begin())
+                for _ in until(seconds):
+                    connection.sendall(sent)
+
+    _at_once([work] * 4)
+
+
 def gzip_bombs(listener: Listener, seconds: float) -> None:
     """Send messages of 600 MB, compressed with gzip."""
     host, port = listener.address
@@ -98,15 +153,29 @@ def gzip_bombs(listener: Listener, seconds: float) -> None:
 
 
 ATTACKS: dict[Attack, float] = {
-    silent: 2 * MEMORY_WITHIN_MIB,
-    half_heads: 2 * MEMORY_WITHIN_MIB,
-    growing_heads: MESSAGE_MEMORY_WITHIN_MIB,
+    silent: MEMORY_WITHIN_MIB,
+    half_heads: MEMORY_WITHIN_MIB,
+    growing_heads: MEMORY_WITHIN_MIB,
     half_messages: 2 * MEMORY_WITHIN_MIB,
     large_half_messages: MESSAGE_MEMORY_WITHIN_MIB,
-    reset_calls: 2 * MEMORY_WITHIN_MIB,
-    gzip_bombs: MESSAGE_MEMORY_WITHIN_MIB,
+    reset_calls: MEMORY_WITHIN_MIB,
+    gzip_bombs: BODY_MEMORY_WITHIN_MIB,
+    zstd_bombs: BODY_MEMORY_WITHIN_MIB,
+    pings: MEMORY_WITHIN_MIB,
+    small_pieces: MEMORY_WITHIN_MIB,
+    empty_messages: MEMORY_WITHIN_MIB,
 }
 """Attacks, with the memory in MiB that each may take."""
+TLS_ATTACKS: dict[Attack, float] = {
+    silent: 1.5 * TLS_MEMORY_WITHIN_MIB,
+    half_heads: TLS_MEMORY_WITHIN_MIB,
+    growing_heads: TLS_MEMORY_WITHIN_MIB,
+    half_messages: BODY_MEMORY_WITHIN_MIB,
+    large_half_messages: BODY_MEMORY_WITHIN_MIB,
+    reset_calls: TLS_MEMORY_WITHIN_MIB,
+    zstd_bombs: BODY_MEMORY_WITHIN_MIB,
+}
+"""The same for a collector with TLS."""
 
 
 def _at_once(works: list[Callable[[], None]]) -> None:

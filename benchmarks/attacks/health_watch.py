@@ -63,7 +63,8 @@ def main() -> None:
     over = Event()
     pollers = [_Poller(lambda: _get_health(url), over)]
     if grpc_address:
-        pollers.append(_Poller(lambda: _export(grpc_address), over))
+        channel = _trusting(url, grpc_address) if url.startswith("https") else _plain
+        pollers.append(_Poller(lambda: _export(channel(grpc_address)), over))
     print("watching", flush=True)
     Thread(target=_wait_for_end, args=(over,)).start()
     while not over.wait(_EVERY_S):
@@ -121,9 +122,24 @@ def _get_health(url: str) -> None:
         connection.getresponse().read()
 
 
-def _export(address: str) -> None:
-    options = [("grpc.use_local_subchannel_pool", 1)]  # a new connection
-    with grpc.insecure_channel(address, options) as channel:
+_NEW_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
+
+
+def _plain(address: str) -> grpc.Channel:
+    return grpc.insecure_channel(address, [_NEW_CONNECTION])
+
+
+def _trusting(url: str, address: str) -> Callable[[str], grpc.Channel]:
+    """Return what connects with TLS to the server that has the certificate of this URL."""
+    host, port = address.rsplit(":", 1)
+    parts = urlsplit(url)
+    certificate = ssl.get_server_certificate((parts.hostname or host, parts.port or int(port)))
+    trusted = grpc.ssl_channel_credentials(certificate.encode())
+    return lambda where: grpc.secure_channel(where, trusted, [_NEW_CONNECTION])
+
+
+def _export(opened: grpc.Channel) -> None:
+    with opened as channel:
         export: Callable[..., bytes] = channel.unary_unary(EXPORT)
         export(b"", timeout=_TIMEOUT_S)
 

@@ -4,10 +4,14 @@ import socket
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 8, 9
-ACK, END_HEADERS = 1, 4
+ACK, END_STREAM, END_HEADERS = 1, 1, 4
 _MOST_IN_FRAME = 16_384
 _WINDOW = 65_535
-_TRACES = b"/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PATHS = tuple(
+    b"/opentelemetry.proto.collector.%s.v1.%sService/Export" % (signal, signal.capitalize())
+    for signal in (b"trace", b"logs", b"metrics")
+)
+"""The methods of the three signals, traces first."""
 
 
 def frame(kind: int, flags: int, stream: int, inside: bytes) -> bytes:
@@ -21,7 +25,7 @@ def literal(name: bytes, value: bytes) -> bytes:
     return b"\x10" + _integer(len(name)) + name + _integer(len(value)) + value
 
 
-def head(*more: tuple[bytes, bytes], path: bytes = _TRACES) -> bytes:
+def head(*more: tuple[bytes, bytes], path: bytes = PATHS[0]) -> bytes:
     """Return the headers of an export."""
     named = (
         (b":method", b"POST"),

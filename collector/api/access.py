@@ -110,7 +110,7 @@ class AccessMiddleware:
         collector: State = scope["app"].state.collector
         headers = Headers(scope=scope)
         try:
-            scope[_GRANT] = await _authorize(collector.authority, headers, needed)
+            scope[_GRANT] = await authorize(collector.authority, key_text(headers), needed)
         except (AccessError, StoreError) as exc:
             status = status_of(exc)
             collector.counters.refusals[_REASONS.get(type(exc), "store")] += 1
@@ -126,8 +126,8 @@ _REASONS: Mapping[type[CollectorError], str] = {
 }
 
 
-async def _authorize(authority: Authority, headers: Headers, needed: KeyScope) -> Grant:
-    text = key_text(headers)
+async def authorize(authority: Authority, text: str | None, needed: KeyScope) -> Grant:
+    """Return the rights of the key with this text, as `Authority.authorize`."""
     if authority.is_quick(text):
         return authority.authorize(text, needed)
     return await run_in_threadpool(authority.authorize, text, needed)

@@ -93,7 +93,21 @@ async def _store(request: Request, collector: State, signal: Signal, encoding: E
     grant = grant_in(request.scope)
     sender = Sender(judges=Scope.JUDGE in grant.scopes, key_id=grant.key_id)
     body = await bodies.read(request, limit)
-    with admission.room(len(body)) as room:
+    return await store_body(collector, signal, body, coding, encoding, sender=sender)
+
+
+async def store_body(
+    collector: State,
+    signal: Signal,
+    body: bytes,
+    coding: str,
+    encoding: Encoding,
+    *,
+    sender: Sender,
+) -> Message:
+    """Decompress and store a body, and return the response; raises `CollectorError`."""
+    limit = collector.settings.max_body_bytes
+    with collector.ingest.admission.room(len(body)) as room:
         if not is_plain(coding):
             body = await to_thread.run_sync(
                 inflate, body, coding, limit, limiter=collector.inflaters

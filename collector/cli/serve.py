@@ -117,7 +117,7 @@ def _announce(listeners: server.Listeners, settings: Settings) -> None:
     url = f"{scheme}://{host}:{port}"
     typer.echo(f"OTLP over HTTP at {url}/v1/traces")
     if listeners.grpc is not None:
-        typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.port}")
+        typer.echo(f"OTLP over gRPC at {host}:{listeners.grpc.getsockname()[1]}")
     typer.echo(f"API described at {url}/docs")
     typer.echo(f"Keys: {'required' if settings.require_keys else 'not required'}")
     content = "kept, redacted" if settings.capture_content else "dropped, numbers alone are kept"

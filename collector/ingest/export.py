@@ -4,7 +4,6 @@ Single source of truth for the status of an error. A success is answered only af
 """
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -66,10 +65,7 @@ class Submitted(NamedTuple):
 
 
 class Exporter:
-    """Stores the bodies of exports and creates the responses.
-
-    Both methods raise `CollectorError` if a body cannot be decoded or stored.
-    """
+    """Stores the bodies of exports and creates the responses."""
 
     def __init__(
         self,
@@ -84,7 +80,6 @@ class Exporter:
         # A separate limiter, so that small bodies do not wait for large ones.
         self._decoders_of_large = CapacityLimiter(1)
         self._large = CapacityLimiter(1)
-        self._large_blocking = threading.Lock()
         self._counters = counters
 
     async def export(
@@ -96,7 +91,10 @@ class Exporter:
         *,
         sender: Sender,
     ) -> Message:
-        """Store a body with reserved room and return the response; for the event loop."""
+        """Store a body with reserved room and return the response.
+
+        Raises `CollectorError` if it cannot be decoded or stored.
+        """
         steps = self._steps(signal, body, encoding, room)
         decoded: list[DecodedBody] = []
         if len(body) <= WHOLE_BYTES:
@@ -116,21 +114,6 @@ class Exporter:
             await asyncio.wrap_future(submitted.written)
         for batch in submitted.later:
             await self._ingest.write(batch)
-        return self._answer(signal, submitted.result)
-
-    def export_blocking(
-        self, signal: Signal, body: bytes, encoding: Encoding, *, sender: Sender
-    ) -> Message:
-        """Store a body and return the response; for a thread that may block."""
-        is_large = len(body) > _LARGE_BYTES
-        with self._ingest.admission.room(len(body)) as room:
-            with self._large_blocking if is_large else nullcontext():
-                steps = self._steps(signal, body, encoding, room)
-                submitted = self._submit(signal, steps, [], sender)
-            if submitted.written is not None:
-                submitted.written.result()
-            for batch in submitted.later:
-                self._ingest.submit(batch).result()
         return self._answer(signal, submitted.result)
 
     def _submit(

@@ -25,11 +25,11 @@ from collector.serving.request_framing import (
 HEAD_WITHIN_S: Final = 10.0
 """Timeout for the first byte, and from then for a complete head."""
 BODY_WITHIN_S: Final = 30.0
-"""Timeout for a body, plus one second for each `_BODY_BYTES_PER_S` received."""
-_BODY_BYTES_PER_S: Final = 16 * 1024
-_READ_WITHIN_S: Final = 60.0
+"""Timeout for a body, plus one second for each `BODY_BYTES_PER_S` received."""
+BODY_BYTES_PER_S: Final = 16 * 1024
+READ_WITHIN_S: Final = 60.0
 """Timeout for a peer to read some of a response."""
-_LINGER_S: Final = 2.0
+LINGER_S: Final = 2.0
 """Time for a refused peer to read the response."""
 _MOST_READ_AWAY_BYTES: Final = 1024 * 1024
 """Bytes discarded from a refused peer, which could not read the response after a reset."""
@@ -100,7 +100,7 @@ class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
         elif phase is Phase.HEAD and self.is_idle:
             self._refuse("408 Request Timeout", _LATE)
         elif phase is Phase.BETWEEN:
-            self._due_s = now_s + _LINGER_S
+            self._due_s = now_s + LINGER_S
             self._transport.close()
         else:
             self.abort()
@@ -149,7 +149,7 @@ class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Pause responses, and start the timeout for reading them."""
-        self._readable_due_s = self._loop.time() + _READ_WITHIN_S
+        self._readable_due_s = self._loop.time() + READ_WITHIN_S
         if self._requests is not None:
             self._requests.pause_writing()
 
@@ -215,7 +215,7 @@ class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
             self._due_s = now_s + HEAD_WITHIN_S if is_new else self._due_s
         else:
             since_s = now_s + BODY_WITHIN_S if is_new else self._due_s
-            self._due_s = since_s + size_bytes / _BODY_BYTES_PER_S
+            self._due_s = since_s + size_bytes / BODY_BYTES_PER_S
         # The rest of a body whose request is answered is not buffered.
         is_kept = is_new or phase is Phase.HEAD or not self.is_idle
         if is_kept and unfinished.count_received(self, size_bytes, now_s):
@@ -227,7 +227,7 @@ class BoundedConnection(TrackedConnection, asyncio.BufferedProtocol):
         if not self.is_idle or self._transport.is_closing():
             self.abort()
             return
-        self._due_s = self._loop.time() + _LINGER_S
+        self._due_s = self._loop.time() + LINGER_S
         head = (
             f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
             f"Content-Length: {len(words)}\r\nConnection: close\r\n\r\n"

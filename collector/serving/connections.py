@@ -65,18 +65,26 @@ class TrackedConnection:
     def resume_for_room(self) -> None:
         """Resume reading."""
 
+    def drain(self) -> None:
+        """Take no more requests, and close once those that are begun are answered."""
+        if self.is_idle:
+            self.abort()
+
     def abort(self) -> None:
         """Close the connection at once."""
         raise NotImplementedError
 
 
 class Connections:
-    """All connections of one server; use only in its event loop."""
+    """All connections to one port; use only in the event loop."""
 
-    def __init__(self, most: int, most_per_address: int) -> None:
+    def __init__(
+        self, most: int, most_per_address: int, unfinished: UnfinishedRequests | None = None
+    ) -> None:
+        """`unfinished` is what connections to several ports share."""
         self._open: OpenConnections[TrackedConnection] = OpenConnections(most, most_per_address)
         self._by_peer: dict[tuple[str, int], TrackedConnection] = {}
-        self.unfinished = UnfinishedRequests()
+        self.unfinished = unfinished or UnfinishedRequests()
         self._sweeping: asyncio.TimerHandle | None = None
         self._dropped = 0
         """Connections dropped since the last garbage collection of what they left."""
@@ -102,14 +110,21 @@ class Connections:
         self.unfinished.ended(connection, asyncio.get_running_loop().time())
         self._open.discard(connection)
         self._dropped += 1
+        if self._dropped >= _COLLECTED_TOGETHER:
+            self._dropped = 0
+            gc.collect(0)
         if self._by_peer.get(connection.peer) is connection:
             del self._by_peer[connection.peer]
 
-    def close(self) -> None:
-        """Close idle connections."""
+    def drain(self) -> None:
+        """Drain all connections; idle ones are closed."""
         for connection in list(self._open):
-            if connection.is_idle:
-                connection.abort()
+            connection.drain()
+
+    def abort(self) -> None:
+        """Close all connections at once."""
+        for connection in list(self._open):
+            connection.abort()
 
     def app(self, app: App) -> App:
         """Return the application wrapped to track requests by connection.
@@ -147,9 +162,6 @@ class Connections:
         for connection in list(self._open):
             if connection.deadline_s <= now_s:
                 connection.expire()
-        if self._dropped >= _COLLECTED_TOGETHER:
-            self._dropped = 0
-            gc.collect(0)
         self._sweeping = loop.call_later(_SWEEP_EVERY_S, self._sweep) if self._by_peer else None
 
 

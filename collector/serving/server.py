@@ -5,28 +5,29 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 from fastapi import FastAPI
-from fastapi.concurrency import run_in_threadpool
 
 from collector.api.state import State
 from collector.errors import SettingsError
 from collector.serving.app import create_app
+from collector.serving.bounded_connection import BoundedConnection
 from collector.serving.browser_guard import BrowserGuard
 from collector.serving.connections import Connections
 from collector.serving.exposure import is_loopback
-from collector.serving.tls import protocol
+from collector.serving.grpc_server import GrpcServer
+from collector.serving.tls import accepting
+from collector.serving.unfinished_requests import UnfinishedRequests
 from collector.settings import Settings
-
-if TYPE_CHECKING:
-    from collector.serving.grpc_server import GrpcServer
 
 _DRAIN_S = 10
 _REMEDY = "stop what runs there, or pass another --port"
+_GRPC_REMEDY = "stop what runs there, pass another --grpc-port, or --no-grpc to do without gRPC"
 
 
 def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
@@ -57,29 +58,19 @@ class Listeners(NamedTuple):
     """A collector's listeners, bound before anything is written."""
 
     http: socket.socket
-    grpc: "GrpcServer | None"
+    grpc: socket.socket | None
 
 
 def listen_all(settings: Settings) -> Listeners:
     """Return the listeners of the settings; raises `SettingsError` as `listen`."""
     http = listen(settings.host, settings.port)
+    if settings.grpc_port is None:
+        return Listeners(http, None)
     try:
-        return Listeners(http, _listen_grpc(settings))
+        return Listeners(http, listen(settings.host, settings.grpc_port, _GRPC_REMEDY))
     except SettingsError:
         http.close()
         raise
-
-
-def _listen_grpc(settings: Settings) -> "GrpcServer | None":
-    if settings.grpc_port is None:
-        return None
-    # Imported here, because importing gRPC's library would slow every other command down.
-    from collector.serving.grpc_server import REMEDY, GrpcServer  # noqa: PLC0415
-
-    if settings.grpc_port:
-        # Checked first: gRPC reports a port in use on standard error in its own words.
-        listen(settings.host, settings.grpc_port, REMEDY).close()
-    return GrpcServer(settings)
 
 
 def check_tls(settings: Settings) -> None:
@@ -109,8 +100,17 @@ def _hosts(settings: Settings) -> tuple[str, ...] | None:
     return (settings.host, *settings.allowed_hosts) if is_loopback(settings.host) else None
 
 
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    return None if settings.tls_cert is None else _context(settings.tls_cert, settings.tls_key)
+def _tls(settings: Settings, *protocols: str) -> ssl.SSLContext | None:
+    if settings.tls_cert is None:
+        return None
+    context = _context(settings.tls_cert, settings.tls_key)
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context
+
+
+def _connections(settings: Settings, unfinished: UnfinishedRequests) -> Connections:
+    return Connections(settings.max_connections, settings.max_connections_per_address, unfinished)
 
 
 def _context(cert: Path, key: Path | None) -> ssl.SSLContext:
@@ -126,10 +126,12 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
     `announce` is called once the server accepts requests.
     """
     app = create_app(settings)
-    connections = Connections(settings.max_connections, settings.max_connections_per_address)
+    connections = _connections(settings, UnfinishedRequests())
     config = uvicorn.Config(
         connections.app(BrowserGuard(app, _hosts(settings))),
-        http=protocol(connections, _tls(settings)),  # type: ignore[arg-type]
+        http=accepting(  # type: ignore[arg-type]
+            connections, _tls(settings), partial(BoundedConnection, connections)
+        ),
         ws="none",
         proxy_headers=False,  # any peer could forge them
         log_config=None,  # keep the configured logging
@@ -137,7 +139,7 @@ def run(settings: Settings, listeners: Listeners, announce: Callable[[], None]) 
         access_log=False,
         timeout_graceful_shutdown=_DRAIN_S,
     )
-    server = _Server(config, app, connections, listeners.grpc, announce)
+    server = _Server(config, app, connections, settings, listeners.grpc, announce)
 
     def on_signal(_signal: int, _frame: FrameType | None) -> None:
         # uvicorn handles these signals while it serves, and raises them again at the end: by then
@@ -158,13 +160,16 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         app: FastAPI,
         connections: Connections,
-        grpc: "GrpcServer | None",
+        settings: Settings,
+        grpc_listener: socket.socket | None,
         announce: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._app = app
         self._connections = connections
-        self._grpc = grpc
+        self._settings = settings
+        self._grpc_listener = grpc_listener
+        self._grpc: GrpcServer | None = None
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -172,9 +177,14 @@ class _Server(uvicorn.Server):
         if not self.started:
             return
         _spare_the_garbage_collector()
-        if self._grpc is not None:
-            collector: State = self._app.state.collector
-            self._grpc.start(collector.exporter, collector.authority)
+        if self._grpc_listener is not None:
+            self._grpc = GrpcServer(
+                self._grpc_listener,
+                self._app.state.collector,
+                _connections(self._settings, self._connections.unfinished),
+                _tls(self._settings, "h2"),
+            )
+            await self._grpc.start()
         self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -183,8 +193,8 @@ class _Server(uvicorn.Server):
         await collector.switches.end()
         # First, because the application's shutdown stops the writer, for which exports wait.
         if self._grpc is not None:
-            await run_in_threadpool(self._grpc.stop, _DRAIN_S)
-        self._connections.close()
+            await self._grpc.stop(_DRAIN_S)
+        self._connections.drain()
         await super().shutdown(sockets)
 
 

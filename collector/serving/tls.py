@@ -1,4 +1,4 @@
-"""TLS handshakes, with the same connection limits as HTTP.
+"""TLS handshakes, with the same connection limits as without TLS.
 
 asyncio's TLS servers do not report connections before the handshake is complete. So the server
 listens without TLS, and each connection starts the handshake after it is registered.
@@ -13,16 +13,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from collector.serving.bounded_connection import BoundedConnection
 from collector.serving.connections import Connections, TrackedConnection, peer_of
 
 _HANDSHAKE_WITHIN_S: Final = 10.0
 _CLOSED_WITHIN_S: Final = 2.0
 
 
-def protocol(connections: Connections, context: ssl.SSLContext | None) -> Callable[..., Any]:
-    """Return the factory of a server's connections, for uvicorn's setting `http`."""
-    plain = partial(BoundedConnection, connections)
+def accepting(
+    connections: Connections,
+    context: ssl.SSLContext | None,
+    plain: Callable[..., asyncio.BaseProtocol],
+) -> Callable[..., asyncio.BaseProtocol]:
+    """Return the factory of a port's connections; `plain` makes them, after TLS if there is any."""
     return plain if context is None else partial(_Handshake, connections, context, plain)
 
 
@@ -33,10 +35,10 @@ class _Handshake(TrackedConnection, asyncio.Protocol):
         self,
         connections: Connections,
         context: ssl.SSLContext,
-        then: Callable[..., BoundedConnection],
+        then: Callable[..., asyncio.BaseProtocol],
         **options: Any,
     ) -> None:
-        """Any: uvicorn's options of a connection."""
+        """Any: the options of a connection, such as uvicorn's."""
         super().__init__()
         self._connections = connections
         self._context = context

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 OWN_BYTES: Final = 8 * 1024
 """Bytes that each connection may hold outside the room."""
 _ROOM_BYTES: Final = 24 * 2**20
-_READ_BYTES: Final = 256 * 1024
+_READ_BYTES: Final = 64 * 1024
 """Most bytes read at once, if there is room."""
 _PACE_BYTES: Final = 128 * 1024
 _PACE_WITHIN_S: Final = 1.0
@@ -85,11 +85,19 @@ class UnfinishedRequests:
     def ended(self, request: UnfinishedRequest, now_s: float) -> None:
         """Release the room of a request that is complete or aborted."""
         self._begun.discard(request)
+        self.keep(request, 0, now_s)
+
+    def keep(self, request: UnfinishedRequest, size_bytes: int, now_s: float) -> None:
+        """Release the room of all but `size_bytes`: some requests of a connection have ended."""
         if request in self._inside:
-            del self._inside[request]
-            self.held_bytes -= request.unfinished_bytes
-        request.unfinished_bytes = request.paced_bytes = 0
-        self._resume(request, now_s)
+            self.held_bytes -= request.unfinished_bytes - size_bytes
+            if size_bytes <= OWN_BYTES:
+                del self._inside[request]
+                self.held_bytes -= size_bytes
+        request.unfinished_bytes = size_bytes
+        request.paced_bytes = min(request.paced_bytes, size_bytes)
+        if request not in self._inside or self._has_room(request):
+            self._resume(request, now_s)
         while self._waiting:
             first = next(iter(self._inside))
             found = first if first in self._waiting else next(iter(self._waiting))

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,7 +104,9 @@ def server_of(
     config = uvicorn.Config(
         held.app(app),
         loop=loop_kind,
-        http=tls.protocol(held, context),  # type: ignore[arg-type]
+        http=tls.accepting(  # type: ignore[arg-type]
+            held, context, partial(bounded_connection.BoundedConnection, held)
+        ),
         lifespan="off",
         proxy_headers=False,
         log_config=None,

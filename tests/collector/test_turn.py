@@ -3,12 +3,14 @@
 A thread's end is waited for as long as `_LONG_S`, which only a failure takes.
 """
 
+import asyncio
 import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from anyio import CapacityLimiter
 from otlp_bodies import export_request, received
 from postgres_cluster import Postgres
 
@@ -115,11 +117,15 @@ def test_it_comes_back_from_a_body_that_cannot_be_decoded(
     collecting: Ingest, generation_of: GenerationOf
 ) -> None:
     """A garbled body costs its own request alone."""
-    exporter = Exporter(collecting, None, Counters(), DROP)  # type: ignore[arg-type]  # not asked
+
+    async def export(body: bytes) -> None:
+        exporter = Exporter(collecting, CapacityLimiter(1), Counters(), DROP)
+        with collecting.admission.room(len(body)) as room:
+            await exporter.export(TRACES, body, Encoding.PROTOBUF, room, sender=NOBODY)
+
     with pytest.raises(OtlpError):
-        exporter.export_blocking(TRACES, b"\xff", Encoding.PROTOBUF, sender=NOBODY)
-    body = export_request([encode(generation_of(1))]).SerializeToString()
-    exporter.export_blocking(TRACES, body, Encoding.PROTOBUF, sender=NOBODY)
+        asyncio.run(export(b"\xff"))
+    asyncio.run(export(export_request([encode(generation_of(1))]).SerializeToString()))
     assert _can_be_taken(collecting.turn)
 
 
