@@ -63,13 +63,13 @@ def show(client: Client, source: Source, zone: ZoneInfo | None) -> None:
         return
     rows = [_row(stored, zone) for stored in history]
     st.html(markup.table("Newest first", _HISTORY, rows, fit="cards"))
-    st.subheader("By serving and policy", anchor="serving")
-    _show_servings(client, overview, zone)
     chosen = _choose("Verdict", "verdict", history, overview, zone)
     st.subheader("Files", anchor="files")
     verdict_files.show(client, chosen, zone)
     st.subheader("What changed", anchor="changes")
     _show_changes(chosen, history, overview, zone)
+    st.subheader("By serving and policy", anchor="serving")
+    _show_servings(client, overview, zone)
     st.subheader("The policy, cell by cell", anchor="policy")
     _show_policy(chosen)
 

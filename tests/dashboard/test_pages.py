@@ -167,6 +167,17 @@ def test_a_new_verdict_appears_on_the_next_run(
     assert "38 % faster end to end over 240 pairs, no metric worse than its margin." in text
 
 
+def test_verdicts_are_counted_by_serving(
+    monkeypatch: pytest.MonkeyPatch, undecided_database: str, decide: Callable[[], None]
+) -> None:
+    """The page names what was judged, under which policy, and how often with which outcome."""
+    decide()
+    app = rollout(monkeypatch, undecided_database, module="verdicts", rollout="support-k4")
+    text = shown(app)
+    assert "With earlier rollouts of the same candidate, newest first" in text
+    assert re.search(r"draft_model desk-100m k=4, fingerprint \w+ default .* 1 0 0 ✓ Pass", text)
+
+
 def test_two_arms_without_drafts_are_marked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
