@@ -96,4 +96,9 @@ def _own_fault(earlier: Prompt, later: Prompt) -> str | None:
             f"messages: wanted only a user's after the answer to {earlier.id}: tools' results "
             "answer recorded calls, so that this session needs `history: recorded`"
         )
+    if earlier.tools and earlier.tool_choice != "none":
+        return (
+            f"tools: {earlier.id} before it offers some, and nobody would answer the calls; with "
+            "`history: own`, offer tools to the last turn alone"
+        )
     return None

@@ -37,7 +37,8 @@ def show(client: Client, pair: Pair, zone: ZoneInfo | None, *, withheld: bool) -
 
 def _show_text(pair: Pair) -> None:
     given = _content(pair.baseline) or _content(pair.candidate) or Content()
-    st.html(markup.heading("Prompt"))
+    own = pair.baseline is not None and pair.baseline.own_history
+    st.html(markup.heading("Prompt of the baseline" if own else "Prompt"))
     prompt = messages(given.input_messages)
     for message in prompt:
         st.html(markup.said(message.role, message.text))

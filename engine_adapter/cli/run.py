@@ -63,6 +63,7 @@ def run(
 ) -> None:
     """Replay a workload on a baseline and a candidate route, and send each generation as a span.
 
+    A session's turns are asked one after another, as `load.history` and `load.think_s` say.
     Stopped by Ctrl-C, SIGTERM or a crash, it goes on where it was when it is run again. Routes with
     a `start` command are started, and stopped at the end, as often as `load.launches` says. Exit
     code 1 says that more than half of an arm's answers failed: they are stored, and the gate judges

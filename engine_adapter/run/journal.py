@@ -11,7 +11,7 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -65,26 +65,21 @@ class Journal:
         found: list[Turn] = []
         for _, group in groupby(turns, key=lambda turn: (turn.session, turn.arm, turn.own_history)):
             session = list(group)
-            if session[0].own_history:
-                found += [] if self.holds_end(session) else self._begun_again(session)
-            else:
+            if not session[0].own_history:
                 found += [turn for turn in session if not self.holds(turn)]
+            elif (attempt := self._next_attempt(session)) is not None:
+                found += [replace(turn, attempt=attempt) for turn in session]
         return found
 
-    def holds_end(self, session: Sequence[Turn]) -> bool:
-        """Return whether an attempt stored the last turn of a session with own history."""
-        end, attempt = session[-1], 0
-        while any(self.holds(replace(turn, attempt=attempt)) for turn in session):
-            if self.holds(replace(end, attempt=attempt)):
-                return True
-            attempt += 1
-        return False
-
-    def _begun_again(self, session: Sequence[Turn]) -> list[Turn]:
-        attempt = 0
-        while any(self.holds(replace(turn, attempt=attempt)) for turn in session):
-            attempt += 1
-        return [replace(turn, attempt=attempt) for turn in session]
+    def _next_attempt(self, session: Sequence[Turn]) -> int | None:
+        """Return the first attempt of which nothing is stored; `None` if one stored its end."""
+        for attempt in count():
+            turns = [replace(turn, attempt=attempt) for turn in session]
+            if self.holds(turns[-1]):
+                return None
+            if not any(map(self.holds, turns)):
+                return attempt
+        return None
 
     def stored(self, span_ids: Iterable[str]) -> None:
         """Record spans that the collector has acknowledged."""

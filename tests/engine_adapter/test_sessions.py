@@ -164,6 +164,10 @@ class TestWorkloads:
                 ],
                 "tools' results answer recorded calls, so that this session needs `history: recor",
             ),
+            (
+                [{"id": "s", "cohort": "c", "turns": ["x", "y"], "tools": [{"name": "f"}]}],
+                "w.jsonl: s/2: tools: s/1 before it offers some, and nobody would answer the call",
+            ),
         ],
     )
     def test_what_cannot_follow_own_answers_is_refused(
