@@ -13,6 +13,7 @@ from collector.dialects.conventional_text import is_event_text
 from collector.dialects.dialect import Dialect
 from collector.dialects.draftgate import DRAFTGATE, is_contract
 from collector.dialects.feedback import scores
+from collector.dialects.langfuse import LANGFUSE
 from collector.dialects.openinference import OPENINFERENCE
 from collector.dialects.openllmetry import OPENLLMETRY
 from collector.dialects.otel_genai import OTEL_GENAI, SYSTEM
@@ -42,6 +43,7 @@ DIALECTS: tuple[Dialect, ...] = (
     DRAFTGATE,
     OTEL_GENAI,
     OPENINFERENCE,
+    LANGFUSE,
     VLLM,
     SGLANG,
     TRACEAI,

@@ -30,6 +30,9 @@ _NAMES: Table = {
     "llm.token_count.completion": attributes.GEN_AI_USAGE_OUTPUT_TOKENS,
     "llm.token_count.prompt_details.cache_read": attributes.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
     "session.id": attributes.GEN_AI_CONVERSATION_ID,
+    "llm.token_count.completion_details.reasoning": (
+        attributes.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS
+    ),
     "llm.finish_reason": (attributes.GEN_AI_RESPONSE_FINISH_REASONS, string_list),
 }
 PARAMETERS: Table = {
@@ -41,6 +44,7 @@ PARAMETERS: Table = {
     "top_k": attributes.GEN_AI_REQUEST_TOP_K,
     "seed": attributes.GEN_AI_REQUEST_SEED,
     "stop": (attributes.GEN_AI_REQUEST_STOP_SEQUENCES, string_list),
+    "stream": attributes.GEN_AI_REQUEST_STREAM,
 }
 _TEXT = frozenset(
     {

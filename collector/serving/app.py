@@ -33,6 +33,7 @@ from collector.api import (
     watches,
 )
 from collector.api.access import AccessMiddleware
+from collector.api.langfuse_path import LangfusePathMiddleware
 from collector.api.request_log import RequestLogMiddleware
 from collector.api.rollout_metrics import RolloutMetrics
 from collector.api.state import State
@@ -136,7 +137,8 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(subject.router)
     problems.install(app)
     app.add_middleware(AccessMiddleware)
-    app.add_middleware(RequestLogMiddleware)  # the last one added is the outermost
+    app.add_middleware(RequestLogMiddleware)
+    app.add_middleware(LangfusePathMiddleware)  # the last one added is the outermost
     return app
 
 

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from collector.api.langfuse_path import PREFIX
 from collector.errors import RETRY_AFTER_S
 from collector.serving.unfinished_requests import UnfinishedRequests
 from listening.open_connections import OpenConnections
 
+_EXPORTS: Final = ("/v1/", f"{PREFIX}/v1/")
 _SWEEP_EVERY_S: Final = 0.5
 _COLLECTED_TOGETHER: Final = 32
 """Connections that ended: with TLS, each leaves a circle that holds a quarter of a megabyte."""
@@ -138,7 +140,7 @@ class Connections:
             if connection is None:
                 await app(scope, receive, send)
                 return
-            loop, is_export = asyncio.get_running_loop(), scope["path"].startswith("/v1/")
+            loop, is_export = asyncio.get_running_loop(), scope["path"].startswith(_EXPORTS)
 
             async def noted(message: Message) -> None:
                 if is_export and message.get("status") == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -19,7 +19,7 @@ OPENAI_JS = ROOT / "tests" / "engine_adapter" / "router" / "js"
 AXE = ROOT / "tests" / "dashboard" / "axe"
 ENVIRONMENTS = ROOT / ".venv-clients"
 METRICS = ROOT / "tests" / "evals" / "adapters" / "pins"
-PYTHON = ("litellm", "openinference", "openllmetry", "traceai", "deepeval", "phoenix")
+PYTHON = ("langfuse", "litellm", "openinference", "openllmetry", "traceai", "deepeval", "phoenix")
 
 
 def python_of(name: str) -> Path:

@@ -17,9 +17,11 @@ from typing import Any
 import client_environments
 import fake_openai
 import pytest
+from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Span, Speculation
+from draftgate.commands import app
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[2] / "docs" / "telemetry.md"
@@ -132,6 +134,7 @@ EXPECTED: dict[str, tuple[Generation, ...]] = {
         ),
         asked_of(
             "stream",
+            streamed=True,
             provider="openai",
             request_model="tiny",
             response_model="tiny-served",
@@ -220,6 +223,46 @@ def test_the_python_sdk_and_a_span_processor_are_read_whole(speak: Callable[...,
     assert generation.content is not None
     assert parts_of(generation.content.output_messages) == ANSWERED
     assert set(agent_trace(client, generation)) == {"agent", "chat tiny"}
+
+
+def new_key(database_url: str, *scopes: str) -> str:
+    """Create a key, and return its text."""
+    of_scopes = [part for scope in scopes for part in ("--scope", scope)]
+    asked = ["keys", "create", "k", *of_scopes, "--database", database_url]
+    made = re.search(r"dgk_\S+", CliRunner().invoke(app, asked).stdout)
+    assert made is not None
+    return made[0]
+
+
+@pytest.mark.slow
+def test_langfuses_sdk_is_read_whole(
+    model_server: str, serve: Callable[..., Any], database_url: str
+) -> None:
+    """By its own address, with a key of ours as its secret key, and our names in its metadata."""
+    key = new_key(database_url, "ingest")
+    settings = {"DRAFTGATE_CAPTURE_CONTENT": "1", "DRAFTGATE_REQUIRE_KEYS": "1"}
+    url = serve(database_url, env=settings).url
+    python = str(client_environments.python_of("langfuse"))
+    script = str(HERE / "clients" / "langfuse_client.py")
+    run_client([python, script, model_server, url, key], env={"OTEL_SERVICE_NAME": "desk"})
+    reader = new_key(database_url, "read", "content")
+    with Client(url, key=reader) as client:
+        found = by_prompt(client)
+    assert found["missing"].error_type is not None
+    assert found["stream"].ttft_s is not None
+    asked = {"cached_input_tokens": 4, "conversation_id": "s1", "speculation": None, **COUNTED}
+    plain = asked_of("plain", request_model="tiny-served", **asked, **REQUEST)
+    assert without_run(found["plain"]) == plain
+    # Its client writes the API's defaults for what a request leaves out.
+    stream = {"temperature": 1.0, "top_p": 1.0, "finish_reasons": ("stop",)}
+    assert without_run(found["stream"]) == asked_of(
+        "stream", request_model="tiny-served", **asked, **stream
+    )
+    for prompt_id in ("plain", "stream"):
+        content = found[prompt_id].content
+        assert content is not None
+        assert parts_of(content.input_messages) == ASKED
+        assert parts_of(content.output_messages) == ANSWERED
 
 
 @pytest.mark.slow

@@ -31,6 +31,45 @@ CONTENTS: dict[str, tuple[str, dict[str, AttributeValue], list[Any], list[Any]]]
         ],
         [],
     ),
+    "Langfuse messages": (
+        "langfuse",
+        {
+            "langfuse.observation.input": json.dumps(
+                {
+                    "messages": [
+                        {"role": "user", "content": [{"type": "text", "text": "see"}]},
+                        {"role": "tool", "tool_call_id": "c1", "content": "22 C"},
+                    ]
+                }
+            ),
+            "langfuse.observation.output": json.dumps(
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [{"id": "c2", "function": {"name": "f", "arguments": "{}"}}],
+                }
+            ),
+        },
+        [
+            {"role": "user", "parts": [{"type": "text", "content": "see"}]},
+            {
+                "role": "tool",
+                "parts": [{"type": "tool_call_response", "id": "c1", "response": "22 C"}],
+            },
+        ],
+        [
+            {
+                "role": "assistant",
+                "parts": [{"type": "tool_call", "name": "f", "id": "c2", "arguments": {}}],
+            }
+        ],
+    ),
+    "Langfuse text": (
+        "langfuse",
+        {"langfuse.observation.input": "hi", "langfuse.observation.output": "[1"},
+        [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}],
+        [{"role": "assistant", "parts": [{"type": "text", "content": "[1"}]}],
+    ),
     "OpenInference messages": (
         "openinference",
         {

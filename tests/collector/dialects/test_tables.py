@@ -74,6 +74,22 @@ SGLANG = {
     "gen_ai.latency.time_in_model_decode": 1.0,
     "gen_ai.latency.time_in_model_inference": 1.2,
 }
+LANGFUSE = {
+    "langfuse.observation.type": "generation",
+    "langfuse.observation.model.name": "tiny",
+    "langfuse.observation.model.parameters": '{"temperature": 0, "max_tokens": "Infinity"}',
+    "langfuse.observation.usage_details": json.dumps(
+        {
+            "prompt_tokens": 7,
+            "completion_tokens": 3,
+            "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 1},
+        }
+    ),
+    "langfuse.observation.completion_start_time": '"1970-01-01T00:00:01.5Z"',
+    "langfuse.observation.metadata.finish_reason": '"stop"',
+    "langfuse.observation.metadata.draftgate.launch": '"l1"',
+}
 CASES = {
     "draftgate": (
         span_of({"gen_ai.operation.name": "chat", "gen_ai.usage.cache_write.input_tokens": 3}),
@@ -119,6 +135,52 @@ CASES = {
             cached_input_tokens=4,
             ttft_s=0.5,
             conversation_id="s1",
+        ),
+    ),
+    "langfuse": (
+        span_of(LANGFUSE),
+        generation_of(
+            request_model="tiny",
+            temperature=0.0,
+            finish_reasons=("stop",),
+            input_tokens=7,
+            output_tokens=3,
+            cached_input_tokens=4,
+            reasoning_tokens=1,
+            ttft_s=0.5,
+            launch="l1",
+        ),
+    ),
+    "langfuse, by its own names of tokens": (
+        span_of(
+            {
+                "langfuse.observation.type": "generation",
+                "langfuse.observation.usage_details": '{"input": 7, "output": 3}',
+            }
+        ),
+        generation_of(input_tokens=7, output_tokens=3),
+    ),
+    "openinference, streamed in JavaScript": (
+        span_of(
+            {
+                "openinference.span.kind": "LLM",
+                "llm.model_name": "tiny",
+                "llm.invocation_parameters": '{"model":"tiny","stream":true}',
+                "output.mime_type": "text/plain",
+                "llm.finish_reason": "stop",
+                "llm.token_count.prompt": 7,
+                "llm.token_count.completion": 3,
+                "llm.token_count.completion_details.reasoning": 2,
+            }
+        ),
+        generation_of(
+            request_model="tiny",
+            response_model="tiny",
+            streamed=True,
+            finish_reasons=("stop",),
+            input_tokens=7,
+            output_tokens=3,
+            reasoning_tokens=2,
         ),
     ),
     "openinference, failed": (
