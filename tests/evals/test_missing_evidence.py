@@ -11,7 +11,7 @@ from spoilt_rollout import PAIRS, POLICY, REFUSED, Rollout, unscored
 from typer.testing import CliRunner
 
 from collector.contract import Arm, Speculation
-from evals.cli.gate import app
+from draftgate.commands import app
 from evals.policy import shipped_text
 
 pytestmark = pytest.mark.filterwarnings("error")

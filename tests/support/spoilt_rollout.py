@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from collector.client import Client
 from collector.contract import Arm, Content, Generation, Score, Speculation, encode
-from evals.cli.gate import app
+from draftgate.commands import app
 
 PAIRS = 400
 COHORTS = ("chat", "code")
