@@ -290,21 +290,29 @@ def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     """Compare the load generator's delay with the median of each metric."""
     limit = policy.validity.client_lag_p99_max_frac
     for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
-        lags = side.client_lag_s[~np.isnan(side.client_lag_s)]
-        if len(lags) == 0:
-            continue
-        lag_s = float(np.quantile(lags, 0.99))
         for metric in LATENCIES:
+            errors_s = _lag_in(metric, side)
             seconds = side.latency_s(metric)
-            median_s = (
-                float(np.median(seconds[np.isfinite(seconds)], axis=0))
-                if (np.isfinite(seconds).any())
-                else 0.0
-            )
-            if median_s > 0 and lag_s > limit * median_s:
+            seconds = seconds[np.isfinite(seconds)]
+            if not len(errors_s) or not len(seconds):
+                continue
+            error_s, median_s = float(np.quantile(errors_s, 0.99)), float(np.median(seconds))
+            if median_s > 0 and error_s > limit * median_s:
+                each = " for each token" if metric == "tpot" else ""
                 words = (
-                    f"the load generator was up to {lag_s * 1e3:.3g} ms late (p99) in sending or "
-                    f"reading the {arm}'s requests, over {limit:.1%} of the median of "
+                    f"the load generator was up to {error_s * 1e3:.3g} ms{each} late (p99) in "
+                    f"sending or reading the {arm}'s requests, over {limit:.1%} of the median of "
                     f"{median_s * 1e3:.3g} ms"
                 )
                 yield Violation(Obstacle(Reason.CLIENT, words), None, metric, every_scope=True)
+
+
+def _lag_in(metric: str, side: Side) -> FloatColumn:
+    """Return by how many seconds the load generator's delays can move a metric, by request.
+
+    Time per output token is the time from the first token to the last, over the tokens after the
+    first: a late stamp is shared among them.
+    """
+    after_first = np.fmax(side.output_tokens - 1, 1.0) if metric == "tpot" else 1.0
+    moved = np.asarray(side.client_lag_s / after_first, dtype=np.float64)
+    return moved[~np.isnan(moved)]

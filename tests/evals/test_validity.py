@@ -22,6 +22,13 @@ TIMED, TASKS, LOST = ("e2e", None), ("task_completion", None), ("failures", None
 CHAT, CODE = ("e2e", "chat"), ("e2e", "code")
 ALL = (TIMED, TASKS, LOST, CHAT, CODE)
 
+TPOT = """
+version: 1
+name: test
+prove:
+  - {metric: tpot, stat: geomean_ratio, max: 1.10, scope: pooled}
+"""
+
 Rows = list[dict[str, Any]]
 
 
@@ -162,6 +169,21 @@ def test_a_stricter_level_hears_more(rows_of, judge) -> None:
     assert judge(rows).outcome is Outcome.PASS
     strict = judge(rows, "validity: {client_lag_p99_max_frac: 0.001}")
     assert touched(strict, Reason.CLIENT) == {TIMED, CHAT, CODE}
+
+
+@pytest.mark.parametrize(("tokens", "stops"), [(101, False), (None, True)])
+def test_a_late_stamp_is_shared_by_the_tokens(rows_of, evidence_of, tokens, stops) -> None:
+    """5 ms late over 100 tokens is nothing beside 10 ms a token; over an unknown number, it may be."""
+    rng = np.random.default_rng(14)
+    rows = rows_of()
+    for row in rows:
+        for arm in ("baseline", "candidate"):
+            tpot_s = 0.01 * rng.lognormal(0, 0.1)
+            row[arm] |= {"client_lag_s": 0.005, "output_tokens": tokens, "tpot_s": tpot_s}
+            row[arm] |= {"ttft_s": 0.1, "e2e_s": 0.1 + 100 * tpot_s}
+    rules = policy.parse(TPOT, "test.yaml")
+    verdict = decide(evidence_of(rows), rules, rollout="r")
+    assert (("tpot", None) in touched(verdict, Reason.CLIENT)) == stops
 
 
 # --- the A/A control
