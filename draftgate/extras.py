@@ -22,6 +22,7 @@ _PACKAGES: Final = {
     "torch": "transformers",
     "transformers": "transformers",
     "uvicorn": "collector",
+    "xllamacpp": "llamacpp",
 }
 """The extra that installs each package, by the package's import name."""
 

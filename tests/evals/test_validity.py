@@ -173,7 +173,7 @@ def test_a_stricter_level_hears_more(rows_of, judge) -> None:
 
 @pytest.mark.parametrize(("tokens", "stops"), [(101, False), (None, True)])
 def test_a_late_stamp_is_shared_by_the_tokens(rows_of, evidence_of, tokens, stops) -> None:
-    """5 ms late over 100 tokens is nothing beside 10 ms a token; over an unknown number, it may be."""
+    """5 ms late are nothing over 100 tokens of 10 ms; over an unknown number, they may be."""
     rng = np.random.default_rng(14)
     rows = rows_of()
     for row in rows:
