@@ -42,6 +42,17 @@ _SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
 _POINTS = f"datum.value == 0 ? '0' : format(datum.value * 100, '+~g') + '{words.THIN_SPACE}pp'"
 
 
+_ROW_HEIGHT = 34
+"""Pixels of a row, enough for two lines of a label."""
+# Any: Altair's own
+_FITTING: dict[str, Any] = {"grid": False, "labelOverlap": True, "titleAnchor": "end"}
+_PARTS = "split(datum.label, ' · ')"
+_LABEL = (
+    f"{look.NARROW} ? [{_PARTS}[1], {_PARTS}[0] + ' · ' + slice({_PARTS}, -1)[0]] : datum.label"
+)
+"""A row's label: on a phone in two lines, the measure and then the scope and the role."""
+
+
 class _OpenEnd(NamedTuple):
     """How a missing limit is drawn."""
 
@@ -76,7 +87,7 @@ def forest(findings: Sequence[Finding], unit: str) -> look.Spec:
     shares = all(words.unit_of(f.unit, f.stat) == "share" for f in shown)
     axis = _axis(edges, unit, _POINTS if shares else _SIGNED)
     layers = [*_layers(rows, axis, unit), *_launches(shown, axis)]
-    return look.layered(*layers, rows=len(rows))
+    return look.layered(*layers, rows=len(rows), step=_ROW_HEIGHT)
 
 
 def row_label(finding: Finding) -> str:
@@ -129,7 +140,10 @@ def _layers(
 ) -> Iterator[alt.Chart]:
     # A layer that a filter leaves empty has no description for screen readers.
     base = alt.Chart(look.data(rows))
-    y = alt.Y("label:N", sort=[row["label"] for row in rows], title=None)
+    in_order = [row["label"] for row in rows]
+    y = alt.Y(
+        "label:N", sort=in_order, title=None, axis=alt.Axis(labelExpr=_LABEL, labelOverlap=False)
+    )
     tooltip = [
         alt.Tooltip("label:N", title="Finding"),
         alt.Tooltip("message:N", title="In words"),
@@ -212,8 +226,8 @@ def _axis(
     if unit == "ratio" and edges[0] > 0:
         scale = alt.Scale(type="log", domain=list(edges), nice=False)
         values = [tick for tick in _LOG_TICKS if edges[0] <= tick <= edges[1]]
-        axis = alt.Axis(title=title, grid=False, values=values, format="~g")
+        axis = alt.Axis(title=title, values=values, format="~g", **_FITTING)
     else:
         scale = alt.Scale(domain=list(edges), nice=False, zero=False)
-        axis = alt.Axis(title=title, grid=False, tickCount=6, labelExpr=labels)
+        axis = alt.Axis(title=title, tickCount=6, labelExpr=labels, **_FITTING)
     return {"scale": scale, "axis": axis}

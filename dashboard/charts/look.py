@@ -49,6 +49,8 @@ SERIES_SHAPES = (
     "triangle-right",
 )
 NEUTRAL = "#8A8A8A"
+NARROW = "containerSize()[0] < 520"
+"""Vega expression that is true on a phone."""
 STEP = 27
 """Height of a row, pixels."""
 AROUND = 96
@@ -90,7 +92,10 @@ def outcome_scale() -> tuple[list[str], list[str], list[str]]:
 
 def legend() -> alt.Legend:
     """Return a legend above the chart, in several rows if there are many series."""
-    return alt.Legend(orient="top", title=None, offset=4, symbolSize=90, labelLimit=300, columns=4)
+    columns = alt.ExprRef(f"{NARROW} ? 2 : 4")
+    return alt.Legend(
+        orient="top", title=None, offset=4, symbolSize=90, labelLimit=300, columns=columns
+    )
 
 
 _TICKS_MS = [digit * 10**power for power in range(-2, 7) for digit in (1, 1.5, 2, 3, 5, 7)]
@@ -141,14 +146,14 @@ def cycled(values: Sequence[str], n: int) -> list[str]:
     return [values[i % len(values)] for i in range(n)]
 
 
-def layered(*layers: alt.Chart, rows: int | None = None) -> Spec:
+def layered(*layers: alt.Chart, rows: int | None = None, step: int = STEP) -> Spec:
     """Return the specification of layered charts, with the height of its rows.
 
     Altair would copy every layer six times, and charts take most of a page's time. So each layer is
     converted once, and the surrounding specification is written here.
     """
     datasets: dict[str, list[Row]] = {}
-    height = 300 if rows is None else max(rows, 1) * STEP + AROUND
+    height = 300 if rows is None else max(rows, 1) * step + AROUND
     return {
         "$schema": alt.SCHEMA_URL,
         "layer": [_layer(layer, datasets) for layer in layers],

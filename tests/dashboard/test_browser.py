@@ -74,6 +74,19 @@ def test_every_findings_number_is_the_verdicts(page: Page, site: Site) -> None:
     assert outcomes == [words.outcome(Outcome(f.outcome)) for f in findings]
 
 
+def test_the_forest_plots_labels_leave_it_room_on_a_phone(page: Page, site: Site) -> None:
+    """Each label has two lines, and the axis has room for its ticks."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    go(page, f"{site.url}/rollout?rollout={FAILED}")
+    plot = page.locator(".stVegaLiteChart").first
+    plot.scroll_into_view_if_needed()
+    for cohort in ("all cohorts", "rag", "tool_call", "code", "chat", "json", "summary"):
+        label = f"{cohort} · must not fail"
+        expect(plot.get_by_text(label, exact=True).first).to_be_visible()
+    for tick in ("0.5", "0.9", "1.1"):
+        expect(plot.get_by_text(tick, exact=True).first).to_be_visible()
+
+
 def test_the_forest_plot_draws_a_row_for_each_finding(page: Page, site: Site) -> None:
     """Both panels are drawn, and a missing limit is labelled."""
     go(page, f"{site.url}/rollout?rollout={FAILED}")
