@@ -28,11 +28,15 @@ class Sticky(Section):
 
 def bucket(rollout: str, key: str) -> float:
     """Return the key's bucket in [0, 1)."""
-    # surrogatepass: JSON can hold lone surrogates, which UTF-8 cannot encode.
-    text = f"{rollout}\0{key}".encode("utf-8", "surrogatepass")
-    digest = hashlib.blake2b(text, digest_size=8).digest()
+    digest = _digest(rollout, key, 8)
     # 53 bits: a 64-bit fraction could round up to 1.0.
     return (int.from_bytes(digest, "big") >> 11) / (_BUCKETS >> 11)
+
+
+def _digest(rollout: str, key: str, size: int) -> bytes:
+    # surrogatepass: JSON can hold lone surrogates, which UTF-8 cannot encode.
+    text = f"{rollout}\0{key}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=size).digest()
 
 
 class Assignment:
@@ -50,6 +54,11 @@ class Assignment:
         key = self._key(facts.headers, facts.user)
         at = self._draw() if key is None else bucket(self._rollout, key)
         return at * 100 < percent
+
+    def session(self, facts: RequestFacts) -> str | None:
+        """Return a hash of the request's session key in this rollout; `None` without a key."""
+        key = self._key(facts.headers, facts.user)
+        return None if key is None else _digest(self._rollout, key, 16).hex()
 
     def drawn(self, percent: float) -> bool:
         """Draw one request at random, whatever its session."""

@@ -1,6 +1,7 @@
 """Decide where a request goes: by mode, switch, path and rules, then by mode and share."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -47,7 +48,10 @@ class RolloutControl:
         self._now = now
 
     def decide(self, facts: RequestFacts) -> Decision:
-        """Return where a request goes."""
+        """Return where a request goes, and its session."""
+        return replace(self._decided(facts), session=self._assignment.session(facts))
+
+    def _decided(self, facts: RequestFacts) -> Decision:
         now = self._now()
         cohort = self._cohorts.of(Moment(facts, None, now))
         blocked = self._why_blocked(facts)

@@ -57,6 +57,8 @@ class Decision:
     mirrored: bool = False
     """Whether the request is also sent to the candidate, whose answer is recorded, not returned."""
     cohort: str | None = None
+    session: str | None = None
+    """Hash of the session key, the same for all of the session's requests; `None` without one."""
     reason: str
     """Such as `rule 2: max_tokens below 32` or `split: 5 %`."""
 

@@ -64,6 +64,7 @@ def generation_of_attempt(
         rollout=decision.rollout,
         arm=context.arm,
         cohort=decision.cohort,
+        conversation_id=decision.session,
         route=context.arm.value,
         prompt_id=context.pair_id,
         repeat=0 if context.pair_id is not None else None,

@@ -1,7 +1,7 @@
 """Decisions: switch, path, rules and mode, in this order."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from collector.contract import Arm, RampStep, Switch, SwitchState
+from engine_adapter.router.assignment import Assignment, Sticky
 from engine_adapter.router.control import RolloutControl
 from engine_adapter.router.decision import Decision, Mode, RequestFacts
 from engine_adapter.router.facts import facts_of
@@ -18,6 +19,7 @@ from engine_adapter.router.routes_file import Routes
 
 UPSTREAMS = {"baseline": {"url": "http://b/v1"}, "candidate": {"url": "http://c/v1"}}
 ASK = RequestFacts(path="/chat/completions", headers={"x-session-id": "s"})
+SESSION = Assignment("k4", Sticky(), lambda: 0.0).session(ASK)
 
 
 @dataclass
@@ -44,7 +46,14 @@ def control(told: Told, **routes: Any) -> RolloutControl:
 
 
 def to(arm: Arm, reason: str, *, mirrored: bool = False) -> Decision:
-    return Decision(rollout="k4", arm=arm, mirrored=mirrored, cohort="chat", reason=reason)
+    return Decision(
+        rollout="k4",
+        arm=arm,
+        mirrored=mirrored,
+        cohort="chat",
+        session=SESSION,
+        reason=reason,
+    )
 
 
 def test_each_mode_with_the_switch_on() -> None:
@@ -109,7 +118,7 @@ def test_only_generations_are_eligible(path: str) -> None:
     """What no draft speeds up stays at the baseline."""
     made = control(switched(Switch.ON), mode="candidate")
     wanted = to(Arm.BASELINE, "only generations are eligible")
-    assert made.decide(RequestFacts(path=path)) == wanted
+    assert made.decide(replace(ASK, path=path)) == wanted
 
 
 def test_rules_keep_requests_back_in_every_mode() -> None:
