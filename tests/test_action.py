@@ -18,6 +18,9 @@ from otlp_bodies import export_request
 
 from collector.client import Client
 from collector.contract import Arm, Generation, Speculation, encode
+from evals import bundle as bundles
+from evals.attestation import keys, signed_bundle
+from evals.attestation.envelope import from_bytes
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -91,6 +94,11 @@ def filled(text: str, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> 
     return re.sub(r"\$\{\{ (\S+) \}\}", value, text)
 
 
+def lasted(prompt: int, arm: Arm) -> int:
+    """Return nanoseconds that vary as those of answers do, with either arm ahead at times."""
+    return (prompt * 7919 + (arm is Arm.CANDIDATE) * 104_729) * 12_345_679 % 10**8
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     """Store a rollout that passes, one that fails, and one that is too small."""
@@ -102,7 +110,7 @@ def database(tmp_path: Path) -> str:
                     trace_id=f"{hash((rollout, p, arm)) % 2**60 + 1:032x}",
                     span_id=f"{p + 1:016x}",
                     start_unix_ns=10**18 + p * 10**9 + (p + (arm is Arm.BASELINE)) % 2,
-                    end_unix_ns=10**18 + (p + 1) * 10**9,
+                    end_unix_ns=10**18 + (p + 1) * 10**9 + lasted(p, arm),
                     rollout=rollout, arm=arm, prompt_id=str(p), repeat=0, cohort="chat",
                     speculation=DRAFTED if arm is Arm.CANDIDATE else None,
                     error_type="timeout" if arm is Arm.CANDIDATE and p % 3 < fails else None,
@@ -186,6 +194,24 @@ def test_no_comment_is_asked_for(job: Any, database: str, pull_request: Any) -> 
     assert job(env, comment="false", **given).code == 0
     assert job({**env, "GITHUB_EVENT_NAME": "push"}, **given).code == 0
     assert forge.asked == []
+
+
+def test_the_bundle_is_signed(job: Any, database: str, pull_request: Any, tmp_path: Path) -> None:
+    """By the job's key, which is left nowhere; the statement names the job."""
+    key = keys.generate(tmp_path / "judge.pem")
+    _, env = pull_request
+    secret = key.private.read_text()
+    given = {"policy": "policy.yaml", "database": database, "comment": "false"}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    ran = job({**env, "TMPDIR": str(scratch)}, rollout="good", sign_key=secret, **given)
+    assert ran.code == 0
+    bundle = bundles.files_of(ran.folder / "bundle.zip")
+    envelope = bundle.pop(bundles.ENVELOPE)
+    assert signed_bundle.check(envelope, bundle, bundles.VERDICT, key.public) == (key.keyid,)
+    assert b"acme/app/actions/runs/99" in from_bytes(envelope).payload
+    assert list(scratch.iterdir()) == []
+    assert secret.splitlines()[1] not in ran.said
 
 
 def test_actions_are_pinned() -> None:

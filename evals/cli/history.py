@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from collector.client import Client
@@ -18,6 +18,8 @@ from evals.verdict_groups import grouped, serving_of
 from evals.visible_text import made_visible
 
 app = typer.Typer(add_completion=False)
+
+_COUNTS = " / ".join(one.value for one in Outcome)
 
 
 @app.command()
@@ -54,22 +56,27 @@ def history(
     Console().print(_each(found) if each else _by_serving(found))
 
 
+def _whole(header: str) -> Column:
+    """Return a column that a narrow terminal does not shorten."""
+    return Column(header, no_wrap=True, min_width=len(Outcome.INCONCLUSIVE.value))
+
+
 def _by_serving(found: Sequence[DatedVerdict]) -> Table:
-    table = Table("Judged", "Serving", "Policy", "Pass", "Fail", "Inconclusive", "Newest")
+    table = Table("Judged", "Serving", "Policy", _COUNTS, _whole("Newest"))
     for group in grouped(found):
         first, last = _day(group.oldest), _day(group.newest)
         table.add_row(
             first if first == last else f"{first} to {last}",
             Text(serving_of(group.newest.candidate)),
             _policy(group.newest),
-            *(str(group.outcomes.get(one, 0)) for one in Outcome),
+            " / ".join(str(group.outcomes.get(one, 0)) for one in Outcome),
             _outcome(group.newest),
         )
     return table
 
 
 def _each(found: Sequence[DatedVerdict]) -> Table:
-    table = Table("Judged (UTC)", "Rollout", "Verdict", "Pairs", "Policy", "Serving")
+    table = Table("Judged (UTC)", "Rollout", _whole("Verdict"), "Pairs", "Policy", "Serving")
     for one in found:
         moment = datetime.fromtimestamp(one.posted_unix_ns / 1e9, UTC)
         table.add_row(
