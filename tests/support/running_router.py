@@ -40,7 +40,12 @@ class FixedControl:
     def decide(self, facts: RequestFacts) -> Decision:
         self.asked.append(facts)
         return Decision(
-            rollout="k4", arm=self.arm, mirrored=self.mirrored, cohort="chat", reason="the test"
+            rollout="k4",
+            arm=self.arm,
+            mirrored=self.mirrored,
+            cohort="chat",
+            session="s1",
+            reason="the test",
         )
 
     def candidate_allowed(self) -> bool:

@@ -190,6 +190,7 @@ def test_a_mirrored_request_makes_a_pair(stream: bool) -> None:
     assert other["gen_ai.usage.output_tokens"] == 2
     assert other["gen_ai.request.max_tokens"] == 9
     assert other["draftgate.cohort"] == "chat"
+    assert mine["gen_ai.conversation.id"] == other["gen_ai.conversation.id"] == "s1"
     assert (other["name"], other["gen_ai.provider.name"]) == ("chat m", "vllm")
     assert "gen_ai.input.messages" not in mine
     if stream:
