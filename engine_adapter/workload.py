@@ -73,12 +73,9 @@ class Prompt(Ask):
 
     @property
     def dimensions(self) -> Mapping[str, str]:
-        """Its dimensions, plus its model and its number of images, if it has them."""
-        found = {} if self.model is None else {"model": self.model}
+        """Its dimensions, plus its number of images, if it has any."""
         images = sum(message.images for message in self.chat)
-        if images:
-            found["images"] = str(images)
-        return {**found, **self.dims}
+        return ({"images": str(images)} if images else {}) | dict(self.dims)
 
 
 class Exchange(Ask):

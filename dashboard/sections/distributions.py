@@ -46,8 +46,11 @@ def show(client: Client, source: Source, overview: RolloutOverview, cohort: str 
 
 
 def _choose_dims(dimensions: dict[str, tuple[str, ...]], rollout: str) -> dict[str, str]:
+    """Let the viewer narrow each dimension that has several values."""
     chosen = {}
     for name, values in dimensions.items():
+        if len(values) < 2:
+            continue
         value = address.narrow(f"Dimension {markup.label(name)}", f"dim.{name}", values, of=rollout)
         if value is not None:
             chosen[name] = value

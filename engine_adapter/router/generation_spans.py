@@ -65,6 +65,7 @@ def generation_of_attempt(
         arm=context.arm,
         cohort=decision.cohort,
         conversation_id=decision.session,
+        dims={} if said.request_model is None else {"model": said.request_model},
         route=context.arm.value,
         prompt_id=context.pair_id,
         repeat=0 if context.pair_id is not None else None,

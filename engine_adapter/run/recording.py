@@ -38,10 +38,15 @@ def record(
         turn=None if turn.session is None else turn.prompt.turn,
         own_history=turn.own_history or None,
         route=turn.arm.value,
-        dims=turn.prompt.dimensions,
+        dims=_dimensions(turn.prompt, generation.request_model),
         content=_content(turn.prompt, content_of(asked, observed.answer)),
         fingerprint=info.fingerprint,
     )
+
+
+def _dimensions(prompt: Prompt, model: str | None) -> Mapping[str, str]:
+    """Return the prompt's dimensions and the requested model, such as a LoRA adapter."""
+    return ({} if model is None else {"model": model}) | dict(prompt.dimensions)
 
 
 def _content(prompt: Prompt, content: Content) -> Content:

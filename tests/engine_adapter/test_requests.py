@@ -127,7 +127,7 @@ def test_messages_are_sent_as_they_are_and_recorded_by_the_conventions() -> None
             "parts": [{"type": "tool_call_response", "id": "c1", "response": "Paris"}],
         },
     ]
-    assert made.dims == {"images": "2"}
+    assert made.dims == {"model": "m", "images": "2"}
 
 
 def test_a_record_names_an_adapter() -> None:

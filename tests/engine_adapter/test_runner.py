@@ -138,7 +138,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         prompt_id="p",
         repeat=2,
         route="candidate",
-        dims={"language": "en"},
+        dims={"model": "script", "language": "en"},
         concurrency=1,
         speculation=spec,
         content=Content(

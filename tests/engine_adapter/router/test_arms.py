@@ -242,6 +242,7 @@ def test_calls_and_reasoning_are_recorded_with_the_tools_that_were_offered() -> 
         (span,) = collected.wait_for(1)
     assert json.loads(span["gen_ai.tool.definitions"]) == [{"type": "function", **tool}]
     assert span["draftgate.request.tool_choice"] == "required"
+    assert span["draftgate.dim.model"] == STREAMED["model"]
     assert json.loads(span["draftgate.output_schema"]) == {"type": "string"}
     (said,) = json.loads(span["gen_ai.output.messages"])
     assert said["parts"] == [
