@@ -184,7 +184,8 @@ class StructuredAnswers:
 
     cohort: str | None
     in_flight: tuple[int, int] | None
-    """Range of each arm's requests in flight, both ends included; None: any load."""
+    """Range of requests in flight when the answer was asked for, both ends included; None: any
+    load."""
     baseline: AnswerValidity
     candidate: AnswerValidity
 

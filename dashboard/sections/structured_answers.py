@@ -12,7 +12,7 @@ from evals.validity_words import load_words, place_words, valid_words
 _PLACE = "median, middle half; share of the answer"
 COLUMNS = (
     Column("Answers"),
-    Column("In flight", "requests of this arm", number=True),
+    Column("In flight", "when it was asked", number=True),
     Column("Baseline valid", number=True),
     Column("Breaks at character", _PLACE, number=True),
     Column("Candidate valid", number=True),
