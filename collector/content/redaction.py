@@ -37,6 +37,10 @@ _ANCHORS = re.compile(r"[\^$]|\\[Az]")
 
 _DENSE = "[redacted:dense]"
 """Replaces JSON that has more parts to check than its length allows."""
+_BYTES_A_PART = 6
+"""Least length of JSON for each of its parts, beyond a thousand of them."""
+_OBJECT = 5
+"""The parts that an object counts as, by the time that it takes."""
 _BLOCK = 16
 """Parts of JSON that are checked together."""
 
@@ -127,9 +131,11 @@ class Redactor:
         if self.is_clean((text,)):
             return text
         try:
+            _check_parts(text, text.count("[") + text.count("{"))
             document = json.loads(text)
             if not self._may_match(document):
                 return text
+            _check_parts(text, text.count(",") + text.count("[") + _OBJECT * text.count("{"))
             redacted = self._json(document, budget or _PartBudget(len(text)))
             return text if redacted == document else _dump(redacted)
         except _DenseError:
@@ -233,6 +239,12 @@ class Redactor:
         for pattern in self._patterns:
             text = _replace(pattern, text)
         return text
+
+
+def _check_parts(text: str, parts: int) -> None:
+    """Raise `_DenseError` if JSON of so many parts takes more time than its length allows."""
+    if parts > 1024 + len(text) // _BYTES_A_PART:
+        raise _DenseError
 
 
 def _is_json(text: str) -> bool:

@@ -174,8 +174,11 @@ def test_what_is_dense_is_replaced_too(dense: str) -> None:
         {f"u{number}@b.c": "x" for number in range(50_000)},
         [[f"u{number}@b.c"] for number in range(50_000)],
         [{"a": number, "b": "x@y.de"} for number in range(30_000)],
+        [*([1] * 100_000), "x@y.de"],
+        [*([{"a": 1}] * 50_000), "x@y.de"],
+        [*([[[[]]]] * 30_000), "x@y.de"],
     ],
-    ids=["list", "keys", "lists", "objects"],
+    ids=["list", "keys", "lists", "objects", "numbers", "small objects", "lists within lists"],
 )
 def test_json_of_a_hundred_thousand_parts_is_replaced_whole(document: object) -> None:
     """There is too much in it to look at each part."""
