@@ -128,6 +128,23 @@ def zstd_bombs(listener: Listener, seconds: float) -> None:
                 pass
 
 
+def large_span(listener: Listener, seconds: float) -> None:
+    """Send one span with a million attributes, which cannot be decoded in parts."""
+    attribute = field(9, field(1, b"k") + field(2, field(1, b"v")))
+    span = field(1, b"t" * 16) + field(2, b"s" * 8) + attribute * 1_000_000
+    _call(listener, field(1, field(2, field(2, span))), seconds, grpc.Compression.NoCompression)
+
+
+def _call(listener: Listener, message: bytes, seconds: float, coding: grpc.Compression) -> None:
+    host, port = listener.address
+    options = [("grpc.max_send_message_length", -1)]
+    with grpc.insecure_channel(f"{host}:{port}", options) as channel:
+        export: Callable[..., bytes] = channel.unary_unary(EXPORT)
+        for _ in until(seconds):
+            with contextlib.suppress(grpc.RpcError):
+                export(message, timeout=60, compression=coding)
+
+
 def _flood(listener: Listener, sent: bytes, seconds: float) -> None:
     """Send the same on new connections, four at a time, until each is closed."""
 
@@ -143,13 +160,7 @@ def _flood(listener: Listener, sent: bytes, seconds: float) -> None:
 
 def gzip_bombs(listener: Listener, seconds: float) -> None:
     """Send messages of 600 MB, compressed with gzip."""
-    host, port = listener.address
-    bomb = bytes(600 * _MIB)
-    with grpc.insecure_channel(f"{host}:{port}") as channel:
-        export: Callable[..., bytes] = channel.unary_unary(EXPORT)
-        for _ in until(seconds):
-            with contextlib.suppress(grpc.RpcError):
-                export(bomb, timeout=60, compression=grpc.Compression.Gzip)
+    _call(listener, bytes(600 * _MIB), seconds, grpc.Compression.Gzip)
 
 
 ATTACKS: dict[Attack, float] = {
@@ -161,6 +172,7 @@ ATTACKS: dict[Attack, float] = {
     reset_calls: MEMORY_WITHIN_MIB,
     gzip_bombs: BODY_MEMORY_WITHIN_MIB,
     zstd_bombs: BODY_MEMORY_WITHIN_MIB,
+    large_span: 2 * BODY_MEMORY_WITHIN_MIB,
     pings: MEMORY_WITHIN_MIB,
     small_pieces: MEMORY_WITHIN_MIB,
     empty_messages: MEMORY_WITHIN_MIB,

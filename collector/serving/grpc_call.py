@@ -32,10 +32,13 @@ class Call:
         stream: int,
         headers: Mapping[str, str],
         due_s: float,
-        turns: asyncio.Semaphore,
+        turns: tuple[asyncio.Semaphore, asyncio.Semaphore],
         on_change: Callable[[], None],
     ) -> None:
-        """`on_change` is called when the message is asked for, and when it is taken."""
+        """Begin a call; `turns` are those of its connection, and of all connections.
+
+        `on_change` is called when the message is asked for, and when it is taken.
+        """
         self.stream = stream
         self.headers = headers
         """The head, with pseudo-headers; the last one of a name counts."""
@@ -48,7 +51,7 @@ class Call:
         self.task: asyncio.Task[None] | None = None
         self.coding = ""
         """The message's compression, known with its length; empty if there is none."""
-        self._turns = turns
+        self._own_turns, self._all_turns = turns
         self._on_change = on_change
         self._received = bytearray()
         loop = asyncio.get_running_loop()
@@ -84,11 +87,11 @@ class Call:
 
     @asynccontextmanager
     async def message(self) -> AsyncIterator[bytes]:
-        """Yield the message as sent, once it is complete and it is its connection's turn."""
+        """Yield the message as sent, once it is complete and it is its turn."""
         self.is_wanted = True
         self._on_change()
         await self._complete
-        async with self._turns:
+        async with self._own_turns, self._all_turns:
             self.is_taken = True
             with memoryview(self._received) as received:
                 message = bytes(received[PREFIX_BYTES:])

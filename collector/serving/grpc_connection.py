@@ -43,6 +43,10 @@ _SHARED_WINDOW_BYTES: Final = 2**30
 """The same of all messages together: not the limit, because reading stops before."""
 _WIDENED_BYTES: Final = 2**20
 """Bytes after which the shared window is widened again."""
+_HEADS_BYTES: Final = 2048
+"""Most bytes read at once if no message is begun: heads take long for their length."""
+_MOST_EVENTS: Final = 4
+"""After more frames in one piece, other connections have their turn."""
 _MOST_FRUITLESS: Final = 50
 """Most frames in a period that bring no message forward, such as resets."""
 _FRUITLESS_WITHIN_S: Final = 5.0
@@ -93,7 +97,10 @@ class _Http2(h2.connection.H2Connection):
 class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
     """One connection; `h2` is its HTTP/2 state machine."""
 
-    def __init__(self, connections: Connections, serve: Serve) -> None:
+    def __init__(
+        self, connections: Connections, serve: Serve, all_turns: asyncio.Semaphore
+    ) -> None:
+        """`all_turns` bounds the messages of all connections that are worked on at once."""
         super().__init__()
         self._connections = connections
         self._serve = serve
@@ -102,7 +109,7 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
         self._buffer: memoryview
         self._calls: dict[int, Call] = {}
         """Unanswered calls by stream."""
-        self._turns = asyncio.Semaphore(_MOST_TAKEN)
+        self._turns = asyncio.Semaphore(_MOST_TAKEN), all_turns
         self._unsent: dict[int, Reply] = {}
         """Answers that wait for the peer's flow-control window."""
         self._growing: Call | None = None
@@ -192,6 +199,8 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
     def get_buffer(self, _size_hint: int) -> memoryview:
         """Return the buffer to receive into."""
         self._buffer = self._connections.unfinished.buffer(self)
+        if not self.unfinished_bytes:
+            self._buffer = self._buffer[:_HEADS_BYTES]
         return self._buffer
 
     def buffer_updated(self, size_bytes: int) -> None:
@@ -211,6 +220,9 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
             self._close()
             return
         self._settle()
+        if len(events) > _MOST_EVENTS and not self._transport.is_closing():
+            self._transport.pause_reading()  # otherwise the event loop would read on at once
+            self._loop.call_soon(self._set_reading)
 
     def eof_received(self) -> None:
         """Return None, so that the transport closes itself."""

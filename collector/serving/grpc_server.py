@@ -29,6 +29,8 @@ from collector.serving.tls import accepting
 
 _SIGNALS: Final[Mapping[str, Signal]] = {f"/{one.service}/Export": one for one in SIGNALS}
 _BACKLOG: Final = 2048
+_MOST_TAKEN: Final = 64
+"""Most messages that are worked on at once; senders that have gone meanwhile leave the queue."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +48,8 @@ class GrpcServer:
         self._listener = listener
         self._collector = collector
         self._connections = connections
-        connect = partial(GrpcConnection, connections, self._serve)
+        turns = asyncio.Semaphore(_MOST_TAKEN)
+        connect = partial(GrpcConnection, connections, self._serve, turns)
         self._protocol = accepting(connections, tls, connect)
         self._server: asyncio.Server | None = None
         self._pending: set[asyncio.Task[Any]] = set()

@@ -83,11 +83,13 @@ def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
             messages.append(body)
         return answered(Int64Value(value=len(body)))
 
-    held, over = Connections(8, 6), asyncio.Event()
+    held, over, turns = Connections(8, 6), asyncio.Event(), asyncio.Semaphore(8)
     address: queue.Queue[tuple[str, int]] = queue.Queue()
 
     async def run() -> None:
-        server = await loop.create_server(lambda: GrpcConnection(held, serve), "127.0.0.1", 0)
+        server = await loop.create_server(
+            lambda: GrpcConnection(held, serve, turns), "127.0.0.1", 0
+        )
         address.put(server.sockets[0].getsockname())
         await over.wait()
         server.close()
