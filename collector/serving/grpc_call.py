@@ -89,7 +89,8 @@ class Call:
     async def message(self) -> AsyncIterator[bytes]:
         """Yield the message as sent, once it is complete and it is its turn."""
         self.is_wanted = True
-        self._on_change()
+        if self.is_waiting:
+            self._on_change()
         await self._complete
         async with self._own_turns, self._all_turns:
             self.is_taken = True

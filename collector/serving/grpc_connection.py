@@ -47,6 +47,8 @@ _HEADS_BYTES: Final = 2048
 """Most bytes read at once if no message is begun: heads take long for their length."""
 _MOST_EVENTS: Final = 4
 """After more frames in one piece, other connections have their turn."""
+_RESET_BYTES: Final = 13
+"""Length of the frame that resets a stream."""
 _MOST_FRUITLESS: Final = 50
 """Most frames in a period that bring no message forward, such as resets."""
 _FRUITLESS_WITHIN_S: Final = 5.0
@@ -212,6 +214,9 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
             self._head_bytes = 0 if events else self._head_bytes + size_bytes
             for event in events:
                 self._take(event)
+            if not events and (resets := self._http.data_to_send()):
+                self._transport.write(resets)  # of frames on streams that have ended
+                self._note_fruitless(len(resets) // _RESET_BYTES)
         except h2.exceptions.ProtocolError:
             self._close()
             return
@@ -312,11 +317,11 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
         self._fruitless = max(0, self._fruitless - _FRUITLESS_A_MESSAGE)
         self._connections.restart_wait(self)
 
-    def _note_fruitless(self) -> None:
+    def _note_fruitless(self, frames: int = 1) -> None:
         now_s = self._loop.time()
         if now_s - self._fruitless_s > _FRUITLESS_WITHIN_S:
             self._fruitless, self._fruitless_s = 0, now_s
-        self._fruitless += 1
+        self._fruitless += frames
 
     # Answers
 

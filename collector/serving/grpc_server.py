@@ -29,7 +29,7 @@ from collector.serving.tls import accepting
 
 _SIGNALS: Final[Mapping[str, Signal]] = {f"/{one.service}/Export": one for one in SIGNALS}
 _BACKLOG: Final = 2048
-_MOST_TAKEN: Final = 64
+_MOST_TAKEN: Final = 16
 """Most messages that are worked on at once; senders that have gone meanwhile leave the queue."""
 
 _log = logging.getLogger(__name__)
