@@ -28,7 +28,7 @@ def gate(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any], str]]:
         database, file = f"sqlite:///{tmp_path / 'd.db'}", tmp_path / "policy.yaml"
         file.write_text(shipped_text(policy) if "\n" not in policy else policy)
         rollout.store(database, capture=capture)
-        args = ["k4", "--policy", str(file), "--database", database]
+        args = ["gate", "k4", "--policy", str(file), "--database", database]
         text = CliRunner().invoke(app, args, catch_exceptions=False)
         said = CliRunner().invoke(app, [*args, "--json"], catch_exceptions=False)
         assert text.exit_code == said.exit_code

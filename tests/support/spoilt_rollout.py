@@ -142,6 +142,6 @@ def judged(rollout: Rollout, folder: Path) -> tuple[int, dict[str, Any]]:
     database, file = f"sqlite:///{folder / 'd.db'}", folder / "policy.yaml"
     file.write_text(POLICY)
     rollout.store(database)
-    args = ["k4", "--policy", str(file), "--database", database, "--json", "--no-post"]
+    args = ["gate", "k4", "--policy", str(file), "--database", database, "--json", "--no-post"]
     said = CliRunner().invoke(app, args, catch_exceptions=False)
     return said.exit_code, json.loads(said.stdout)
