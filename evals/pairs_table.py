@@ -57,8 +57,9 @@ def from_table(table: pa.Table) -> Evidence:
         key = (table["prompt_id"][int(twice[0])].as_py(), int(repeats[twice[0]]))
         raise EvidenceError(f"pairs: the key {key} stands in two rows; wanted one row a pair")
     metrics = sorted({n.split(_SCORE, 1)[1] for n in table.column_names if _SCORE in n})
-    cohorts = tuple(sorted(pc.unique(table["cohort"].drop_null()).to_pylist()))
-    index = pc.index_in(table["cohort"], pa.array(cohorts, pa.string()))
+    named = _named(table["cohort"])
+    cohorts = tuple(sorted(pc.unique(named.drop_null()).to_pylist()))
+    index = pc.index_in(named, pa.array(cohorts, pa.string()))
     found = Evidence(
         prompts=_clusters(table, prompts),
         cohort_of=_counts(index),
@@ -90,6 +91,11 @@ def _clusters(table: pa.Table, prompts: Counts) -> Counts:
     )
     _, cluster = connected_components(joined, directed=False)
     return np.asarray(cluster[prompts], dtype=np.int64)
+
+
+def _named(cohort: Any) -> Any:  # Any: pyarrow is untyped
+    """Return the column of cohorts; a blank name is none."""
+    return pc.if_else(pc.equal(pc.utf8_trim_whitespace(cohort), ""), None, cohort)
 
 
 def _change(table: pa.Table) -> Change | None:

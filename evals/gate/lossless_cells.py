@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collector.contract import Finding, Outcome, Reason, Role
+from collector.contract import Finding, Outcome, Reason
 from evals.evidence import Divergences, Evidence, FloatColumn
-from evals.gate.measured import unaccounted
+from evals.gate.lossless_finding import Compared, lossless_finding, lost_pairs
 from evals.gate.sampled_cells import is_sampled
 from evals.policy import Policy
 from evals.policy_sections import Lossless
-from evals.significant import significant
 from evals.stats import Insufficient, Interval
 from evals.stats.hazard_ratio import METHOD, hazard_ratio
 
@@ -44,31 +43,19 @@ def lossless_findings(
     found = evidence.divergences
     n = 0 if found is None else int((found.compared >= 0).sum())
     judged = _judge(found, n, None if control is None else control.divergences, rules)
-    lost = int((~(evidence.baseline.answered & evidence.candidate.answered)).sum())
-    barred = unaccounted(lost, policy, "failed or incomplete pairs")
+    barred = lost_pairs(evidence, evidence.scope(None), policy)
     if barred is not None and judged.outcome is Outcome.PASS:
         judged = _Judgement(Outcome.INCONCLUSIVE, barred.reason, f"{barred.words}: inconclusive")
-    interval = judged.interval
     return (
-        Finding(
-            metric=METRIC,
-            stat=STAT,
-            cohort=None,
-            role=Role.PROVE,
-            outcome=judged.outcome,
-            reason=judged.reason,
-            bound="max",
-            margin=rules.hazard_ratio_max,
-            unit="ratio",
-            confidence=1 - rules.alpha,
+        lossless_finding(
+            Compared(METRIC, STAT, rules.hazard_ratio_max, rules.alpha, METHOD),
+            judged.outcome,
+            judged.reason,
+            f"greedy answers, pooled: {_matches(found, n)}{judged.words}",
             n=n,
-            n_needed=judged.needed,
-            estimate=None if interval is None else significant(interval.estimate),
-            lower=None if interval is None else significant(interval.lower),
-            upper=None if interval is None else significant(interval.upper),
-            p_fail=None if interval is None else significant(interval.p_fail, 6),
-            method=METHOD,
-            message=f"greedy answers, pooled: {_matches(found, n)}{judged.words}",
+            needed=judged.needed,
+            interval=judged.interval,
+            p_fail=None if judged.interval is None else judged.interval.p_fail,
         ),
     )
 

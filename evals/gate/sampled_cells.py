@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from collector.contract import Arm, Finding, Outcome, Reason, Role
+from collector.contract import Arm, Finding, Outcome, Reason
 from evals.evidence import BoolColumn, Evidence, SampledTokens, Side
-from evals.gate.measured import unaccounted
+from evals.gate.lossless_finding import Compared, lossless_finding, lost_pairs
 from evals.lossless.sampled_answers import AuditedAnswer, AuditResult, AuditTally
 from evals.lossless.sampled_judgement import ENOUGH_TOKENS, SampledJudgement, e_value, judge
 from evals.lossless.sampling_audit import ALARM, METHOD
 from evals.policy import Policy
-from evals.significant import significant
 
 METRIC, STAT = "sampled_tokens", "e_value"
 
@@ -24,8 +23,7 @@ def sampled_findings(evidence: Evidence, policy: Policy) -> tuple[Finding, ...]:
     audited = None if evidence.sampled is None else _audits(evidence.sampled)
     judged = _not_rescored(int(rows.sum())) if audited is None else judge(*audited)
     candidate = None if audited is None else audited[0]
-    lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & rows).sum())
-    barred = unaccounted(lost, policy, "failed or incomplete pairs")
+    barred = lost_pairs(evidence, rows, policy)
     if barred is not None and judged.outcome is Outcome.PASS:
         words = f"{judged.words.removesuffix(': pass')}, {barred.words}: inconclusive"
         judged = SampledJudgement(Outcome.INCONCLUSIVE, barred.reason, words)
@@ -70,25 +68,15 @@ def _not_rescored(count: int) -> SampledJudgement:
 
 def _finding(audited: AuditResult | None, judged: SampledJudgement) -> Finding:
     e = None if audited is None or not audited.answers else e_value(audited)
-    return Finding(
-        metric=METRIC,
-        stat=STAT,
-        cohort=None,
-        role=Role.PROVE,
-        outcome=judged.outcome,
-        reason=judged.reason,
-        bound="max",
-        margin=ALARM,
-        unit="ratio",
-        confidence=1 - 1 / ALARM,
+    # Of an e-value there are no limits; the message has it.
+    return lossless_finding(
+        Compared(METRIC, STAT, ALARM, 1 / ALARM, METHOD),
+        judged.outcome,
+        judged.reason,
+        f"sampled answers, pooled: {judged.words}",
         n=0 if audited is None else audited.answers,
-        n_needed=_answers_needed(audited, judged),
-        estimate=None,  # of an e-value there are no limits; the message has it
-        lower=None,
-        upper=None,
-        p_fail=None if e is None else significant(min(1.0, 1 / e), 6),
-        method=METHOD,
-        message=f"sampled answers, pooled: {judged.words}",
+        needed=_answers_needed(audited, judged),
+        p_fail=None if e is None else min(1.0, 1 / e),
     )
 
 

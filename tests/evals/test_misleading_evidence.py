@@ -282,6 +282,10 @@ CASES: dict[str, tuple[Spoil, str]] = {
         lambda r: r.change(CANDIDATE, r.of("code"), cohort="code "),
         "the cohort differs",
     ),
+    "blank cohorts": (
+        lambda r: [r.change(arm, cohort=" ") for arm in Arm],
+        "no request names a cohort",
+    ),
     "another repeat in one arm": (
         lambda r: r.change(CANDIDATE, repeat=1),
         "no pair has a time per output token",

@@ -1,0 +1,60 @@
+"""The finding that a lossless policy's cells have in common, and what bars its pass."""
+
+from typing import NamedTuple
+
+from collector.contract import Finding, Outcome, Reason, Role
+from evals.evidence import BoolColumn, Evidence
+from evals.gate.measured import Obstacle, unaccounted
+from evals.policy import Policy
+from evals.significant import significant
+from evals.stats import Interval
+
+
+class Compared(NamedTuple):
+    """What was compared, how, and against which margin."""
+
+    metric: str
+    stat: str
+    margin: float
+    alpha: float
+    method: str
+
+
+def lossless_finding(  # noqa: PLR0913  # one argument a field
+    compared: Compared,
+    outcome: Outcome,
+    reason: Reason | None,
+    message: str,
+    *,
+    n: int,
+    needed: int | None,
+    interval: Interval | None = None,
+    p_fail: float | None = None,
+) -> Finding:
+    """Return the pooled finding, which must pass; without an interval it has no limits."""
+    return Finding(
+        metric=compared.metric,
+        stat=compared.stat,
+        cohort=None,
+        role=Role.PROVE,
+        outcome=outcome,
+        reason=reason,
+        bound="max",
+        margin=compared.margin,
+        unit="ratio",
+        confidence=1 - compared.alpha,
+        n=n,
+        n_needed=needed,
+        estimate=None if interval is None else significant(interval.estimate),
+        lower=None if interval is None else significant(interval.lower),
+        upper=None if interval is None else significant(interval.upper),
+        p_fail=significant(p_fail, 6),
+        method=compared.method,
+        message=message,
+    )
+
+
+def lost_pairs(evidence: Evidence, rows: BoolColumn, policy: Policy) -> Obstacle | None:
+    """Return the obstacle that failed or incomplete pairs are left out, if they bar a pass."""
+    lost = int((~(evidence.baseline.answered & evidence.candidate.answered) & rows).sum())
+    return unaccounted(lost, policy, "failed or incomplete pairs")
