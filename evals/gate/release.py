@@ -39,7 +39,7 @@ from evals.stats import Interval
 from evals.stats.holm import adjusted
 from evals.structured_answers import structured_answers
 
-GATE_VERSION = "8"
+GATE_VERSION = "9"
 
 
 def decide(

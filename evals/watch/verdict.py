@@ -7,7 +7,7 @@ from evals.significant import significant
 from evals.watch.judgement import not_judged, set_aside
 from evals.watch.wording import stretch_words
 
-WATCH_VERSION = "2"
+WATCH_VERSION = "3"
 
 
 def to_verdict(watch: Watch, policy: Policy) -> Verdict:
