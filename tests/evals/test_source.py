@@ -282,7 +282,7 @@ def test_explain_decides_nothing(run, saved, verdicts) -> None:
             ("k4", "--policy", "strict"),
             (
                 "error: strict: no such shipped policy; wanted one of "
-                "default, demo, lossless, quality\n"
+                "default, demo, demo-real, lossless, quality\n"
             ),
         ),
         (
