@@ -68,6 +68,7 @@ class RolloutMetrics:
         yield from _cells(of_rollout)
         yield from _arms(states)
         yield from _controls(states)
+        yield _acceptance(states)
 
     def _current(self) -> _Snapshot:
         with self._lock:
@@ -219,6 +220,23 @@ def _controls(states: RolloutStates) -> Iterator[Metric]:
         "Share of the traffic that the candidate is to get.",
         ("rollout",),
         [((name,), step.percent) for name, step in sorted(states.ramps.items())],
+    )
+
+
+def _acceptance(states: RolloutStates) -> Metric:
+    compared = {
+        name: sorted(alarms, key=lambda one: (not one.drifted, one.number))[:MOST_COHORTS]
+        for name, alarms in sorted(states.acceptance.items())
+    }
+    return _gauge(
+        "rollout_acceptance_drifted",
+        "Whether the candidate's acceptance rate fell, by its watch; absent before it is compared.",
+        ("rollout", "cohort"),
+        [
+            ((name, one.cohort or ""), int(one.drifted))
+            for name, alarms in compared.items()
+            for one in alarms
+        ],
     )
 
 

@@ -90,6 +90,7 @@ from collector.contract.verdict import (
     Verdict,
 )
 from collector.contract.watch import (
+    AcceptanceWatch,
     ArmServed,
     EffectSums,
     EProcess,
@@ -107,6 +108,7 @@ from collector.contract.watch import (
 
 __all__ = [
     "Acceptance",
+    "AcceptanceWatch",
     "Answer",
     "AnswerValidity",
     "Arm",

@@ -14,6 +14,8 @@ class NotificationType(StrEnum):
     """A watch reached pass or fail."""
     SWITCH_TURNED = "switch.turned"
     """The switch is set to another state than before, or for the first time."""
+    ACCEPTANCE_DRIFTED = "acceptance.drifted"
+    """A watch found that acceptance fell in a cohort."""
     TEST = "test"
     """Sent by `draftgate notify test` alone."""
 
@@ -30,12 +32,15 @@ class Notification:
     before: str | None
     """The state before; None: there was none."""
     after: str
-    """`pass`, `fail` or `inconclusive`; of a switch `on` or `off`."""
+    """`pass`, `fail` or `inconclusive`; of a switch `on` or `off`; of acceptance `fell`, or
+    `reset` once it is watched anew."""
     summary: str
     """The verdict in one sentence; of a switch the reason that was given."""
     who: str | None = None
     """Name of the API key that did it; `local` if no key was needed."""
     verdict: str | None = None
     """Id of the verdict."""
+    cohort: str | None = None
+    """Of acceptance, the cohort; None: requests without one."""
     policy_name: str | None = None
     policy_hash: str | None = None

@@ -188,6 +188,30 @@ class ArmServed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceWatch:
+    """The alarm on the candidate's acceptance rate in one cohort: the mean over requests."""
+
+    cohort: str | None
+    """None: requests without a cohort."""
+    number: int
+    """1 for the first cohort that appeared; later ones have less of the false alarms."""
+    first: tuple[float, ...] = ()
+    """The first requests' rates, until there are enough of them for the reference."""
+    reference: float | None = None
+    """Mean rate of the first requests; None: too few so far."""
+    lately: float | None = None
+    """Exponentially weighted mean of the newest rates."""
+    stretch: float = 1
+    """Requests over which neighbours depend on each other."""
+    fall: EProcess | None = None
+    """Evidence that the rate fell, from some request on, by more than the limit."""
+    drifted: bool = False
+    """Stays once it is raised, until the switch is set on again after the watch set it off."""
+    message: str = ""
+    """The fall in one sentence, once it is raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatchAction:
     """A change of the switch by the watch."""
 
@@ -215,6 +239,8 @@ class Watch:
     """Complete pairs that count; in split traffic, requests."""
     speculation: SpeculationCounts = SpeculationCounts()
     """Counts of the candidate's answers in these pairs."""
+    acceptance: tuple[AcceptanceWatch, ...] = ()
+    """By cohort, in the order of appearance."""
     repeats: int = 0
     """Complete pairs excluded because an earlier repeat of their prompt counts."""
     outcome: Outcome = Outcome.INCONCLUSIVE

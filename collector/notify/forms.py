@@ -18,13 +18,14 @@ class PayloadForm(StrEnum):
 
 
 _HELD: Final = timedelta(days=30)
-_LASTS: Final = {"fail": _HELD, "off": _HELD, "sent": timedelta(minutes=5)}
+_LASTS: Final = {"fail": _HELD, "off": _HELD, "fell": _HELD, "sent": timedelta(minutes=5)}
 """Duration of an alert by the new state, because Alertmanager would end it after minutes; other
 states end it at once."""
 _SUBJECTS: Final = {
     NotificationType.VERDICT_CHANGED: "verdict",
     NotificationType.WATCH_DECIDED: "watch",
     NotificationType.SWITCH_TURNED: "switch",
+    NotificationType.ACCEPTANCE_DRIFTED: "acceptance",
     NotificationType.TEST: "test",
 }
 
@@ -41,6 +42,7 @@ def _headline(notification: Notification) -> str:
 
 def _facts(notification: Notification) -> list[tuple[str, str]]:
     facts = (
+        ("Cohort", notification.cohort),
         ("Policy", notification.policy_name),
         ("By", notification.who),
         ("Verdict", notification.verdict and notification.verdict[:12]),
@@ -102,6 +104,8 @@ def _alertmanager(notification: Notification) -> list[Document]:
         "rollout": notification.rollout,
         "severity": "critical" if notification.type is not NotificationType.TEST else "none",
     }
+    if notification.cohort is not None:
+        labels["cohort"] = notification.cohort
     if notification.policy_name is not None:
         labels["policy"] = notification.policy_name
     lasts = _LASTS.get(notification.after, timedelta())

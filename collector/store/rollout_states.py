@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, Select, Table, func, select, union_all
 
-from collector.contract import Arm, RampStep, StoredVerdict, SwitchState
-from collector.store import ramps, rollup_reads, switches, verdicts
+from collector.contract import AcceptanceWatch, Arm, RampStep, StoredVerdict, SwitchState
+from collector.store import ramps, rollup_reads, switches, verdicts, watches
 from collector.store.reader import StoreConnection
 from collector.store.rollups.state import State
 from collector.store.tables import ramp_step, registered_policy, switch_event, verdict
@@ -48,6 +48,8 @@ class RolloutStates(NamedTuple):
     ramps: Mapping[str, RampStep]
     arms: tuple[ArmCounts, ...]
     """One entry per arm with a generation."""
+    acceptance: Mapping[str, tuple[AcceptanceWatch, ...]]
+    """Cohorts whose acceptance the last updated watch compares."""
 
 
 def read(connection: StoreConnection, *, at_most: int, now_unix_s: float) -> RolloutStates:
@@ -55,13 +57,14 @@ def read(connection: StoreConnection, *, at_most: int, now_unix_s: float) -> Rol
     rollouts = newest(connection, at_most=at_most)
     names = rollouts.names
     if not names:
-        return RolloutStates(rollouts, {}, {}, {}, ())
+        return RolloutStates(rollouts, {}, {}, {}, (), {})
     return RolloutStates(
         rollouts=rollouts,
         verdicts=verdicts.newest_ids(connection, names),
         switches=switches.newest_of_each(connection, names),
         ramps=ramps.newest_of_each(connection, names),
         arms=_arm_counts(connection, names, now_unix_s),
+        acceptance=watches.acceptance_drifts(connection, names),
     )
 
 

@@ -1,11 +1,14 @@
 """Watches: one document per rollout and policy, replaced with optimistic locking."""
 
+import dataclasses
 import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from collector.contract import (
+    AcceptanceWatch,
     Notification,
     NotificationType,
     Outcome,
@@ -31,8 +34,8 @@ def replace(
 ) -> StoredWatch:
     """Store the next state of a watch; the transaction must exclude other writers.
 
-    A watch that reached a decision is put in the outbox of notifications. Raises `ConflictError`
-    unless the stored version is the one that the update continues.
+    A watch that reached a decision, or whose acceptance drifted, is put in the outbox. Raises
+    `ConflictError` unless the stored version is the one that the update continues.
     """
     watch = given.watch
     is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)
@@ -56,27 +59,73 @@ def replace(
     return StoredWatch(version=found + 1, updated_unix_ns=unix_ns, watch=watch, key_id=key_id)
 
 
+def acceptance_drifts(
+    connection: Connection, rollouts: Collection[str]
+) -> dict[str, tuple[AcceptanceWatch, ...]]:
+    """Return, by rollout, the cohorts whose acceptance its last updated watch compares."""
+    found: dict[str, tuple[AcceptanceWatch, ...]] = {}
+    for rollout in rollouts:
+        newest = _documents(rollout).order_by(w.c.updated_unix_ns.desc()).limit(1)
+        document = connection.scalar(newest)
+        if document is not None:
+            compared = [one for one in _acceptance(json.loads(document)) if one.fall is not None]
+            found[rollout] = tuple(compared)
+    return found
+
+
 def _notify(connection: Connection, watch: Watch, unix_ns: int) -> None:
-    """Tell of a watch that reaches a decision, before its state is replaced."""
-    if watch.outcome is Outcome.INCONCLUSIVE:
+    """Tell of a decision, and of acceptance that drifted, before the state is replaced."""
+    drifted = any(one.drifted for one in watch.acceptance)
+    if watch.outcome is Outcome.INCONCLUSIVE and not drifted and not watch.epoch:
         return  # which most are: the document before is not read for them
-    is_ours = (w.c.rollout == watch.rollout) & (w.c.policy_hash == watch.policy_hash)
-    document = connection.scalar(select(w.c.document).where(is_ours))
-    before = None if document is None else str(json.loads(document)["outcome"])
-    if before == watch.outcome.value:
-        return
+    document = connection.scalar(
+        _documents(watch.rollout).where(w.c.policy_hash == watch.policy_hash)
+    )
+    before = {} if document is None else json.loads(document)
     made = Notification(
         id=notifications.new_id(),
         type=NotificationType.WATCH_DECIDED,
         rollout=watch.rollout,
         time_unix_ns=unix_ns,
-        before=before,
+        before=before.get("outcome"),
         after=watch.outcome.value,
         summary=watch.summary,
         policy_name=watch.policy_name,
         policy_hash=watch.policy_hash,
     )
-    notifications.add(connection, made)
+    if watch.outcome is not Outcome.INCONCLUSIVE and made.before != made.after:
+        notifications.add(connection, made)
+    for one in _drifts(made, _acceptance(before), watch.acceptance):
+        notifications.add(connection, one)
+
+
+def _drifts(
+    like: Notification, before: Iterable[AcceptanceWatch], after: Iterable[AcceptanceWatch]
+) -> Iterator[Notification]:
+    """Yield a notification for each cohort whose alarm is raised, or reset."""
+    was, now = ({one.cohort: one for one in some if one.drifted} for some in (before, after))
+    for cohort in [*now, *(c for c in was if c not in now)]:
+        if cohort in was and cohort in now:
+            continue
+        fell = cohort in now
+        yield dataclasses.replace(
+            like,
+            id=notifications.new_id(),
+            type=NotificationType.ACCEPTANCE_DRIFTED,
+            before=None if fell else "fell",
+            after="fell" if fell else "reset",
+            summary=now[cohort].message if fell else "acceptance is watched anew",
+            cohort=cohort,
+        )
+
+
+def _documents(rollout: str) -> Select[str]:
+    return select(w.c.document).where(w.c.rollout == rollout)
+
+
+def _acceptance(document: Mapping[str, Any]) -> tuple[AcceptanceWatch, ...]:
+    """Return the alarms in a stored watch, without reading the rest."""
+    return tuple(from_document(AcceptanceWatch, one) for one in document.get("acceptance", ()))
 
 
 def _stored(row: Row[Any]) -> StoredWatch:

@@ -58,6 +58,9 @@ def _show_watch(stored: StoredWatch, zone: ZoneInfo | None) -> None:
     st.html(markup.banner(watch.outcome, watch.summary, _about(stored, zone)))
     if watch.reasons:
         st.html(markup.bullets(watch.reasons))
+    if drifts := [one.message for one in watch.acceptance if one.drifted]:
+        st.html(markup.heading("Acceptance drifted"))
+        st.html(markup.bullets(drifts))
     running = [cell for cell in watch.cells if cell.path.n and cell.path.log_e_pass]
     if running:
         st.html(markup.heading("Evidence as it grew: a line that reaches 1 decides its cell"))

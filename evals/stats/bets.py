@@ -46,7 +46,7 @@ class Bets:
         """Return the state after more differences in [−1, 1], in any order."""
         if not (np.abs(differences) <= 1).all():
             raise ValueError("wanted differences in [-1, 1]")
-        gains = np.log1p(np.outer(_stakes(self.limit), differences - self.limit)).sum(axis=1)
+        gains = np.log1p(np.outer(stakes(self.limit), differences - self.limit)).sum(axis=1)
         return self._of(np.asarray(self.log_wealth) + gains, self.n + len(differences))
 
     def merged(self, other: Self) -> Self:
@@ -81,7 +81,7 @@ class Bets:
 
 
 @lru_cache(maxsize=256)
-def _stakes(limit: float) -> NDArray[np.float64]:
+def stakes(limit: float) -> NDArray[np.float64]:
     """Return the bettors' λ, which must not be modified."""
     if not -1 < limit < 1:
         raise ValueError(f"wanted a limit between -1 and 1, got {limit}")
@@ -90,5 +90,5 @@ def _stakes(limit: float) -> NDArray[np.float64]:
 
 def log_e_path(differences: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     """Return log E after each difference in turn; the last entry is `Bets.log_e`."""
-    wealth = np.log1p(np.outer(_stakes(limit), differences - limit)).cumsum(axis=1)
+    wealth = np.log1p(np.outer(stakes(limit), differences - limit)).cumsum(axis=1)
     return np.asarray(logsumexp(wealth, axis=0)) - math.log(BETS)

@@ -10,6 +10,7 @@ from evals.applicability import NEEDS
 from evals.evidence import BoolColumn, Counts
 from evals.policy import METRICS, Policy
 from evals.watch import bounded
+from evals.watch.acceptance import with_acceptance
 from evals.watch.doubts import with_doubts
 from evals.watch.early_pairs import EarlyPairs
 from evals.watch.judgement import with_outcomes
@@ -42,7 +43,7 @@ def advance(watch: Watch, window: Window, early: EarlyPairs, policy: Policy, uni
         recent_starts=starts,
         stretch=longest(watch, starts, policy, window.evidence.most_turns),
     )
-    watch = with_doubts(watch, window, new, policy)
+    watch = with_acceptance(with_doubts(watch, window, new, policy), window, new)
     watch = _with_threshold(with_cohorts(watch, policy), early, at[new], policy)
     cells = (_cell(cell, watch, window, early, policy) for cell in watch.cells)
     return with_outcomes(

@@ -26,7 +26,13 @@ def begun_anew(watch: Watch, switch: SwitchState | None) -> Watch:
     if switch.state is not Switch.ON or len(watch.actions) <= watch.epoch:
         return watch
     cells = tuple(_without_failure(cell) for cell in watch.cells)
-    return replace(watch, epoch=len(watch.actions), outcome=Outcome.INCONCLUSIVE, cells=cells)
+    return replace(
+        watch,
+        epoch=len(watch.actions),
+        outcome=Outcome.INCONCLUSIVE,
+        cells=cells,
+        acceptance=(),
+    )
 
 
 def _without_failure(cell: WatchCell) -> WatchCell:

@@ -11,6 +11,7 @@ from rich.text import Text
 from collector.contract import EProcess, Outcome, Role, SwitchState, Watch, WatchCell
 from evals.policy import Policy
 from evals.report import STYLES
+from evals.watch.acceptance import drift_words
 from evals.watch.judgement import waiting
 from evals.watch.plan import EXCEEDANCE
 from evals.watch.wording import e_value, margin, reason_words, stretch_words, value
@@ -30,9 +31,12 @@ def screen(
 
 def line(watch: Watch, policy: Policy, switch: SwitchState | None) -> str:
     """Return the state in one line, for logs."""
-    return (
-        f"{watch.outcome.value}: {watch.summary} {_switch_words(switch)}; "
-        f"valid if {stretch_words(policy)}"
+    return "; ".join(
+        (
+            f"{watch.outcome.value}: {watch.summary} {_switch_words(switch)}",
+            *drift_words(watch),
+            f"valid if {stretch_words(policy)}",
+        )
     )
 
 
@@ -45,6 +49,7 @@ def _banner(
     if watch.actions:
         last = watch.actions[-1]
         lines.append(Text(f"set off at {_clock(last.time_unix_ns)}: {last.reason}", style="red"))
+    lines.extend(Text(words, style="bold yellow") for words in drift_words(watch))
     if watch.repeats:
         lines.append(Text(f"{watch.repeats:,} repeats of prompts are not counted", style="dim"))
     lines.append(Text(f"valid at every moment, if {stretch_words(policy)}", style="dim"))

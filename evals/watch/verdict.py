@@ -4,6 +4,7 @@ from collector.contract import Finding, Outcome, Verdict, Watch, WatchCell
 from evals.gate.release import versions
 from evals.policy import Policy
 from evals.significant import significant
+from evals.watch.acceptance import drift_words
 from evals.watch.judgement import not_judged, set_aside
 from evals.watch.wording import stretch_words
 
@@ -23,6 +24,7 @@ def to_verdict(watch: Watch, policy: Policy) -> Verdict:
         reasons=watch.reasons,
         not_judged=not_judged(watch, policy),
         set_aside=set_aside(watch, policy),
+        suspicions=drift_words(watch),
         assumption=f"Valid at every moment, if {stretch_words(policy)}.",
         pairs=watch.pairs,
         incomplete_pairs=max(incomplete, 0) if policy.paired else 0,

@@ -200,6 +200,7 @@ def _is_idle(changes: PairChanges, start: Place) -> bool:
 
 
 def posted_key(watch: Watch) -> str:
-    """Return the key whose change causes a new verdict: the outcomes, one letter per cell."""
+    """Return the key whose change causes a new verdict: outcomes, and cohorts that drifted."""
     letters = "".join(cell.outcome.value[0] for cell in watch.cells)
-    return f"{watch.epoch}:{watch.outcome.value}:{letters}"
+    drifted = sum(one.drifted for one in watch.acceptance)
+    return f"{watch.epoch}:{watch.outcome.value}:{letters}{f':{drifted}' if drifted else ''}"

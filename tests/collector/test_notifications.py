@@ -29,7 +29,7 @@ from webhook_receiver import (
 
 from collector.cli.notify import app
 from collector.client import Client
-from collector.contract import Outcome, Switch, Watch, WatchUpdate
+from collector.contract import AcceptanceWatch, Outcome, Switch, Watch, WatchUpdate
 from collector.errors import SettingsError
 from collector.notify import targets
 from collector.notify.signature import signature
@@ -90,19 +90,27 @@ def test_what_changes_is_sent_once_and_signed(
             decided = replace(watch, outcome=Outcome.FAIL, summary="watched")
             client.update_watch(WatchUpdate(continues=1, watch=decided))
             client.update_watch(WatchUpdate(continues=2, watch=decided))
+            fell = AcceptanceWatch(cohort="chat", number=1, drifted=True, message="less")
+            drifted = replace(decided, acceptance=(fell,))
+            client.update_watch(WatchUpdate(continues=3, watch=drifted))
+            client.update_watch(WatchUpdate(continues=4, watch=drifted))
+            client.update_watch(WatchUpdate(continues=5, watch=replace(decided, epoch=1)))
         turn(server.url, Switch.ON, Switch.ON, Switch.OFF)
-        until(lambda: len(receiver.received) >= 5)
+        until(lambda: len(receiver.received) >= 7)
         found = [one.document for one in receiver.received]
         assert [(one["type"], one["before"], one["after"], one["summary"]) for one in found] == [
             ("verdict.changed", None, "pass", "first"),
             ("verdict.changed", "pass", "fail", "harm"),
             ("watch.decided", "inconclusive", "fail", "watched"),
+            ("acceptance.drifted", None, "fell", "less"),
+            ("acceptance.drifted", "fell", "reset", "acceptance is watched anew"),
             ("switch.turned", None, "on", "turn 0"),
             ("switch.turned", "on", "off", "turn 2"),
         ]
         assert {one["rollout"] for one in found} == {"k4"}
         assert [one["id"] for one in found] == receiver.ids()
-        assert len(set(receiver.ids())) == 5
+        assert [one["cohort"] for one in found] == [None] * 3 + ["chat"] * 2 + [None] * 2
+        assert len(set(receiver.ids())) == 7
         for one in receiver.received:
             time_s, _, v1 = one.headers["Draftgate-Signature"].partition(",v1=")
             signed = time_s.removeprefix("t=").encode() + b"." + one.body

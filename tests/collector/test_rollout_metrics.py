@@ -16,7 +16,9 @@ from collector.api.rollout_metrics import MOST_COHORTS, MOST_ROLLOUTS
 from collector.client import Client
 from collector.client.asgi_transport import InProcessTransport
 from collector.contract import (
+    AcceptanceWatch,
     Arm,
+    EProcess,
     Finding,
     Generation,
     Outcome,
@@ -26,6 +28,8 @@ from collector.contract import (
     Span,
     Switch,
     Verdict,
+    Watch,
+    WatchUpdate,
     encode,
 )
 from collector.serving.app import create_app
@@ -110,6 +114,24 @@ def test_the_newest_verdict_its_cells_switch_and_ramp_are_told(any_database_url:
     assert found["cell_margin"] == {pool: 1.0, chat: 1.1}
     assert found["switch_on"] == {(name,): 0}
     assert found["ramp_percent"] == {(name,): 5}
+
+
+def test_drifts_are_told_of_cohorts_that_are_compared(any_database_url: str) -> None:
+    """1 for a cohort that fell, 0 for one that did not; none before it is compared."""
+    fall = EProcess(limit=0.1, log_wealth=())
+    compared = [
+        AcceptanceWatch(cohort=f"c{n:02}", number=n, fall=fall, drifted=n == MOST_COHORTS + 2)
+        for n in range(1, MOST_COHORTS + 3)
+    ]
+    alarms = (AcceptanceWatch(cohort="early", number=99), *compared)
+    watch = Watch(rollout="k4", policy_name="p", policy_hash="0" * 64, acceptance=alarms)
+    with Client.local(any_database_url) as client:
+        client.register_policy("k4", registration())
+        client.update_watch(WatchUpdate(continues=0, watch=watch))
+        found = scraped(any_database_url)["acceptance_drifted"]
+    assert len(found) == MOST_COHORTS
+    assert found["k4", f"c{MOST_COHORTS + 2:02}"] == 1
+    assert {found["k4", f"c{n:02}"] for n in range(1, MOST_COHORTS)} == {0}
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "clickhouse"])

@@ -16,7 +16,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from collector.client import Client
 from collector.client.asgi_transport import InProcessTransport
-from collector.contract import Arm, Generation, Outcome, RampChange, Speculation, Switch, encode
+from collector.contract import (
+    AcceptanceWatch,
+    Arm,
+    EProcess,
+    Generation,
+    Outcome,
+    RampChange,
+    Speculation,
+    Switch,
+    Watch,
+    WatchUpdate,
+    encode,
+)
 from collector.serving.app import create_app
 from collector.settings import Settings
 
@@ -67,6 +79,9 @@ def begin(client: Client) -> None:
     client.post_verdict(
         resting_on(client, made_verdict(Outcome.FAIL, rollout="k4", findings=cells))
     )
+    fell = AcceptanceWatch(cohort="chat", number=1, fall=EProcess(limit=0.1, log_wealth=()))
+    watch = Watch(rollout="k4", policy_name="p", policy_hash="0" * 64, acceptance=(fell,))
+    client.update_watch(WatchUpdate(continues=0, watch=watch))
     client.set_switch("k4", Switch.OFF, reason="harm")
     client.take_step("k4", RampChange(percent=5, reason="first", continues=0))
 
