@@ -108,7 +108,7 @@ def _read(file: Path) -> bytes:
     except OSError as exc:
         raise EvaluatorError(
             f"groundedness-model: {file}: {exc.strerror}; wanted the network's weights: install "
-            "draftgate again, or train them (docs/evaluators.md)"
+            "draftgate again, or train them (packages/groundedness_model)"
         ) from exc
 
 
