@@ -57,6 +57,8 @@ class Settings:
     """How long the spans' text is kept, if shorter."""
     notify: Path | None = None
     """File with the webhooks that get notifications; None: no notifications."""
+    silence_s: int = 3600
+    """Seconds without a generation of a served candidate that are told as a silence."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT
@@ -102,6 +104,7 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         retention_spans_s=_duration(env, "DRAFTGATE_RETENTION_SPANS"),
         retention_content_s=_duration(env, "DRAFTGATE_RETENTION_CONTENT"),
         notify=_path(env, "DRAFTGATE_NOTIFY"),
+        silence_s=_duration(env, "DRAFTGATE_SILENCE") or default.silence_s,
         tls_cert=_path(env, "DRAFTGATE_TLS_CERT"),
         tls_key=_path(env, "DRAFTGATE_TLS_KEY"),
         log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),

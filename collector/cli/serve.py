@@ -59,6 +59,10 @@ def serve(  # noqa: PLR0913  # one parameter per option
     notify: Annotated[
         Path | None, typer.Option(help="File of the webhooks that hear of what is decided.")
     ] = None,
+    silence: Annotated[
+        str | None,
+        typer.Option(help="Notify after this long without a generation (default 1h)."),
+    ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="Serve HTTPS with this certificate chain (PEM).")
     ] = None,
@@ -86,6 +90,7 @@ def serve(  # noqa: PLR0913  # one parameter per option
             retention_spans_s=seconds_of("--retention-spans", retention_spans),
             retention_content_s=seconds_of("--retention-content", retention_content),
             notify=notify,
+            silence_s=seconds_of("--silence", silence),
             tls_cert=tls_cert,
             tls_key=tls_key,
             log_format=log_format,

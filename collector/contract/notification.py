@@ -16,6 +16,8 @@ class NotificationType(StrEnum):
     """The switch is set to another state than before, or for the first time."""
     ACCEPTANCE_DRIFTED = "acceptance.drifted"
     """A watch found that acceptance fell in a cohort."""
+    EVIDENCE_STOPPED = "evidence.stopped"
+    """A served rollout's candidate is no longer heard of, or is again."""
     TEST = "test"
     """Sent by `draftgate notify test` alone."""
 
@@ -33,7 +35,7 @@ class Notification:
     """The state before; None: there was none."""
     after: str
     """`pass`, `fail` or `inconclusive`; of a switch `on` or `off`; of acceptance `fell`, or
-    `reset` once it is watched anew."""
+    `reset` once it is watched anew; of evidence `stopped`, `flowing` or `not served`."""
     summary: str
     """The verdict in one sentence; of a switch the reason that was given."""
     who: str | None = None

@@ -18,7 +18,10 @@ class PayloadForm(StrEnum):
 
 
 _HELD: Final = timedelta(days=30)
-_LASTS: Final = {"fail": _HELD, "off": _HELD, "fell": _HELD, "sent": timedelta(minutes=5)}
+_LASTS: Final = {
+    **dict.fromkeys(("fail", "off", "fell", "stopped"), _HELD),
+    "sent": timedelta(minutes=5),
+}
 """Duration of an alert by the new state, because Alertmanager would end it after minutes; other
 states end it at once."""
 _SUBJECTS: Final = {
@@ -26,6 +29,7 @@ _SUBJECTS: Final = {
     NotificationType.WATCH_DECIDED: "watch",
     NotificationType.SWITCH_TURNED: "switch",
     NotificationType.ACCEPTANCE_DRIFTED: "acceptance",
+    NotificationType.EVIDENCE_STOPPED: "evidence",
     NotificationType.TEST: "test",
 }
 

@@ -44,6 +44,7 @@ from collector.ingest.export import Exporter
 from collector.ingest.queue import Ingest
 from collector.notify import notifier, targets
 from collector.notify.notifier import Notifier
+from collector.serving.silence import Silence
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
 from collector.store import Keep, Store, keys
@@ -75,7 +76,11 @@ def create_app(settings: Settings) -> FastAPI:
             take=store.take_token if store.is_shared else None,
         )
         last_used = LastUsed(authority, store)
-        upkeep = Upkeep(store, Keep(settings.retention_spans_s, settings.retention_content_s))
+        upkeep = Upkeep(
+            store,
+            Keep(settings.retention_spans_s, settings.retention_content_s),
+            silence=Silence(store, settings.silence_s) if notify_targets else None,
+        )
         await run_in_threadpool(notifier.follow, store, notify_targets)
         sender = Notifier(store, notify_targets, counters.notified)
         ingest.start()

@@ -1,4 +1,4 @@
-"""Background upkeep: folds rollups, counts pairs, updates regressions, and deletes expired days.
+"""Background upkeep: rollups, counts of pairs, regressions, silences, and deletion of expired days.
 
 Works in steps of one short transaction, with pauses at least as long as the previous step, so that
 senders hardly wait. Of several collectors on one database, the first that finds work takes a lease
@@ -7,6 +7,7 @@ the results are still correct, because each step excludes every other writer.
 """
 
 import logging
+import math
 import secrets
 import threading
 import time
@@ -16,6 +17,7 @@ from time import perf_counter
 from typing import Final
 
 from collector.errors import StoreUnavailableError
+from collector.serving.silence import Silence
 from collector.store import Keep, Store, engine_spans, pair_counts, regressions, rollup_reads
 
 _FOLD_FROM: Final = 2000
@@ -42,6 +44,7 @@ class Upkeep:
         *,
         clock: Callable[[], float] = time.time,
         every_s: float = _LOOK_EVERY_S,
+        silence: Silence | None = None,
     ) -> None:
         self._store = store
         self._keep = keep
@@ -56,6 +59,9 @@ class Upkeep:
             self._order_regressions: now + _SOON_S,
             self._retain: now + _SOON_S,
         }
+        if silence is not None:
+            # Always due, because the wall clock may be set; it has a clock of its own.
+            self._tasks[lambda: silence.look(self._is_ours)] = -math.inf
         self._folded = now
         self._failing = False
         self._name = secrets.token_hex(8)

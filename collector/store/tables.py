@@ -408,6 +408,14 @@ notification_target = Table(
     Column("due_unix_ns", BigInteger, nullable=False),  # of the next attempt; 0: at once
 )
 
+# Served rollouts whose candidate was heard of since: `store.evidence_flow`.
+evidence_flow = Table(
+    "evidence_flow",
+    metadata,
+    Column("rollout", Text, primary_key=True),
+    Column("stopped", Boolean, nullable=False),
+)
+
 api_key = Table(
     "api_key",
     metadata,
