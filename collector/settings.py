@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from collector import durations
 from collector.content import DROP, ContentPolicy, Redactor, redaction_file, shipped
@@ -59,6 +60,10 @@ class Settings:
     """File with the webhooks that get notifications; None: no notifications."""
     silence_s: int = 3600
     """Seconds without a generation of a served candidate that are told as a silence."""
+    metrics_endpoint: str | None = None
+    """URL to which the metrics of rollouts are sent by OTLP; None: they are not sent."""
+    metrics_every_s: float = 60.0
+    """How often they are sent."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     log_format: LogFormat = LogFormat.TEXT
@@ -105,6 +110,8 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
         retention_content_s=_duration(env, "DRAFTGATE_RETENTION_CONTENT"),
         notify=_path(env, "DRAFTGATE_NOTIFY"),
         silence_s=_duration(env, "DRAFTGATE_SILENCE") or default.silence_s,
+        metrics_endpoint=_url(env, "DRAFTGATE_METRICS_ENDPOINT"),
+        metrics_every_s=_milliseconds(env, "OTEL_METRIC_EXPORT_INTERVAL", default.metrics_every_s),
         tls_cert=_path(env, "DRAFTGATE_TLS_CERT"),
         tls_key=_path(env, "DRAFTGATE_TLS_KEY"),
         log_format=_choice(env, "DRAFTGATE_LOG_FORMAT", default.log_format),
@@ -151,6 +158,23 @@ def _duration(env: Mapping[str, str], name: str) -> int | None:
 
 def _path(env: Mapping[str, str], name: str) -> Path | None:
     return Path(env[name]) if env.get(name) else None
+
+
+def _url(env: Mapping[str, str], name: str) -> str | None:
+    text = env.get(name)
+    if not text:
+        return None
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(f"{name}={text!r}: wanted a URL such as http://otel:4318/v1/metrics")
+    return text
+
+
+def _milliseconds(env: Mapping[str, str], name: str, default_s: float) -> float:
+    milliseconds = int(_number(env, name, default_s * 1000))
+    if milliseconds == 0:
+        raise SettingsError(f"{name}=0: wanted milliseconds, at least 1; fix or unset it")
+    return milliseconds / 1000
 
 
 def _choice(env: Mapping[str, str], name: str, default: E) -> E:

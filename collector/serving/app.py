@@ -44,6 +44,7 @@ from collector.ingest.export import Exporter
 from collector.ingest.queue import Ingest
 from collector.notify import notifier, targets
 from collector.notify.notifier import Notifier
+from collector.serving.metrics_export import MetricsExport
 from collector.serving.silence import Silence
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
@@ -88,6 +89,11 @@ def create_app(settings: Settings) -> FastAPI:
         upkeep.start()
         sender.start()
         switch_watch = SwitchWatch(store)
+        rollout_metrics = RolloutMetrics(store)
+        metrics_export = MetricsExport(
+            settings.metrics_endpoint, rollout_metrics.collect, every_s=settings.metrics_every_s
+        )
+        metrics_export.start()
         exporter = Exporter(ingest, CapacityLimiter(_DECODERS), counters, content)
         app.state.collector = State(
             settings,
@@ -99,12 +105,13 @@ def create_app(settings: Settings) -> FastAPI:
             authority,
             counters,
             switch_watch,
-            RolloutMetrics(store),
+            rollout_metrics,
         )
         try:
             yield
         finally:
             await switch_watch.end()
+            await run_in_threadpool(metrics_export.stop)
             await run_in_threadpool(sender.stop)
             await run_in_threadpool(upkeep.stop)
             await run_in_threadpool(last_used.stop)
