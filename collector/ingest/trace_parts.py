@@ -1,21 +1,27 @@
 """Part-by-part decoding of trace bodies; spans that cannot be decoded do not affect others."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from collector.content import DROP, ContentPolicy
 from collector.errors import OtlpError
-from collector.otlp import wire
+from collector.otlp import weight, wire
 from collector.otlp.body import Encoding
-from collector.otlp.body_parts import PROTOBUF, parts
+from collector.otlp.body_parts import PROTOBUF, ResourceSpans, parts
 from collector.otlp.json_parts import JSON
 from collector.otlp.traces import decode_traces
 from collector.store import SpanRows, prepare
 
 _FORMS: Final = {Encoding.PROTOBUF: PROTOBUF, Encoding.JSON: JSON}
 _GARBLED = "a {} is garbled: not UTF-8, or nested too deeply"
+
+_HEAVY: Final = (
+    f"a span, or its resource or scope, holds more than {weight.MOST_IN_SPAN} attributes, events, "
+    "links and values"
+)
 
 
 class DecodedPart(NamedTuple):
@@ -32,7 +38,8 @@ def decode_parts(body: bytes, encoding: Encoding, content: ContentPolicy) -> Ite
     Raises `OtlpError` if the body is no protobuf or JSON, or if none of its spans can be decoded.
     """
     fault, is_usable = None, False
-    for part in parts(body, _FORMS[encoding]):
+    heavy: list[str] = []
+    for part in parts(body, _FORMS[encoding], partial(_move_heavy, heavy, encoding)):
         try:
             decoded = _decode(part, encoding, content)
             is_usable = True
@@ -40,8 +47,21 @@ def decode_parts(body: bytes, encoding: Encoding, content: ContentPolicy) -> Ite
             decoded = _decode_usable(part, encoding, content)
             fault, is_usable = exc, is_usable or bool(decoded.rows)
         yield decoded
+    if heavy:
+        yield DecodedPart((), tuple(heavy))
     if fault is not None and not is_usable:
         raise fault
+
+
+def _move_heavy(rejected: list[str], encoding: Encoding, found: list[ResourceSpans]) -> None:
+    """Remove the spans that hold too much, and add a reason to `rejected` for each."""
+    for resource in found:
+        is_heavy = weight.is_heavy_resource(resource.shared, encoding)
+        for scope in resource.scopes:
+            kept = [] if is_heavy or weight.is_heavy_span(scope.shared, encoding) else scope.spans
+            kept = [span for span in kept if not weight.is_heavy_span(span, encoding)]
+            rejected += (len(scope.spans) - len(kept)) * (_HEAVY,)
+            scope.spans[:] = kept
 
 
 def _decode(part: bytes, encoding: Encoding, content: ContentPolicy) -> DecodedPart:

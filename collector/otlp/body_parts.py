@@ -87,10 +87,12 @@ class _Part:
             self.scopes = []
 
 
-def parts(body: bytes, form: BodyEncoding) -> Iterator[bytes]:
-    """Yield the parts of a body, with all spans in order.
+def parts(
+    body: bytes, form: BodyEncoding, prune: Callable[[list[ResourceSpans]], None]
+) -> Iterator[bytes]:
+    """Yield the parts of a body, with the spans that `prune` leaves in order.
 
-    A body that is short, has no spans, or is malformed, is one part.
+    A body that is short, has no spans, or is malformed, is one part, which is not pruned.
     """
     if len(body) > WHOLE_BYTES:
         try:
@@ -98,6 +100,7 @@ def parts(body: bytes, form: BodyEncoding) -> Iterator[bytes]:
         except OtlpError:  # its decoder reports the error
             found = []
         if any(scope.spans for resource in found for scope in resource.scopes):
+            prune(found)
             yield from _cut(found, form)
             return
     yield body

@@ -4,6 +4,7 @@ An empty span takes a few bytes in a body but hundreds once decoded: ten megabyt
 one kilobyte compressed, would fill the memory. So the messages in a body are counted first.
 """
 
+import re
 from enum import IntEnum, auto
 from typing import Final
 
@@ -23,6 +24,9 @@ MOST_UNITS: Final = 2**22
 """Limit of a body: a span, log record or point weighs 16, an event or link 8, an attribute 2."""
 BYTES_PER_UNIT: Final = 16
 """Room that admission reserves per unit; at least the body's length is reserved."""
+MOST_IN_SPAN: Final = 2**16
+"""Limit of a span: attributes, events, links and values; in JSON, objects."""
+_MOST_WITH_SPAN: Final = MOST_IN_SPAN + 1
 _WEIGHED_FROM_BYTES: Final = 512 * 1024
 """Smaller bodies cannot contain too much."""
 _MOST_JSON_OBJECTS: Final = 2**20
@@ -100,6 +104,8 @@ _TYPES: Final = max(_Type) + 1
 _SCHEMA: Final = bytes(
     _CHILDREN.get(kind, {}).get(field, 0) for kind in range(_TYPES) for field in range(_FIELDS)
 )
+_ONES: Final = bytes([1] * _TYPES)
+_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _WEIGHTS: Final = bytes(_LIGHT.get(kind, 16) for kind in range(_TYPES))  # type: ignore[call-overload]
 
 
@@ -120,6 +126,24 @@ def units(body: bytes, encoding: Encoding, root: Root) -> int:
     if found > MOST_UNITS:
         raise _too_much("more spans, records, points and attributes than are read at once")
     return found
+
+
+def is_heavy_span(fields: bytes, encoding: Encoding) -> bool:
+    """Return whether fields of `ScopeSpans`, such as a span, hold more than `MOST_IN_SPAN`."""
+    return _is_heavy(fields, encoding, _T.SCOPE_SPANS)
+
+
+def is_heavy_resource(fields: bytes, encoding: Encoding) -> bool:
+    """Return whether fields of `ResourceSpans` hold more than `MOST_IN_SPAN`."""
+    return _is_heavy(fields, encoding, _T.RESOURCE_SPANS)
+
+
+def _is_heavy(fields: bytes, encoding: Encoding, kind: int) -> bool:
+    if len(fields) <= 2 * MOST_IN_SPAN:  # a message takes two bytes at least
+        return False
+    if encoding is Encoding.JSON:
+        return _JSON_STRING.sub(b"", fields).count(b"{") > _MOST_WITH_SPAN
+    return _weigh(fields, _SCHEMA, _ONES, kind, _MOST_WITH_SPAN) > _MOST_WITH_SPAN
 
 
 def _too_much(what: str) -> BodyTooLargeError:

@@ -145,7 +145,7 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
     @property
     def deadline_s(self) -> float:
         """As in `TrackedConnection`."""
-        if self._is_paused:  # not the peer's fault
+        if self._is_paused or self._is_busy:  # not the peer's fault
             return self._readable_due_s
         calls = (call.due_s for call in self._calls.values())
         return min((self._due_s, self._readable_due_s, *calls))
@@ -380,6 +380,7 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
             self._phase, self._due_s = phase, now_s + phase.value
         if data := self._http.data_to_send():
             self._transport.write(data)
+        self._set_reading()
 
     def _count(self, now_s: float) -> None:
         unfinished = self._connections.unfinished
@@ -413,10 +414,17 @@ class GrpcConnection(TrackedConnection, asyncio.BufferedProtocol):
             more_bytes = large[0].missing_bytes + _FIRST_WINDOW_BYTES
             self._http.increment_flow_control_window(more_bytes, large[0].stream)
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether as many complete messages wait for an answer as are worked on at once."""
+        calls = self._calls.items()
+        busy = (not call.is_waiting and stream not in self._unsent for stream, call in calls)
+        return sum(busy) >= _MOST_TAKEN
+
     def _set_reading(self) -> None:
         if self._transport.is_closing():
             return
-        if self._is_paused or not math.isinf(self._readable_due_s):
+        if self._is_paused or self._is_busy or not math.isinf(self._readable_due_s):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

@@ -57,7 +57,7 @@ HEAD = [
 
 
 class Serving(NamedTuple):
-    """A server that answers each message with its length."""
+    """A server that answers each message with its length, and "hold" only after "release"."""
 
     address: tuple[str, int]
     held: Connections
@@ -81,9 +81,14 @@ def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
         await call.announced_bytes()
         async with call.message() as body:
             messages.append(body)
+            if body == b"release":
+                released.set()
+            elif body == b"hold":
+                await released.wait()
         return answered(Int64Value(value=len(body)))
 
     held, over, turns = Connections(8, 6), asyncio.Event(), asyncio.Semaphore(8)
+    released = asyncio.Event()
     address: queue.Queue[tuple[str, int]] = queue.Queue()
 
     async def run() -> None:
@@ -242,6 +247,18 @@ def test_a_reset_call_costs_its_sender_the_answer(serving: Serving) -> None:
         assert peer.status(peer.call(message(b"next"))) == "0"
     assert serving.messages[-1] == b"next"
     assert b"half" not in serving.messages
+
+
+def test_whoever_has_four_messages_worked_on_is_not_read(serving: Serving) -> None:
+    """Pings that would end the connection stay unread until a message is answered."""
+    with serving.connect() as busy, serving.connect() as other:
+        peer = Peer(busy)
+        streams = [peer.call(message(b"hold")) for _ in range(4)]
+        until(lambda: serving.messages == [b"hold"] * 4)
+        busy.sendall(frame(PING, 0, 0, bytes(8)) * 200)
+        another = Peer(other)
+        assert another.status(another.call(message(b"release"))) == "0"
+        assert peer.status(streams[0]) == "0"
 
 
 @pytest.mark.parametrize(

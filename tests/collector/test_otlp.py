@@ -271,7 +271,7 @@ def test_a_large_body_is_cut_between_spans(form: BodyEncoding) -> None:
                 )
     encoding = Encoding.PROTOBUF if form is PROTOBUF else Encoding.JSON
     body = request.SerializeToString() if form is PROTOBUF else as_json(request)
-    cut = list(parts(body, form))
+    cut = list(parts(body, form, list))
     assert len(cut) > 8
     assert max(map(len, cut)) < len(body) // 4
     received = [item for part in cut for item in decode_traces(part, encoding).received]
@@ -299,4 +299,4 @@ def test_what_cannot_be_cut_is_one_part(form: BodyEncoding) -> None:
         b'{"resource_spans":[],"resourceSpans":[{"scopeSpans":[{"spans":[{}]}]}]}' + b" " * 200_000
     ]
     for body in bodies:
-        assert list(parts(body, form)) == [body]
+        assert list(parts(body, form, list)) == [body]

@@ -1,5 +1,6 @@
 """A body is weighed before it is read: a few bytes can stand for much memory."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 from backports import zstd
 
 from benchmarks.attacks.protobuf_bytes import field
+from collector.content import DROP
 from collector.errors import BodyTooLargeError
+from collector.ingest.trace_parts import decode_parts
 from collector.otlp import weight
 from collector.otlp.body import Encoding
 from collector.otlp.weight import Root, units
@@ -77,3 +80,48 @@ def test_a_kilobyte_of_zstd_fills_no_memory(
     )
     assert answer.status_code == 413
     assert process.memory_info().rss - before < 300 * MIB
+
+
+IDS = field(1, b"t" * 16) + field(2, b"s" * 8)
+TIMES = b"".join(bytes([tag]) + (1).to_bytes(8, "little") for tag in (0x39, 0x41))
+SPAN = IDS + TIMES
+HEAVY: dict[str, Callable[[int], bytes]] = {
+    "attributes": lambda count: field(9, b"") * count,
+    "events": lambda count: field(11, b"") * count,
+    "links": lambda count: field(13, b"") * count,
+    "values of a list": lambda count: nested(9, 2, 5, inside=field(1, b"") * (count - 3)),
+    "attributes of an event": lambda count: field(11, field(3, b"") * (count - 1)),
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_span_that_holds_too_much_is_rejected_alone(name: str) -> None:
+    """One message more than the limit; its neighbours and a span at the limit are kept."""
+    of_scope = [field(2, SPAN + HEAVY[name](weight.MOST_IN_SPAN + more)) for more in (0, 1)]
+    body = nested(1, 2, inside=field(2, SPAN) + b"".join(of_scope))
+    assert outcome(body, Encoding.PROTOBUF) == (2, 1)
+
+
+@pytest.mark.parametrize("shared", [field(1, field(1, b"") * 70_000), b""])
+def test_spans_whose_resource_or_scope_holds_too_much_are_rejected(shared: bytes) -> None:
+    """Each of them, and no other resource's."""
+    scope = b"" if shared else field(1, field(3, b"") * 70_000)
+    heavy = field(1, shared + field(2, scope + field(2, SPAN) * 2))
+    assert outcome(heavy + nested(1, 2, 2, inside=SPAN), Encoding.PROTOBUF) == (1, 2)
+
+
+def test_a_json_span_that_holds_too_much_is_rejected_alone() -> None:
+    """Braces within texts do not count."""
+    times = {"startTimeUnixNano": "1", "endTimeUnixNano": "1"}
+    one = {"traceId": "11" * 16, "spanId": "22" * 8, **times}
+    text = {"attributes": [{"key": 'a "key" \\', "value": {"stringValue": '{"a":' * 100_000}}]}
+    spans = [one, {**one, "events": [{}] * 65_537}, {**one, "events": [{}] * 65_536}, one | text]
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    assert outcome(body, Encoding.JSON) == (3, 1)
+
+
+def outcome(body: bytes, encoding: Encoding) -> tuple[int, int]:
+    """Return how many spans are decoded and how many rejected."""
+    decoded = list(decode_parts(body, encoding, DROP))
+    assert all("holds more than 65536" in reason for one in decoded for reason in one.rejected)
+    return sum(len(one.rows) for one in decoded), sum(len(one.rejected) for one in decoded)
