@@ -59,12 +59,13 @@ bench: $(READY)  ## Run the benchmarks, each ending with one JSON document
 		module=benchmarks.$$(basename $$file .py); echo "== $$module"; $(BIN)/python -m $$module || exit 1; \
 	done
 
-wheels: $(READY)  ## Build into dist/: the compiled wheel, the pure one, and the weights' own
+wheels: $(READY)  ## Build into dist/: the compiled wheel, the pure one, the weights' own, and vLLM's plugin
 	rm -rf build/wheels dist && mkdir -p build/wheels dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheels
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl
 	DRAFTGATE_PURE=1 $(BIN)/python -m build --wheel --no-isolation --outdir dist
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist packages/groundedness_model
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist packages/vllm
 
 browser:  ## Install Chromium for the browser tests (Debian and Ubuntu)
 	command -v chromium >/dev/null || (apt-get update && apt-get install -y --no-install-recommends chromium)

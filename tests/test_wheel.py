@@ -67,6 +67,18 @@ def test_the_weights_have_a_wheel_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_vllms_plugin_has_a_wheel_of_its_own(tmp_path: Path) -> None:
+    """It holds the plugin alone, by the entry point that vLLM loads, and needs nothing."""
+    with zipfile.ZipFile(built(tmp_path, ROOT / "packages" / "vllm")) as archive:
+        held = {name for name in archive.namelist() if "dist-info" not in name}
+        (declared,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        assert "[vllm.general_plugins]\ndraftgate = " in archive.read(declared).decode()
+        assert "Requires-Dist" not in archive.read(metadata).decode()
+    assert held == {f"draftgate_vllm/{name}.py" for name in ("__init__", "attributes", "plugin")}
+
+
+@pytest.mark.slow
 def test_every_file_of_the_packages_is_in_the_wheel(installed: Path) -> None:
     """Style sheets, policies, models and migrations travel too; nothing else does."""
     tracked = subprocess.run(

@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, delete, select
 
+from collector.contract.conservation import COUNTS
 from collector.contract.fields import WIRE
-from collector.store.generation_rows import Row
+from collector.contract.wire_field import NotNegative
+from collector.store.generation_rows import Row, load_list
 from collector.store.tables import engine_span as e
 
 PATIENCE_S: Final = 600
@@ -21,7 +23,12 @@ JOINED: Final = -1
 
 Below every real time, so that the row counts as overdue.
 """
-ADDED: Final = tuple(name for name, wire in WIRE.items() if wire.of_engine)
+_TIMES: Final = tuple(name for name, wire in WIRE.items() if wire.of_engine)
+_COUNTS: Final = tuple(
+    name for name, wire in WIRE.items() if wire.not_negative is NotNegative.COUNTS
+)
+_OF_COUNTS: Final = (*_COUNTS, "spec_source", "counts_usable")
+ADDED: Final = (*_TIMES, "spec_num_speculative_tokens", *_OF_COUNTS)
 """Fields that an engine span adds to the client's generation if it lacks them."""
 
 CLIENT_COLUMNS: Final = (
@@ -31,6 +38,8 @@ CLIENT_COLUMNS: Final = (
     "start_unix_ns",
     "end_unix_ns",
     "error_type",
+    "output_tokens",
+    "quality",
     *ADDED,
 )
 """Columns of the client's generation that a join reads."""
@@ -42,8 +51,8 @@ class EnrichedGeneration(NamedTuple):
     """A generation and the fields that an engine span added to it."""
 
     generation: Row
-    """Rollout, arm, cohort and times."""
-    added: dict[str, float]
+    """`CLIENT_COLUMNS` without those that are NULL."""
+    added: Row
 
 
 class TraceSpan(NamedTuple):
@@ -66,11 +75,30 @@ class ClientGeneration(NamedTuple):
         """Return the generation of a row with `CLIENT_COLUMNS`."""
         return cls({name: row[name] for name in CLIENT_COLUMNS if row[name] is not None})
 
-    def add(self, fields: Mapping[str, Any]) -> dict[str, float]:
+    def add(self, fields: Mapping[str, Any]) -> Row:
         """Add the fields that the generation lacks and return them."""
-        added = {n: fields[n] for n in ADDED if n in fields and n not in self.generation}
+        taken = ADDED if self._takes_counts(fields) else _TIMES
+        added = {
+            name: fields[name]
+            for name in taken
+            if name in fields and (name not in self.generation or name in _OF_COUNTS)
+        }
         self.generation.update(added)
         return added
+
+    def _takes_counts(self, fields: Mapping[str, Any]) -> bool:
+        """Return whether the engine span's counts of speculation are the generation's.
+
+        They are if the client sent none, right or wrong, and its answer has no more tokens than the
+        engine's span: one with several choices has, and each choice has its own engine span.
+        """
+        known = self.generation
+        if not fields.get("counts_usable") or any(name in known for name in _COUNTS):
+            return False
+        if any(flag.startswith(COUNTS) for flag in load_list(known.get("quality")) or ()):
+            return False
+        answered, generated = known.get("output_tokens"), fields.get("output_tokens")
+        return answered is None or generated is None or answered <= generated
 
 
 def to_row(id_: int, span: Sequence[Any], fields: Row, arrived_unix_s: int) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from chdb_processes import run_steps
 from otlp_bodies import received
 from sqlalchemy import func, select
 
-from collector.contract import Generation, Span, encode
+from collector.contract import Generation, Span, Speculation, encode
 from collector.settings import Settings
-from collector.store import Batch, Store, generations, prepare, rollouts
+from collector.store import Batch, Store, generations, prepare, rollouts, rollup_check
 from collector.store.tables import engine_span
 
 GenerationOf = Callable[..., Generation]
@@ -88,6 +88,93 @@ def test_whichever_arrives_first_there_is_one_generation(
     assert (arm.generations, arm.output_tokens) == (1, 11)
     assert (counted["server_ttft_s"], counted["queue_s"]) == ((1, 0.07), (1, 0.01))
     assert counted["ttft_s"] == (1, 0.5)
+
+
+COUNTED = {
+    "spec_decode.source": "request",
+    "spec_decode.num_speculative_tokens": 4,
+    "spec_decode.num_steps": 3,
+    "spec_decode.num_draft_tokens": 12,
+    "spec_decode.num_accepted_tokens": 7,
+    "spec_decode.num_accepted_tokens_per_pos": (3, 2, 1, 1),
+    "spec_decode.acceptance_histogram": (0, 1, 1, 0, 1),
+}
+SAID = Speculation(
+    source="request",
+    num_speculative_tokens=4,
+    steps=3,
+    draft_tokens=12,
+    accepted_tokens=7,
+    accepted_tokens_per_pos=(3, 2, 1, 1),
+    acceptance_histogram=(0, 1, 1, 0, 1),
+)
+
+
+def counted(store: Store) -> tuple[int | None, ...]:
+    """Return a rollout's steps, drafted and accepted tokens."""
+    with store.read() as connection:
+        assert list(rollup_check.differences(connection)) == []
+        (arm,) = rollouts.summary(connection, "k4")
+    return arm.spec_steps, arm.spec_draft_tokens, arm.spec_accepted_tokens
+
+
+@pytest.mark.parametrize("engine_first", [True, False])
+@pytest.mark.parametrize("failed", [None, "timeout"])
+def test_the_engines_counts_are_the_generations(
+    store: Store, generation_of: GenerationOf, failed: str | None, *, engine_first: bool
+) -> None:
+    """A client that reads no acceptance gets it from the engine's span, counted in rollups once."""
+    client = generation_of(1, service_name=None, speculation=None, error_type=failed)
+    spans = [encode(client), engine_span_of(client, attributes=ENGINE | COUNTED)]
+    for span in reversed(spans) if engine_first else spans:
+        write(store, span)
+        write(store, span)
+    (found,) = stored(store)
+    assert found.speculation == SAID
+    assert counted(store) == (3, 12, 7)
+
+
+@pytest.mark.parametrize(
+    ("client", "engine"),
+    [
+        ({"speculation": Speculation(draft_tokens=8, accepted_tokens=2)}, COUNTED),
+        ({"speculation": Speculation(draft_tokens=8, accepted_tokens=9)}, COUNTED),
+        ({"speculation": None, "output_tokens": 12}, COUNTED),
+        ({"speculation": None}, COUNTED | {"spec_decode.num_accepted_tokens": 13}),
+    ],
+    ids=["client counts", "client counts wrongly", "several choices", "engine counts wrongly"],
+)
+def test_counts_that_are_not_of_this_answer_stay_out(
+    store: Store, generation_of: GenerationOf, client: dict[str, Any], engine: dict[str, Any]
+) -> None:
+    """The client's own counts stand, and one choice's are not those of all."""
+    sent = generation_of(1, service_name=None, **client)
+    write(store, encode(sent), engine_span_of(sent, attributes=ENGINE | engine))
+    (found,) = stored(store)
+    assert (found.speculation, found.queue_s) == (sent.speculation, 0.01)
+    counted(store)
+
+
+def test_many_joined_counts_stay_with_their_answers(
+    store: Store, generation_of: GenerationOf
+) -> None:
+    """One commit joins several engine spans, each to its own client's generation."""
+    clients = [generation_of(n, service_name=None, speculation=None) for n in (1, 2)]
+    engines = [
+        engine_span_of(
+            client,
+            attributes={
+                **ENGINE,
+                "spec_decode.num_draft_tokens": 8,
+                "spec_decode.num_accepted_tokens": n,
+            },
+        )
+        for n, client in enumerate(clients)
+    ]
+    write(store, *map(encode, clients), *engines)
+    counts = [one.speculation and one.speculation.accepted_tokens for one in stored(store)]
+    assert counts == [0, 1]
+    assert counted(store) == (None, 16, 1)
 
 
 def test_what_the_client_said_itself_stays(store: Store, generation_of: GenerationOf) -> None:

@@ -37,6 +37,7 @@ def serving(
     speculation: Mapping[str, Any] | None = None,
     dtype: str = "float32",
     collector_url: str | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Serve the model on a free port and yield the server's URL."""
     python = engine_environments.python_of("vllm")
@@ -53,7 +54,7 @@ def serving(
     if speculation is not None:
         command += ["--per-request-spec-decode-metrics", "detailed"]
         command += ["--speculative-config", json.dumps(speculation)]
-    environment = dict(os.environ) | _SETTINGS
+    environment = dict(os.environ) | _SETTINGS | dict(variables or {})
     if collector_url is not None:
         command += ["--otlp-traces-endpoint", f"{collector_url}/v1/traces"]
         environment["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"

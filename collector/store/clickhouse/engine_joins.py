@@ -9,13 +9,14 @@ the values.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import BigInteger, Boolean, Double, Row, delete, insert, select
 
 from collector.store.clickhouse.bulk import in_traces
 from collector.store.clickhouse.connection import AnalyticsConnection
+from collector.store.clickhouse.server import literal
 from collector.store.engine_spans import (
     ADDED,
     CLIENT_COLUMNS,
@@ -29,6 +30,7 @@ from collector.store.tables import engine_span as e
 from collector.store.tables import generation as g
 
 _IDS_A_QUERY: Final = 500
+_KINDS: Final = {Double: "Float64", BigInteger: "Int64", Boolean: "Bool"}
 
 
 class _Found(NamedTuple):
@@ -68,23 +70,26 @@ def join(connection: AnalyticsConnection, trace_ids: Sequence[bytes]) -> list[En
 def finish(connection: AnalyticsConnection) -> int:
     """Update the generations of committed joins; return how many joins were finished."""
     joins = connection.execute(select(e).where(e.c.arrived_unix_s == JOINED).order_by(e.c.id)).all()
-    times: dict[str, dict[int, float]] = {name: {} for name in ADDED}
+    noted_by: dict[str, dict[int, Any]] = {name: {} for name in ADDED}
     for row in joins:
         noted = json.loads(row.fields)
         for name, value in noted["added"].items():
-            times[name][noted["generation_id"]] = value
-    changes = [
-        f"{name} = transform(id, {list(values)}, {list(values.values())}, {name})"
-        for name, values in times.items()
-        if values
-    ]
+            noted_by[name][noted["generation_id"]] = value
+    changes = [_change(name, values) for name, values in noted_by.items() if values]
     if changes:
-        ids = ", ".join(map(str, {id_ for values in times.values() for id_ in values}))
+        ids = ", ".join(map(str, {id_ for values in noted_by.values() for id_ in values}))
         connection.clickhouse.alter(
             "generation", f"UPDATE {', '.join(changes)} WHERE id IN ({ids})"
         )
     _forget(connection, [row.id for row in joins])
     return len(joins)
+
+
+def _change(name: str, values: Mapping[int, Any]) -> str:
+    """Return the assignment of a column's new values, by generation id."""
+    kind = _KINDS.get(type(g.c[name].type), "String")
+    array = f"CAST([{', '.join(map(literal, values.values()))}], 'Array({kind})')"
+    return f"{name} = transform(id, {list(values)}, {array}, {name})"
 
 
 def _is_half_promoted(waiting: Row[Any], of_trace: Iterable[TraceSpan]) -> bool:

@@ -247,13 +247,14 @@ def _clause(settings: Mapping[str, Any] | None) -> str:
     """
     if not settings:
         return ""
-    each = (f"{name} = {_literal(value)}" for name, value in settings.items())
+    each = (f"{name} = {literal(value)}" for name, value in settings.items())
     return f" SETTINGS {', '.join(each)}"
 
 
-def _literal(value: int | str) -> str:
-    if isinstance(value, int):
-        return str(int(value))
+def literal(value: float | str) -> str:
+    """Return the value as ClickHouse's SQL has it; a boolean as 1 or 0."""
+    if isinstance(value, int | float):
+        return str(+value)
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

@@ -80,18 +80,18 @@ def of_rows(rows: Iterable[Row]) -> list[Delta]:
 def of_joined(joined: Iterable[EnrichedGeneration]) -> list[Delta]:
     """Return the deltas of fields that engine spans added to generations counted before."""
     given = [
-        (generation, added)
-        for generation, added in joined
-        if "rollout" in generation and "error_type" not in generation and added
+        (generation, added) for generation, added in joined if "rollout" in generation and added
     ]
     if not given:
         return []
     generations = [generation for generation, _ in given]
-    measured = [[added.get(name, math.nan) for name in METRICS] for _, added in given]
-    no_counts = np.zeros((len(given), len(COUNTS)), np.int64)
-    return _sum(
-        generations, columns.read(generations, _INTEGERS, ()), no_counts, np.asarray(measured)
-    )
+    counts = _counts(columns.read([added for _, added in given], _INTEGERS, ()))
+    counts[:, COUNTS.index("generations")] = 0
+    measured = [
+        [math.nan if "error_type" in generation else added.get(name, math.nan) for name in METRICS]
+        for generation, added in given
+    ]
+    return _sum(generations, columns.read(generations, _INTEGERS, ()), counts, np.asarray(measured))
 
 
 def _sum(rows: list[Row], read: Columns, counts: Ints, measured: Matrix) -> list[Delta]:

@@ -1,0 +1,1 @@
+"""Speculative decoding's counts on vLLM's own OpenTelemetry spans."""
