@@ -2,12 +2,15 @@
 
 Two servers of the demo's target and draft send their spans to one collector, on the CPU; one has
 the plugin. Each round sends the same prompts to both, one server after the other, and the order
-turns from round to round. Prints one JSON document last: the geometric mean of the rounds' ratios
-(with / without), its 95 % limits by Student's t over rounds, and the load of the machine.
+turns from round to round. Prints one JSON document last: for tokens per second, and per second of
+the server's CPU, the geometric mean of the rounds' ratios (with / without) with its 95 % limits by
+Student's t over rounds; and the load of the machine.
 
     nice -n 19 python -m benchmarks.vllm_plugin [--rounds 20] [--requests 32] [--max-tokens 64]
 
-With `--calls N` it needs no vLLM: CPU of the plugin's own work for a request, N times.
+With `--calls N` it needs no vLLM: CPU of making and encoding a request's span, without and with the
+counts, N times each. That is all that the plugin does, so it bounds the cost where the machine is
+too loaded for the pairs to say.
 """
 
 import argparse
@@ -29,15 +32,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "packages" / "vllm"))
 
 import httpx
+import psutil
 import vllm_plugin
 import vllm_server
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.util.types import AttributeValue
 from scipy.stats import t
 
+from benchmarks.load.processes import cpu_s, family
 from demo.collector_process import running
 from demo.story import DRAFT, TARGET
 from draftgate_vllm.attributes import attributes_of
 
 _AT_ONCE = 4
+_OF_VLLM: dict[str, AttributeValue] = {
+    **{f"gen_ai.latency.{number}": 0.1 for number in range(6)},
+    **{f"gen_ai.usage.{number}": 100 for number in range(2)},
+    **{f"gen_ai.request.{number}": 1 for number in range(3)},
+    "gen_ai.request.id": "chatcmpl-a5421d4d68e504a7",
+}
+"""As many attributes, of the same types, as vLLM 0.32.0 sets."""
 _SPECULATION = {
     "method": "draft_model",
     "model": str(DRAFT),
@@ -65,13 +82,29 @@ def arguments() -> argparse.Namespace:
 
 
 def calls(number: int) -> dict[str, Any]:
-    """Return the microseconds of CPU that one request's attributes take."""
+    """Return the microseconds of CPU that a request's span takes, without and with the counts.
+
+    Both by the stock SDK, from the counts to the bytes that are sent, in turns of 100 spans.
+    """
     k = vllm_server.DRAFT_TOKENS
     counts = SimpleNamespace(num_spec_tokens=k, histogram=[9] * (k + 1), num_draft_tokens=180)
-    started_s = time.process_time()
-    for _ in range(number):
-        attributes_of(counts, proposed=True)
-    return {"microseconds": round((time.process_time() - started_s) / number * 1e6, 2)}
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("vllm.tracing.otel")
+    spent_s = {"without": 0.0, "with": 0.0}
+    for _ in range(number // 100):
+        for kind in spent_s:
+            started_s = time.process_time()
+            for _ in range(100):
+                span = tracer.start_span("llm_request")
+                added = attributes_of(counts, proposed=False) if kind == "with" else {}
+                span.set_attributes(_OF_VLLM | added)
+                span.end()
+            encode_spans(exporter.get_finished_spans()).SerializeToString()
+            spent_s[kind] += time.process_time() - started_s
+            exporter.clear()
+    spans = number // 100 * 100
+    return {f"{kind}_us": round(took_s / spans * 1e6, 1) for kind, took_s in spent_s.items()}
 
 
 def pairs(options: argparse.Namespace) -> dict[str, Any]:
@@ -79,27 +112,30 @@ def pairs(options: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory()))
         collector = started.enter_context(running(folder / "runs.db", folder / "collector.log"))
+        none: dict[str, str] = {}
         plain, plugged = (
             started.enter_context(
                 vllm_server.serving(
                     TARGET, speculation=_SPECULATION, collector_url=collector, variables=variables
                 )
             )
-            for variables in ({}, vllm_plugin.install(folder / "site"))
+            for variables in (none, vllm_plugin.install(folder / "site"))
         )
         for root in (plain, plugged):
-            tokens_a_second(root, options)  # warm
-        ratios = []
+            measured(root, options)  # warm
+        ratios: dict[str, list[float]] = {"tokens_a_second": [], "tokens_a_cpu_second": []}
         for number in range(options.rounds):
             order = (plain, plugged) if number % 2 else (plugged, plain)
-            speed = {root: tokens_a_second(root, options) for root in order}
-            ratios.append(speed[plugged] / speed[plain])
-            print(json.dumps({"round": number, "ratio": round(ratios[-1], 4)}), flush=True)
-    return interval(ratios) | {"load": os.getloadavg()[1], "cores": os.cpu_count()}
+            found = {root: measured(root, options) for root in order}
+            for name, values in ratios.items():
+                values.append(found[plugged][name] / found[plain][name])
+            print(json.dumps({name: round(values[-1], 4) for name, values in ratios.items()}))
+    document = {name: interval(values) for name, values in ratios.items()}
+    return document | {"load": os.getloadavg()[1], "cores": os.cpu_count()}
 
 
-def tokens_a_second(root: str, options: argparse.Namespace) -> float:
-    """Return the output tokens per second of a round's requests."""
+def measured(root: str, options: argparse.Namespace) -> dict[str, float]:
+    """Return the output tokens of a round's requests per second, and per second of CPU."""
     body = {
         "model": "served",
         "max_tokens": options.max_tokens,
@@ -112,10 +148,21 @@ def tokens_a_second(root: str, options: argparse.Namespace) -> float:
         answer = httpx.post(f"{root}/v1/completions", json=body, timeout=600)
         return int(answer.raise_for_status().json()["usage"]["completion_tokens"])
 
-    started_s = time.perf_counter()
+    server = processes_of(root)
+    started_s, started_cpu_s = time.perf_counter(), cpu_s(server)
     with ThreadPoolExecutor(_AT_ONCE) as clients:
         total = sum(clients.map(tokens, range(options.requests)))
-    return total / (time.perf_counter() - started_s)
+    return {
+        "tokens_a_second": total / (time.perf_counter() - started_s),
+        "tokens_a_cpu_second": total / (cpu_s(server) - started_cpu_s),
+    }
+
+
+def processes_of(root: str) -> list[psutil.Process]:
+    """Return the server's process and all those below it."""
+    port = root.rpartition(":")[2]
+    (server,) = (one for one in psutil.Process().children() if port in one.cmdline())
+    return family(server.pid)
 
 
 def interval(ratios: list[float]) -> dict[str, Any]:
