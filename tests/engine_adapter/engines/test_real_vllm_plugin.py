@@ -39,6 +39,8 @@ class Taken:
     """What the server's metrics counted over these: steps, drafted, accepted."""
     of_choices: dict[str, Any]
     """Two choices."""
+    stopped: dict[str, Any]
+    """Ended by a stop string."""
     of_client: dict[str, Any]
     """Within a client's trace, whose span says nothing of acceptance."""
     stored: dict[str | None, list[Generation]]
@@ -70,6 +72,7 @@ def take(root: str, collector: str) -> Taken:
     answers = [ask(root, messages=messages) for messages in prompts]
     after = scraped_when(root, before, _ASKED)
     traced = {"traceparent": f"00-{_TRACE}-{_PARENT}-01"}
+    stopped = ask(root, messages=prompts[0], stop=[" "])
     of_client = ask(root, traced, messages=prompts[0])
     of_choices = ask(root, messages=prompts[0], n=2, temperature=1.0)
     with Client(collector) as client:
@@ -80,6 +83,7 @@ def take(root: str, collector: str) -> Taken:
         answers,
         tuple(total(after, name) - total(before, name) for name in _COUNTED),
         of_choices,
+        stopped,
         of_client,
         stored,
         summary,
@@ -138,7 +142,7 @@ def settled(client: Client) -> dict[str | None, list[Generation]]:
         for one in client.generations("served"):
             found.setdefault(one.response_id, []).append(one)
         every = [one for some in found.values() for one in some]
-        if len(every) == _ASKED + 3 and all(one.server_ttft_s is not None for one in every):
+        if len(every) == _ASKED + 4 and all(one.server_ttft_s is not None for one in every):
             return found
         time.sleep(0.5)
 
@@ -173,6 +177,14 @@ def test_a_choice_of_several_has_no_counts(taken: Taken) -> None:
     """Each of the two has a span; the response has no counts."""
     stored = taken.stored[taken.of_choices["id"]]
     assert [one.speculation for one in stored] == [None, None]
+
+
+def test_an_answer_that_a_stop_string_ended_has_no_counts(taken: Taken) -> None:
+    """The string is found where the counts are not, so the response has none either."""
+    (stored,) = taken.stored[taken.stopped["id"]]
+    assert taken.stopped["choices"][0]["finish_reason"] == "stop"
+    assert taken.stopped["metrics"].get("speculative_decoding") is None
+    assert stored.speculation is None
 
 
 def test_a_clients_generation_takes_the_servers_counts(taken: Taken) -> None:
