@@ -1,6 +1,6 @@
 """The collector as an ASGI application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 
@@ -44,7 +44,6 @@ from collector.ingest.export import Exporter
 from collector.ingest.queue import Ingest
 from collector.notify import notifier, targets
 from collector.notify.notifier import Notifier
-from collector.serving.metrics_export import MetricsExport
 from collector.serving.silence import Silence
 from collector.serving.upkeep import Upkeep
 from collector.settings import Settings, policy_of
@@ -90,10 +89,7 @@ def create_app(settings: Settings) -> FastAPI:
         sender.start()
         switch_watch = SwitchWatch(store)
         rollout_metrics = RolloutMetrics(store)
-        metrics_export = MetricsExport(
-            settings.metrics_endpoint, rollout_metrics.collect, every_s=settings.metrics_every_s
-        )
-        metrics_export.start()
+        stop_metrics = _metrics_sent(settings, rollout_metrics)
         exporter = Exporter(ingest, CapacityLimiter(_DECODERS), counters, content)
         app.state.collector = State(
             settings,
@@ -111,7 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
             yield
         finally:
             await switch_watch.end()
-            await run_in_threadpool(metrics_export.stop)
+            await run_in_threadpool(stop_metrics)
             await run_in_threadpool(sender.stop)
             await run_in_threadpool(upkeep.stop)
             await run_in_threadpool(last_used.stop)
@@ -164,3 +160,17 @@ def _version() -> str:
         return version("draftgate")
     except PackageNotFoundError:
         return "0+checkout"
+
+
+def _metrics_sent(settings: Settings, metrics: RolloutMetrics) -> Callable[[], None]:
+    """Begin to send metrics, if there is an endpoint; return what ends it."""
+    if settings.metrics_endpoint is None:
+        return lambda: None
+    # Here, because the SDK's exporter would make the start of every local command slower.
+    from collector.serving.metrics_export import MetricsExport  # noqa: PLC0415
+
+    export = MetricsExport(
+        settings.metrics_endpoint, metrics.collect, every_s=settings.metrics_every_s
+    )
+    export.start()
+    return export.stop

@@ -36,9 +36,9 @@ class MetricsExport:
     """
 
     def __init__(
-        self, endpoint: str | None, collect: Callable[[], Iterable[Family]], *, every_s: float
+        self, endpoint: str, collect: Callable[[], Iterable[Family]], *, every_s: float
     ) -> None:
-        """Send to a URL such as `http://otel:4318/v1/metrics`; with None, send nothing."""
+        """Send to a URL such as `http://otel:4318/v1/metrics`."""
         self._endpoint = endpoint
         self._collect = collect
         self._every_s = every_s
@@ -48,15 +48,13 @@ class MetricsExport:
         self._thread = threading.Thread(target=self._run, name="draftgate-metrics", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, if there is an endpoint."""
-        if self._endpoint is not None:
-            self._thread.start()
+        """Start the thread."""
+        self._thread.start()
 
     def stop(self) -> None:
         """End the thread, unless it waits for the receiver: then it ends with the process."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_S)
+        self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         exporter = OTLPMetricExporter(endpoint=self._endpoint)
