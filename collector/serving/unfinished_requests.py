@@ -2,9 +2,11 @@
 
 Each connection may buffer a little. Beyond that, connections share a room: if it is full, they are
 not read until others have left it, and while any of them waits, connections whose peers send too
-slowly are closed. The first one in the room is always read, so that one can always complete.
+slowly or for too long are closed. The first one in the room is always read, so that one can always
+complete.
 """
 
+import math
 from typing import Final, Protocol
 
 OWN_BYTES: Final = 8 * 1024
@@ -15,6 +17,8 @@ _READ_BYTES: Final = 64 * 1024
 _PACE_BYTES: Final = 128 * 1024
 _PACE_WITHIN_S: Final = 1.0
 """A connection that sends fewer than `_PACE_BYTES` in this time is closed if others wait."""
+_LEAVE_WITHIN_S: Final = 10.0
+"""A connection that stays in the room for longer, while others wait for so long, is closed."""
 _MOST_BEGUN: Final = 64
 """Most requests with an incomplete body that the application may have begun."""
 
@@ -46,8 +50,10 @@ class UnfinishedRequests:
         self.held_bytes = 0
         """Bytes held by the requests in the room."""
         self._buffer = memoryview(bytearray(_READ_BYTES))
-        self._inside: dict[UnfinishedRequest, None] = {}
-        """The requests in the room, in order of entry."""
+        self._inside: dict[UnfinishedRequest, float] = {}
+        """When each request in the room was first read there, or read again; in order of entry."""
+        self._full_s = math.inf
+        """When requests began to wait for room."""
         self._waiting: dict[UnfinishedRequest, None] = {}
         """The requests in the room whose reading is paused."""
         self._begun: set[UnfinishedRequest] = set()
@@ -75,9 +81,10 @@ class UnfinishedRequests:
         if was_inside:
             self.held_bytes += size_bytes
         elif request.unfinished_bytes > OWN_BYTES:
-            self._inside[request] = None
+            self._inside[request] = now_s
             self.held_bytes += request.unfinished_bytes
         if request in self._inside and not self._has_room(request):
+            self._full_s = self._full_s if self._waiting else now_s
             self._waiting[request] = None
             request.pause_for_room()
         return is_at_pace
@@ -106,11 +113,14 @@ class UnfinishedRequests:
             self._resume(found, now_s)
 
     def end_slow(self, now_s: float) -> None:
-        """If any request waits for room, close the connections of slow ones."""
+        """If any request waits for room, close those of slow and long ones."""
         if not self._waiting:
             return
         for request in list(self._inside):
-            if request not in self._waiting and request.paced_s < now_s - _PACE_WITHIN_S:
+            is_slow = request.paced_s < now_s - _PACE_WITHIN_S
+            waited_for_s = max(self._inside[request], self._full_s)
+            stays = bool(self._waiting) and waited_for_s < now_s - _LEAVE_WITHIN_S
+            if request not in self._waiting and (is_slow or stays):
                 request.abort()
                 self.ended(request, now_s)
 
@@ -121,4 +131,6 @@ class UnfinishedRequests:
         if request in self._waiting:
             del self._waiting[request]
             request.paced_s, request.paced_bytes = now_s, 0
+            if request in self._inside:
+                self._inside[request] = now_s
             request.resume_for_room()

@@ -22,7 +22,8 @@ import uvicorn
 from waiting import until
 
 from collector.serving import bounded_connection, tls
-from collector.serving.connections import Connections
+from collector.serving.connections import Connections, TrackedConnection
+from collector.serving.unfinished_requests import UnfinishedRequests
 
 KIB = 1024
 MIB = KIB * KIB
@@ -510,6 +511,39 @@ def test_half_bodies_do_not_fill_the_memory(serving: Serving) -> None:
         assert answered.get_nowait() == b"ok"
     assert len(ended) >= 4
     assert most < 40 * MIB
+
+
+class Sender(TrackedConnection):
+    """A connection that notes whether it is read and open."""
+
+    is_read = is_open = True
+
+    def pause_for_room(self) -> None:
+        self.is_read = False
+
+    def resume_for_room(self) -> None:
+        self.is_read = True
+
+    def abort(self) -> None:
+        self.is_open = False
+
+
+@pytest.mark.parametrize("is_waited_for", [True, False])
+def test_nobody_stays_in_the_room_while_others_wait(is_waited_for: bool) -> None:
+    """However fast it sends; whoever had to wait begins its stay when it is read again."""
+    room, long, other = UnfinishedRequests(), Sender(), Sender()
+    room.count_received(long, 24 * MIB, 0.0)
+    if is_waited_for:
+        room.count_received(other, MIB, 100.0)
+        assert not other.is_read
+    for second in range(101, 120):
+        for sender in (long, other):
+            if sender.is_open and sender.is_read and sender.unfinished_bytes:
+                room.count_received(sender, MIB, float(second))
+        room.end_slow(float(second))
+        assert long.is_open == (second <= 110 or not is_waited_for)
+    assert other.is_open
+    assert other.is_read
 
 
 def test_half_bodies_keep_nobody_out(loop_kind: str) -> None:
