@@ -17,6 +17,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, expect, 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A model that is not on the disk is not there: nothing is asked of the hub, and tried again.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Servers of several workers cannot all have the default port.
+os.environ.setdefault("DRAFTGATE_GRPC_PORT", "0")
 settings.register_profile("shared cores", settings(), deadline=None)
 settings.load_profile("shared cores")
 

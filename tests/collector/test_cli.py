@@ -14,7 +14,6 @@ from collector.contract import Generation, Span, encode
 from collector.store.tables import metadata
 
 ANYWHERE = "0.0.0.0"  # noqa: S104  # what the warning is about
-FREE_GRPC = ("--grpc-port", "0")
 CommandOf = Callable[..., list[str]]
 
 
@@ -53,7 +52,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     """Exit code 2, the file named and unchanged."""
     file = tmp_path / "notes.txt"
     file.write_text("remember the milk\n")
-    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0", *FREE_GRPC))
+    done = run(command_of("serve", "--database", f"sqlite:///{file}", "--port", "0"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {file}: is no SQLite database (it begins with b'remember the mil'); "
@@ -66,7 +65,7 @@ def test_a_file_that_is_no_database_is_one_line(command_of: CommandOf, tmp_path:
     ("options", "env", "words"),
     [
         (
-            ["--port", "0", *FREE_GRPC, "--database", "mysql://x"],
+            ["--port", "0", "--database", "mysql://x"],
             {},
             "mysql://…: is not a supported kind of database",
         ),
