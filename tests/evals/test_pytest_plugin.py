@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -31,6 +32,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> st
     """Return what pytest says of three rollouts: a good one, a slow one, one that is not there."""
     folder = tmp_path_factory.mktemp("ci")
     database = f"sqlite:///{folder / 'ci.db'}"
+    noise = Random(7)  # noqa: S311
     with Client.local(database) as client:
         for rollout, first, factor in (("good", 1, 0.6), ("slow", 1001, 1.5)):
             generations = [
@@ -49,10 +51,10 @@ def said(tmp_path_factory: pytest.TempPathFactory, otlp_of, generation_of) -> st
                     end_unix_ns=(first + 2 * i + turn) * 10**10
                     + int(
                         (1 + i % 7 / 10)
-                        * (factor + i % 3 / 100 if arm is Arm.CANDIDATE else 1)
+                        * (factor if arm is Arm.CANDIDATE else 1)
+                        * noise.lognormvariate(0, 0.02)
                         * 10**9
-                    )
-                    + i * 7919 % 1000,
+                    ),
                 )
                 for i in range(160)
                 for turn, arm in enumerate(tuple(Arm) if i % 2 else tuple(Arm)[::-1])
