@@ -17,10 +17,10 @@ def main() -> None:
     """Read the command line and serve."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
-    parser.add_argument("--draft")
+    parser.add_argument("--draft", help="GGUF file of a draft model")
     parser.add_argument("--draft-tokens", type=int, default=4)
     parser.add_argument("--ngram", type=int, help="tokens that must match for a draft")
-    parser.add_argument("--parallel", type=int, default=1)
+    parser.add_argument("--slots", type=int, default=1, help="requests at a time")
     parser.add_argument("--port", type=int, default=0)
     arguments = parser.parse_args()
     server = xllamacpp.Server(_parameters(arguments))
@@ -36,8 +36,8 @@ def _parameters(arguments: argparse.Namespace) -> xllamacpp.CommonParams:
     params = xllamacpp.CommonParams()
     params.model.path = arguments.model
     params.model_alias = {"served"}
-    params.n_parallel = arguments.parallel
-    params.n_ctx = _CONTEXT_TOKENS * arguments.parallel
+    params.n_parallel = arguments.slots
+    params.n_ctx = _CONTEXT_TOKENS * arguments.slots
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.endpoint_metrics = params.endpoint_slots = True
     params.cache_prompt = False

@@ -26,7 +26,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> str:
     for name in ("target", "draft"):
         gguf_model.write(MODELS / name, folder / f"{name}.gguf")
     gguf_model.write(MODELS / "target", folder / "target-q8.gguf", quantised=True)
-    program = f"{sys.executable} {llamacpp_server.__file__} {folder}/target.gguf --port {{port}}"
+    program = f"{sys.executable} {llamacpp_server.PROGRAM} {folder}/target.gguf --port {{port}}"
     return f"{program} --draft {folder}/draft.gguf"
 
 
@@ -52,7 +52,7 @@ def invoke(*arguments: str) -> Any:
 
 def servers() -> list[str]:
     lines = [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
-    return [line for line in lines if f"{llamacpp_server.__file__} " in line and "--port" in line]
+    return [line for line in lines if f"{llamacpp_server.PROGRAM} " in line and "--port" in line]
 
 
 def test_check_starts_both_and_finds_a_sound_comparison(command: str, tmp_path: Path) -> None:
