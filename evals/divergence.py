@@ -50,7 +50,7 @@ def _scopes(
 ) -> Iterator[tuple[str | None, tuple[int, int] | None, BoolColumn]]:
     for cohort in (None, *evidence.cohorts):
         yield cohort, None, evidence.scope(cohort)
-    in_flight = evidence.candidate.recorded.get("concurrency", np.full(len(evidence), None))
+    in_flight = evidence.candidate.column("concurrency")
     bands = [load_band(concurrency) for concurrency in in_flight]
     known = sorted({band for band in bands if band is not None})
     for load in known if len(known) > 1 else ():

@@ -185,6 +185,14 @@ class Side:
         recorded = {name: values[rows] for name, values in self.recorded.items()}
         return replace(self, scores=scores, recorded=recorded, **kept)
 
+    def column(self, name: str) -> Objects:
+        """Return one of `recorded`; None in every row if it was not recorded."""
+        return self.recorded.get(name, np.full(len(self.present), None, dtype=np.object_))
+
+    def numbers(self, name: str) -> FloatColumn:
+        """Return one of `recorded` whose values are numbers; NaN if unknown."""
+        return self.column(name).astype(np.float64)
+
     def latency_s(self, metric: str) -> FloatColumn:
         """Return one of `LATENCIES`: +inf if failed; NaN if unknown, flagged or a fallback."""
         measured: FloatColumn = getattr(self, f"{metric}_s")
@@ -239,6 +247,11 @@ class Evidence:
         return len(self.prompts)
 
     @property
+    def arms(self) -> tuple[tuple[Side, str], tuple[Side, str]]:
+        """Each arm's columns and name, the baseline's first."""
+        return (self.baseline, "baseline"), (self.candidate, "candidate")
+
+    @property
     def complete(self) -> BoolColumn:
         """Mask of the pairs with both sides."""
         return self.baseline.present & self.candidate.present
@@ -260,7 +273,7 @@ class Evidence:
     @property
     def most_turns(self) -> int:
         """The most turns of a session whose turns are pairs; 1 without sessions."""
-        turns = self.candidate.recorded.get("turn", np.full(len(self), None))[~self.own_history]
+        turns = self.candidate.column("turn")[~self.own_history]
         return max((turn for turn in turns if turn is not None), default=1)
 
     @property
@@ -308,9 +321,8 @@ class Evidence:
 
     def with_launches(self) -> "Evidence":
         """Return the evidence with `launches` computed from its answers."""
-        nobody = np.full(len(self), None, dtype=np.object_)
         baseline, candidate = (
-            ArmLaunches(side.recorded.get("launch", nobody), side.present)
+            ArmLaunches(side.column("launch"), side.present)
             for side in (self.baseline, self.candidate)
         )
         launches = launches_of(baseline, candidate, self.started_unix_ns)
@@ -343,7 +355,7 @@ class Evidence:
         """Return two masks: greedy pairs with equal prompts, pairs of known temperature."""
         greedy, known = np.ones((2, len(self)), dtype=np.bool_)
         for side in (self.baseline, self.candidate):
-            temperature = side.recorded.get("temperature", np.full(len(self), None))
+            temperature = side.column("temperature")
             known &= temperature != None  # noqa: E711  # elementwise
             greedy &= temperature == 0.0
         return greedy & known & ~self.own_history, known

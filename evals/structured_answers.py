@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collector.contract import AnswerValidity, StructuredAnswers
-from evals.evidence import BoolColumn, Evidence, Objects, Side
+from evals.evidence import BoolColumn, Evidence, Side
 from evals.load_bands import load_band
 from evals.significant import significant
 from evals.stats.percentiles import percentile
@@ -45,9 +45,9 @@ class _Judged:
         scores = side.score(METRIC)
         self._judged: BoolColumn = side.answered & ~np.isnan(scores)
         self._invalid: BoolColumn = self._judged & (scores < 1)
-        in_flight = _column(side, "concurrency")
+        in_flight = side.column("concurrency")
         self._bands = [load_band(number) for number in in_flight]
-        at, of = (_numbers(_column(side, f"{name}_{METRIC}")) for name in ("fault_at", "fault_of"))
+        at, of = (side.numbers(f"{name}_{METRIC}") for name in ("fault_at", "fault_of"))
         self._at, self._share = at, at / np.where(of > 0, of, np.nan)
 
     @property
@@ -61,9 +61,7 @@ class _Judged:
         if load is not None:
             rows = rows & np.array([band == load for band in self._bands], dtype=np.bool_)
         invalid = self._invalid & rows
-        labels = Counter(
-            label for label in _column(self._side, f"label_{METRIC}")[invalid] if label
-        )
+        labels = Counter(label for label in self._side.column(f"label_{METRIC}")[invalid] if label)
         p25, p50, p75 = (_percentile(self._at[invalid], q) for q in (0.25, 0.5, 0.75))
         return AnswerValidity(
             judged=int((self._judged & rows).sum()),
@@ -85,15 +83,6 @@ def _scopes(
         rows = evidence.scope(cohort)
         for load in (None, *(loads if len(loads) > 1 else ())):
             yield cohort, load, rows
-
-
-def _column(side: Side, name: str) -> Objects:
-    nobody = np.full(len(side.present), None, dtype=np.object_)
-    return side.recorded.get(name, nobody)
-
-
-def _numbers(values: Objects) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def _percentile(values: NDArray[np.float64], q: float) -> float | None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from collector.contract import Change, Reason
-from evals.evidence import Evidence, FloatColumn, Side
-from evals.gate.invented_times import FEWEST, arms
+from evals.evidence import Evidence, Side
+from evals.gate.invented_times import FEWEST
 from evals.gate.measured import Obstacle
 
 _MAX_LOAD_RATIO = 4.0
@@ -17,13 +17,13 @@ _MAX_CACHED_APART = 0.1
 
 def unlike_conditions(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle for times if the arms' load, or their caches' hits, are far apart."""
-    loads = {arm: _median_load(side) for side, arm in arms(evidence)}
+    loads = {arm: _median_load(side) for side, arm in evidence.arms}
     if max(loads.values()) > _MAX_LOAD_RATIO * min(loads.values()):
         words = " and ".join(f"{load:g} for the {arm}" for arm, load in loads.items())
         yield Obstacle(
             Reason.MISMATCH, f"the arms ran under other load: in flight {words} (median)"
         )
-    shares = {arm: _cached_share(side) for side, arm in arms(evidence)}
+    shares = {arm: _cached_share(side) for side, arm in evidence.arms}
     apart = abs(shares["baseline"] - shares["candidate"]) > _MAX_CACHED_APART
     if apart and evidence.change in (None, Change.SPECULATION, Change.DRAFT_SWAP):
         words = " and ".join(f"{share:.0%} of the {arm}'s" for arm, share in shares.items())
@@ -32,18 +32,12 @@ def unlike_conditions(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _median_load(side: Side) -> float:
-    known = _numbers(side, "concurrency")
+    known = side.numbers("concurrency")[side.present]
     known = known[np.isfinite(known)]
     return float(np.median(known)) if len(known) >= FEWEST else np.nan
 
 
 def _cached_share(side: Side) -> float:
-    cached, read = _numbers(side, "cached_input_tokens"), _numbers(side, "input_tokens")
-    known = np.isfinite(cached) & (read > 0)
+    cached, read = side.numbers("cached_input_tokens"), side.numbers("input_tokens")
+    known = side.present & np.isfinite(cached) & (read > 0)
     return float(cached[known].sum() / read[known].sum()) if known.sum() >= FEWEST else np.nan
-
-
-def _numbers(side: Side, name: str) -> FloatColumn:
-    """Return a recorded column's numbers; NaN if unknown."""
-    values = side.recorded.get(name, np.full(len(side.present), None, dtype=np.object_))
-    return np.array(values[side.present], dtype=np.float64)

@@ -2,19 +2,17 @@
 
 import numpy as np
 
-from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.evidence import BoolColumn, FloatColumn, Side
 
 _DAY_NS = 86_400 * 10**9
 
 
-def covariates(evidence: Evidence, side: Side, rows: BoolColumn) -> FloatColumn:
+def covariates(side: Side, rows: BoolColumn) -> FloatColumn:
     """Return one row per request: log of its input tokens, and sine and cosine of the hour.
 
     An unknown length is set to the average, and marked in another column.
     """
-    tokens = np.asarray(
-        side.recorded.get("input_tokens", np.full(len(evidence), np.nan)), np.float64
-    )
+    tokens = side.numbers("input_tokens")
     length = np.log(np.where(tokens > 0, tokens, np.nan))[rows]
     unknown = np.isnan(length)
     mean = 0.0 if unknown.all() else float(length[~unknown].mean())

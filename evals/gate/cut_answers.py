@@ -43,8 +43,7 @@ def uncounted_on_one_side(evidence: Evidence, policy: Policy) -> Iterator[Obstac
         return
     sides = evidence.baseline, evidence.candidate
     rows = np.logical_and(*(side.answered & ~side.fallback for side in sides))
-    nobody = np.full(len(rows), None)
-    input_known = [is_known(side.recorded.get("input_tokens", nobody)) for side in sides]
+    input_known = [is_known(side.column("input_tokens")) for side in sides]
     output_known = [~np.isnan(side.output_tokens) for side in sides]
     for words, (b, c) in (("input", input_known), ("output", output_known)):
         alone = int((rows & (b != c)).sum())

@@ -24,7 +24,7 @@ _SAME = 1e-4
 def implausible(evidence: Evidence) -> Iterator[tuple[str, Obstacle]]:
     """Yield a latency metric and its obstacle if it hardly varies, or was computed from others."""
     for metric in LATENCIES:
-        for side, arm in arms(evidence):
+        for side, arm in evidence.arms:
             words = _unresolved_words(_known(side.latency_s(metric)))
             if words is not None:
                 message = f"the {arm}'s {METRICS[metric].words} {words}"
@@ -32,16 +32,10 @@ def implausible(evidence: Evidence) -> Iterator[tuple[str, Obstacle]]:
         words = _words_of_the_other_arm(evidence, metric)
         if words is not None:
             yield metric, Obstacle(Reason.MISMATCH, words)
-    for side, arm in arms(evidence):
+    for side, arm in evidence.arms:
         words = _words_of_durations(side, arm)
         if words is not None:
             yield "tpot", Obstacle(Reason.QUALITY, words, bars_fail=False)
-
-
-def arms(evidence: Evidence) -> Iterator[tuple[Side, str]]:
-    """Yield each arm's columns and name."""
-    yield evidence.baseline, "baseline"
-    yield evidence.candidate, "candidate"
 
 
 def _unresolved_words(values: FloatColumn) -> str | None:
@@ -81,7 +75,7 @@ def _words_of_durations(side: Side, arm: str) -> str | None:
 
 def _words_of_the_other_arm(evidence: Evidence, metric: str) -> str | None:
     """Return a sentence if one arm's times are the other's, in a fixed ratio or distance."""
-    both = np.column_stack([side.latency_s(metric) for side, _ in arms(evidence)])
+    both = np.column_stack([side.latency_s(metric) for side, _ in evidence.arms])
     baseline, candidate = np.round(both[np.isfinite(both).all(axis=1)], 9).T
     if len(baseline) < FEWEST or max(_step(baseline), _step(candidate)) > _FINE:
         return None

@@ -125,7 +125,7 @@ def _lengths_p(evidence: Evidence) -> float | None:
 
 
 def _versions_served(evidence: Evidence) -> Iterator[Difference]:
-    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+    for side, arm in evidence.arms:
         if (unlike := several_served(arm, served_of(side))) is not None:
             yield unlike
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Counts, Evidence, FloatColumn, Side
-from evals.gate.invented_times import ALIKE_SHARE, FEWEST, arms
+from evals.gate.invented_times import ALIKE_SHARE, FEWEST
 from evals.gate.measured import MAX_UNBOUNDED_SHARE, Obstacle
 
 _SLACK_S = 0.02
@@ -19,7 +19,7 @@ _OFF_SHARE = 0.1
 
 def contradictions(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's answers did not last as long as their tokens took."""
-    for side, arm in arms(evidence):
+    for side, arm in evidence.arms:
         with np.errstate(invalid="ignore"):
             tokens_s = side.ttft_s + side.tpot_s * (side.output_tokens - 1)
             known = np.isfinite(tokens_s + side.latency_s("e2e")) & (side.output_tokens > 1)
@@ -50,7 +50,7 @@ def copies(evidence: Evidence, *, paired: bool) -> Iterator[Obstacle]:
 
 def copies_at_once(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's times are the other's, or one and the same in many answers."""
-    times = {arm: _times(side) for side, arm in arms(evidence)}
+    times = {arm: _times(side) for side, arm in evidence.arms}
     both = np.column_stack((times["baseline"], times["candidate"]))
     pairs = both[np.isfinite(both).all(axis=1)]
     replayed = int((pairs[:, :3] == pairs[:, 3:]).all(axis=1).sum())
@@ -72,7 +72,7 @@ def timed_rows(evidence: Evidence, *, paired: bool) -> Iterator[tuple[str, Float
     single time in whole microseconds, or with durations in whole milliseconds and another unknown
     time.
     """
-    times = {arm: _times(side) for side, arm in arms(evidence)}
+    times = {arm: _times(side) for side, arm in evidence.arms}
     rows = {f"answers of the {arm}": own for arm, own in times.items()}
     for what, every in ({"pairs": np.column_stack([*times.values()])} if paired else rows).items():
         known, lasted = np.isfinite(every), every[:, 2::3]
@@ -95,7 +95,7 @@ def again_words(what: str, rows: int, again: int) -> str | None:
 
 def no_moments(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if an arm's requests have the same start, so that they have no order."""
-    for side, arm in arms(evidence):
+    for side, arm in evidence.arms:
         starts = side.start_unix_ns[side.present & (side.start_unix_ns >= 0)]
         most = _most_alike(starts[:, None])
         if most:

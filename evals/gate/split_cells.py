@@ -252,7 +252,7 @@ def _limits(
         logs = (partial(log_rate, arms[0]), partial(log_rate, arms[1]))
         return widened_by_arms_launches(sums, logs, _launches(cell, evidence, rows), cell, policy)
     mix = evidence.cohort_of[rows[1]] if weighted and cell.cohort is None else None
-    before, centre = _covariates(evidence, sides, rows)
+    before, centre = _covariates(sides, rows)
     mixes = (mix, None)
     samples = [
         _sample(cell, evidence, sides[i], policy, _Rows(rows[i], before[i], centre, mixes[i]),
@@ -280,12 +280,10 @@ def _log_of(cell: Cell, values: FloatColumn, rows: BoolColumn) -> float:
 
 
 def _covariates(
-    evidence: Evidence, sides: tuple[Side, Side], rows: _Both
+    sides: tuple[Side, Side], rows: _Both
 ) -> tuple[tuple[FloatColumn, FloatColumn], FloatColumn]:
     """Return both arms' covariates that vary, and their mean over both."""
-    candidate, baseline = (
-        covariates(evidence, side, known) for side, known in zip(sides, rows, strict=True)
-    )
+    candidate, baseline = (covariates(side, known) for side, known in zip(sides, rows, strict=True))
     columns = varying((candidate, baseline))
     centre = np.concatenate((candidate, baseline))[:, columns].mean(axis=0)
     return (candidate[:, columns], baseline[:, columns]), centre

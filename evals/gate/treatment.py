@@ -22,7 +22,7 @@ def shortcomings(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
-    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+    for side, arm in evidence.arms:
         count = int(_records(side, "impossible_counts", value=True).sum())
         if count:
             words = (
@@ -34,7 +34,7 @@ def _impossible_counts(evidence: Evidence) -> Iterator[Obstacle]:
 
 def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle if answers accepted more tokens than they have, last step aside."""
-    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+    for side, arm in evidence.arms:
         known = side.answered & (side.draft_tokens >= 0) & (side.output_tokens > 0)
         step = np.ceil(side.draft_tokens / np.maximum(side.steps, 1))
         count = int((known & (side.accepted_tokens - step > side.output_tokens)).sum())
@@ -44,7 +44,7 @@ def _more_than_the_answer(evidence: Evidence) -> Iterator[Obstacle]:
 
 
 def _lossy(evidence: Evidence) -> Iterator[Obstacle]:
-    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+    for side, arm in evidence.arms:
         count = int(_records(side, "spec_lossless", value=False).sum())
         if count:
             words = (

@@ -289,7 +289,7 @@ def _outcome(evidence: Evidence, side: Side, metric: str) -> FloatColumn:
 def _client_lag(evidence: Evidence, policy: Policy) -> Iterator[Violation]:
     """Compare the load generator's delay with the median of each metric."""
     limit = policy.validity.client_lag_p99_max_frac
-    for side, arm in ((evidence.baseline, "baseline"), (evidence.candidate, "candidate")):
+    for side, arm in evidence.arms:
         for metric in LATENCIES:
             errors_s = _lag_in(metric, side)
             seconds = side.latency_s(metric)

@@ -288,15 +288,7 @@ def test_a_run_over_two_servers_is_told_apart_in_the_collector(
             "load": {"max_prompts": 8, "warmup": 1},
             "sampling": {"max_tokens": MAX_TOKENS},
         }
-        file = tmp_path / "rollout.yaml"
-        file.write_text(yaml.safe_dump(experiment))
-        done = subprocess.run(
-            [sys.executable, "-m", "draftgate", "run", str(file), "--collector", url, "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        run(tmp_path, experiment, url)
         with Client(url) as client:
             stored = list(client.generations("llamacpp-k4"))
     arms = {arm: [one for one in stored if one.arm is arm] for arm in Arm}
@@ -307,6 +299,19 @@ def test_a_run_over_two_servers_is_told_apart_in_the_collector(
     counted = [one.speculation for one in arms[Arm.CANDIDATE]]
     told = [one.speculation for one in drafted.answers.completions[:8]]
     assert sums(counted) == sums(told)
+
+
+def run(folder: Path, experiment: dict[str, Any], collector: str) -> None:
+    """Replay a rollout by `draftgate run`."""
+    file = folder / "rollout.yaml"
+    file.write_text(yaml.safe_dump(experiment))
+    done = subprocess.run(
+        [sys.executable, "-m", "draftgate", "run", str(file), "--collector", collector, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def sums(counted: list[Speculation | None]) -> list[int]:
@@ -333,15 +338,7 @@ def test_sessions_are_the_same_with_and_without_drafts(
             "load": {"history": history, "think_s": 0, "warmup": 1, "concurrency": 2},
             "sampling": {"max_tokens": 16},
         }
-        file = tmp_path / "rollout.yaml"
-        file.write_text(yaml.safe_dump(experiment))
-        done = subprocess.run(
-            [sys.executable, "-m", "draftgate", "run", str(file), "--collector", url, "--json"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        run(tmp_path, experiment, url)
         with Client(url) as client:
             pairs = client.pairs("sessions", limit=50, content=True).pairs
             stored = list(client.generations("sessions"))
