@@ -16,6 +16,7 @@ from evals.applicability import (
     applicability,
     in_cohorts_of,
 )
+from evals.declared_looks import DeclaredLooks
 from evals.launches import ArmLaunches, Launches, launches_of
 
 BoolColumn = NDArray[np.bool_]
@@ -240,6 +241,8 @@ class Evidence:
     """The rollout's kind of change; None if it is not recorded, or answers disagree."""
     launches: Launches | None = None
     """None unless every answer names the launch of its server."""
+    looks: DeclaredLooks | None = None
+    """None unless the run declared looks, to end when it is decided."""
     applies: Mapping[str, Applicability] = field(default_factory=dict)
     """Applicability of each metric, computed over the whole rollout."""
 
@@ -308,6 +311,7 @@ class Evidence:
             if self.sampled is None
             else {arm: seen.take(rows) for arm, seen in self.sampled.items()},
             launches=None if self.launches is None else self.launches.take(rows),
+            looks=None if self.looks is None else self.looks.take(rows),
             applies={metric: found.take(rows) for metric, found in self.applies.items()},
         )
 

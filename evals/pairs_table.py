@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from collector.contract import Arm, Change
 from collector.data_hash import data_hash
+from evals.declared_looks import DeclaredLooks, declared_looks
 from evals.errors import EvidenceError
 from evals.evidence import (
     BoolColumn,
@@ -72,6 +73,7 @@ def from_table(table: pa.Table) -> Evidence:
         sampled=_sampled(table),
         workload=_workload(table),
         change=_change(table),
+        looks=_looks(table),
     )
     return found.with_applicability().with_launches()
 
@@ -116,6 +118,20 @@ def _workload(table: pa.Table) -> dict[str, int]:
             for cohort, pairs in _counts_by_cohort(text):
                 planned[cohort] = max(pairs, planned.get(cohort, 0))
     return planned
+
+
+def _looks(table: pa.Table) -> DeclaredLooks | None:
+    """Return the looks that an until-decided run declared; raises `EvidenceError`."""
+    if not {f"{arm}_{name}" for arm in Arm for name in ("look", "looks")} <= {*table.column_names}:
+        return None
+    first, texts = (
+        pc.coalesce(*(table[f"{arm}_{name}"] for arm in Arm)) for name in ("look", "looks")
+    )
+    if texts.null_count == len(table):
+        return None
+    complete = np.all([_valid(table[f"{arm}_trace_id"]) for arm in Arm], axis=0)
+    cohorts = pc.fill_null(_named(table["cohort"]), "").to_pylist()
+    return declared_looks(_counts(pc.fill_null(first, 0)), texts.to_pylist(), cohorts, complete)
 
 
 def _counts_by_cohort(text: str) -> Iterator[tuple[str, int]]:

@@ -56,7 +56,8 @@ def _history(
     rollouts = tuple(one for one in history.rollouts if one.rollout not in ours)
     standing = _standing(history, policy)
     looks = {v.data_hash for v in earlier if not v.watch and (v.arrived_after or 0) == after}
-    look = 1 if "watch" in verdict.versions else 1 + len(looks - {verdict.data_hash})
+    holds_for_all = "watch" in verdict.versions or verdict.looks != ()
+    look = 1 if holds_for_all else 1 + len(looks - {verdict.data_hash})
     notes = (
         _registration_words(history, standing, differing),
         *_look_words(look, policy.alpha_pass),

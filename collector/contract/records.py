@@ -332,6 +332,10 @@ class Generation:
     route: str | None = on_wire(a.DRAFTGATE_ROUTE, Form.STRING, few_values=True)
     launch: str | None = on_wire(a.DRAFTGATE_LAUNCH, Form.NAME, few_values=True)
     """Identifies one start of the server; changes with every restart."""
+    look: int | None = on_wire(a.DRAFTGATE_LOOK, Form.INTEGER)
+    """The declared look that is the first to judge this pair, from 1."""
+    looks: str | None = on_wire(a.DRAFTGATE_LOOKS, Form.STRING, few_values=True)
+    """How many pairs of the cohort each declared look judges: `40 80 120`."""
     conversation_id: str | None = on_wire(a.GEN_AI_CONVERSATION_ID, Form.NAME)
     """The session of which this request is a turn."""
     turn: int | None = on_wire(a.DRAFTGATE_TURN, Form.INTEGER)

@@ -83,11 +83,14 @@ class Finding:
     launches; None where it is infinite."""
     launches_needed: int | None = None
     """Further launches of each arm needed for this cell to decide."""
+    look: int | None = None
+    """The declared look at which it was judged, from 1; None without declared looks."""
     estimate: float | None = None
     lower: float | None = None
     upper: float | None = None
     p_fail: float | None = None
-    """One-sided p-value for the null hypothesis "no worse than the margin", before Holm."""
+    """One-sided p-value for the null hypothesis "no worse than the margin", before Holm; over all
+    looks taken if there are declared ones."""
     method: str
     """Name and version of the method, such as `tango-1998/1`."""
     message: str
@@ -250,6 +253,20 @@ class LaunchCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeLooks:
+    """The looks of one scope that a run declared to end when it is decided."""
+
+    cohort: str | None
+    """None: all cohorts pooled."""
+    pairs: tuple[int, ...]
+    """The pairs of each look; empty if no pair of the scope has named them."""
+    taken: int
+    decided_at: int | None = None
+    """The look, from 1, by which all its cells that must pass had passed, or at which one that
+    decides failed; None if some are undecided, or if it has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The decision on a rollout."""
 
@@ -286,6 +303,8 @@ class Verdict:
     launches_needed: int | None = None
     """Further launches of each arm after which every cell that must pass can decide: the maximum
     over cells. None if launches are not lacking."""
+    looks: tuple[ScopeLooks, ...] = ()
+    """For the pool and each cohort that has cells; empty unless the run ended when decided."""
     assumption: str = ""
     """The longest harm that the verdict protects against, and what protection beyond it needs."""
     pairs: int

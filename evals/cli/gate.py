@@ -167,7 +167,20 @@ def _tables(
         if step is None:
             raise SourceError(f"rollout {rollouts[0]}: nobody has begun its ramp")
         after = step.arrived_up_to
-    return [load_pairs(client, name, younger_than=after) for name in rollouts]
+    tables = [load_pairs(client, name, younger_than=after) for name in rollouts]
+    if len(rollouts) > 1:
+        _require_no_looks(rollouts, tables)
+    return tables
+
+
+def _require_no_looks(rollouts: Sequence[str], tables: Sequence[pa.Table]) -> None:
+    """Raise `SourceError` if a rollout declared looks, whose level is spent."""
+    for name, table in zip(rollouts, tables, strict=True):
+        if from_table(table).looks is not None:
+            raise SourceError(
+                f"rollout {name}: ended when it was decided, so that it is not judged together "
+                "with others; name it alone"
+            )
 
 
 def _signing_for(bundle: Path | None, sign: Signing | None) -> Signing | None:

@@ -81,7 +81,9 @@ def _unsaid(evidence: Evidence) -> Iterator[str]:
 
 
 def _unrun(evidence: Evidence) -> Iterator[str]:
-    """Yield the cohorts of which only a part of the workload arrived."""
+    """Yield the cohorts of which only a part of the workload arrived, without declared looks."""
+    if evidence.looks is not None:
+        return
     for cohort, planned in sorted(evidence.workload.items()):
         arrived = int(evidence.scope(cohort).sum())
         if 0 < arrived < planned:

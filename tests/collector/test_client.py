@@ -839,6 +839,8 @@ SIDE: dict[str, Any] = {
     "workload": None,
     "concurrency": None,
     "launch": None,
+    "look": None,
+    "looks": None,
     "change": None,
     "conversation_id": None,
     "turn": None,

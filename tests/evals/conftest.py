@@ -53,6 +53,8 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "cohort": pa.string(),
     "concurrency": pa.int64(),
     "launch": pa.string(),
+    "look": pa.int64(),
+    "looks": pa.string(),
     "change": pa.string(),
     "conversation_id": pa.string(),
     "turn": pa.int64(),

@@ -18,6 +18,7 @@ from evals.stats.confidence_sequence import (
     pseudo_outcomes,
 )
 from evals.stats.looks import LOOKS, last_look, quantile_ratio_at_look
+from evals.stats.sequential import over_looks, spent_levels
 from evals.stats.spending import ever_passes, last_level
 
 bounded = st.lists(st.floats(-1, 1), max_size=40).map(np.array)
@@ -201,3 +202,49 @@ def test_a_look_is_as_strict_as_its_level() -> None:
     found = quantile_ratio_at_look(c[:300], b[:300], q=0.99, margin=1.25, bound="max")
     assert (found.upper, found.lower) == (None, None)
     assert quantile_ratio_at_look(c, b, q=0.95, margin=1.25, bound="max").upper is not None
+
+
+# --- levels and p values over declared looks
+
+sizes = st.sampled_from([(7,), (1, 2), (3, 4, 50), (10, 20, 30, 40, 50, 60, 80, 100)])
+powers = st.sampled_from([1.0, 1.75, 3.0])
+
+
+@given(sizes, st.sampled_from([0.001, 0.05, 0.2]), powers)
+def test_levels_spend_what_they_are_given(
+    sizes: tuple[int, ...], total: float, power: float
+) -> None:
+    """By each look no more than its share of the total is spent, and by the last nearly all."""
+    levels = spent_levels(sizes, total, power)
+    for i, size in enumerate(sizes, start=1):
+        spent = ever_passes(sizes[:i], levels[:i])
+        assert spent <= total * (size / sizes[-1]) ** power * (1 + 1e-6)
+    assert ever_passes(sizes, levels) == pytest.approx(total, rel=0.002)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (2, 2), (3, 1)])
+def test_looks_without_new_pairs_are_refused(sizes: tuple[int, ...]) -> None:
+    """A look judges more pairs than the one before."""
+    with pytest.raises(ValueError, match="increasing numbers of pairs"):
+        spent_levels(sizes, 0.05, 1.0)
+
+
+@given(sizes, st.floats(1e-6, 0.4), powers, st.data())
+def test_a_look_at_its_level_has_the_total_as_p_value(
+    sizes: tuple[int, ...], total: float, power: float, data: st.DataObject
+) -> None:
+    """`over_looks` is the inverse of `spent_levels`."""
+    look = data.draw(st.integers(0, len(sizes) - 1))
+    level = spent_levels(sizes, total, power)[look]
+    assert over_looks(level, look, sizes, power) == pytest.approx(total, rel=0.05)
+
+
+@given(sizes, powers, st.floats(0, 1), st.floats(0, 1), st.data())
+def test_p_values_over_looks_keep_their_order(
+    sizes: tuple[int, ...], power: float, one: float, other: float, data: st.DataObject
+) -> None:
+    """They grow with the look's own p value, and are no smaller than it."""
+    look = data.draw(st.integers(0, len(sizes) - 1))
+    low, high = (over_looks(p, look, sizes, power) for p in sorted((one, other)))
+    assert 0 <= low <= high <= 1
+    assert low >= min(one, other) * (1 - 0.03) - 1e-12

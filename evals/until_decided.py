@@ -1,0 +1,72 @@
+"""What a run that ends when it is decided asks next: which cohorts, up to which look."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from collector.contract import Finding, Outcome, Reason, Role
+from evals.evidence import Evidence
+from evals.gate.release import judge_cells, release_outcome
+from evals.gate.warmup import after_warmup
+from evals.policy import Policy
+
+_SUSPECT: Final = 0.5
+"""A cohort goes ahead of the others while its p value of harm, over all looks, is below this."""
+_NOT_MENDED: Final = {Reason.MISSING, Reason.MISMATCH, Reason.TREATMENT, Reason.AA}
+"""Reasons that further pairs of the same run do not remove."""
+
+
+class NextLooks(NamedTuple):
+    """The state of a run after its newest looks."""
+
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    cohorts: Mapping[str, int]
+    """The look that each of these cohorts completes next, from 1; empty at the end."""
+    waiting: tuple[Finding, ...] = ()
+    """Cells that must pass, are undecided, and can be decided by further pairs."""
+
+
+def next_looks(evidence: Evidence, policy: Policy, *, count: int) -> NextLooks:
+    """Judge the looks taken, and choose those to complete next, of `count` in each cohort.
+
+    All cohorts go on together while a pooled cell is undecided, otherwise those with an undecided
+    cell. The cohort that is most suspected of harm goes ahead of the others: its cells are judged
+    at its own looks, and the pool's at looks that every cohort has reached. The run ends once the
+    release passes or fails, or if further pairs could not decide it.
+    """
+    findings = judge_cells(after_warmup(evidence, policy.sampling.warmup_drop), policy)
+    outcome = release_outcome(findings)
+    waiting = tuple(filter(_waits, findings))
+    taken = _taken(evidence)
+    left = {cohort: n for cohort, n in taken.items() if n < count}
+    if outcome is not Outcome.INCONCLUSIVE or not waiting or not left:
+        return NextLooks(outcome, findings, {}, waiting)
+    if (suspect := _suspect(findings, left)) is not None:
+        return NextLooks(outcome, findings, {suspect: left[suspect] + 1}, waiting)
+    pooled = any(f.cohort is None for f in waiting)
+    wanted = {c: n for c, n in left.items() if pooled or any(f.cohort == c for f in waiting)}
+    lowest = min(wanted.values(), default=0)
+    ahead = {cohort: n + 1 for cohort, n in wanted.items() if n == lowest}
+    return NextLooks(outcome, findings, ahead, waiting)
+
+
+def _waits(finding: Finding) -> bool:
+    undecided = finding.role is Role.PROVE and finding.outcome is Outcome.INCONCLUSIVE
+    return undecided and (finding.look is None or finding.reason not in _NOT_MENDED)
+
+
+def _taken(evidence: Evidence) -> dict[str, int]:
+    """Return the looks that each planned cohort has taken."""
+    taken = {} if evidence.looks is None else evidence.looks.taken
+    return {cohort: taken.get(cohort, 0) for cohort in evidence.workload}
+
+
+def _suspect(findings: Sequence[Finding], left: Mapping[str, int]) -> str | None:
+    """Return the cohort with looks left whose harm is most likely, if any is likely."""
+    found = [
+        (f.p_fail, f.cohort)
+        for f in findings
+        if f.cohort in left and f.role is not Role.REPORT and f.p_fail is not None
+    ]
+    p, cohort = min(found, default=(1.0, None))
+    return cohort if p < _SUSPECT else None
