@@ -16,7 +16,9 @@ from collector.errors import QueueFullError
 LONGEST_WAIT_S: Final = 5.0
 _WINDOW_S: Final = 1.0
 _LEAST_SHARE: Final = 4
-"""A quarter of the bytes may always wait, because the momentary write rate varies."""
+"""Small bodies may always fill a quarter: the write rate varies, and large ones are interleaved."""
+_SMALL_BYTES: Final = 2**20
+"""Largest small body."""
 _log = logging.getLogger(__name__)
 
 
@@ -27,7 +29,7 @@ class Admission:
         self._max_bytes = max_bytes
         self._clock = clock
         self._lock = threading.Lock()
-        self._held_bytes = 0
+        self._held_bytes = self._held_small_bytes = 0
         self._bytes_per_s: float | None = None
         self._given_back_bytes = 0
         self._since_s = 0.0
@@ -69,13 +71,14 @@ class Admission:
             more = size_bytes - room.held_bytes
             if more > 0:
                 self._check(more, room.held_bytes)
-                self._take(more)
+                self._take(room.held_bytes, size_bytes)
                 room.held_bytes = size_bytes
 
     def _check(self, size_bytes: int, own_bytes: int = 0) -> None:
         held = self._held_bytes
         allowed = self._max_bytes if own_bytes else self._allowed_bytes()
-        if held > own_bytes and held + size_bytes > allowed:
+        is_full = held > own_bytes and held + size_bytes > allowed
+        if is_full and not self._may_always_wait(own_bytes + size_bytes, own_bytes):
             bound = (
                 f"{allowed} allowed; send this again later, or raise DRAFTGATE_MAX_QUEUE_BYTES"
                 if allowed == self._max_bytes
@@ -84,13 +87,26 @@ class Admission:
             self._note_refusal()
             raise QueueFullError(f"{held} bytes wait to be written, of {bound}")
 
-    def _take(self, size_bytes: int) -> None:
+    def _may_always_wait(self, size_bytes: int, own_bytes: int) -> bool:
+        held_bytes = self._held_small_bytes - _if_small(own_bytes)
+        return size_bytes <= _SMALL_BYTES and held_bytes + size_bytes <= self._least_bytes
+
+    @property
+    def _least_bytes(self) -> int:
+        return self._max_bytes // _LEAST_SHARE
+
+    def _take(self, held_bytes: int, size_bytes: int) -> None:
+        """Reserve `size_bytes` for a body that has reserved `held_bytes` of them."""
         if not self._held_bytes:  # an idle time must not count in the write rate
             self._since_s, self._given_back_bytes = self._clock(), 0
-        self._held_bytes += size_bytes
+        self._held_bytes += size_bytes - held_bytes
+        self._held_small_bytes += _if_small(size_bytes) - _if_small(held_bytes)
 
     def _give_back(self, size_bytes: int) -> None:
+        if not size_bytes:  # nor must an empty body that comes in an idle time
+            return
         self._held_bytes -= size_bytes
+        self._held_small_bytes -= _if_small(size_bytes)
         self._given_back_bytes += size_bytes
         now_s = self._clock()
         if now_s - self._since_s >= _WINDOW_S:
@@ -109,7 +125,7 @@ class Admission:
     def _allowed_bytes(self) -> int:
         if self._bytes_per_s is None:
             return self._max_bytes
-        in_time = max(int(self._bytes_per_s * LONGEST_WAIT_S), self._max_bytes // _LEAST_SHARE)
+        in_time = max(int(self._bytes_per_s * LONGEST_WAIT_S), self._least_bytes)
         return min(in_time, self._max_bytes)
 
 
@@ -123,3 +139,7 @@ class Room:
     def widen(self, size_bytes: int) -> None:
         """Reserve at least this much; raises `QueueFullError` if there is no room."""
         self._admission.widen(self, size_bytes)
+
+
+def _if_small(size_bytes: int) -> int:
+    return size_bytes if size_bytes <= _SMALL_BYTES else 0

@@ -33,10 +33,10 @@ from collector.errors import (
 from collector.ingest.admission import Room
 from collector.ingest.counters import Counters
 from collector.ingest.queue import Ingest
-from collector.ingest.signals import LOGS, DecodedBody, Signal, StoredBody
+from collector.ingest.signals import LOGS, DecodedBody, Signal, StoredBody, decode
 from collector.otlp import weight
 from collector.otlp.body import Encoding
-from collector.otlp.body_parts import WHOLE_BYTES
+from collector.otlp.light_parts import WHOLE_BYTES, light_parts
 from collector.store import Batch, merge
 
 _REASONS_SHOWN = 5
@@ -141,8 +141,10 @@ class Exporter:
         self, signal: Signal, body: bytes, encoding: Encoding, room: Room
     ) -> Iterator[DecodedBody]:
         """Yield a body's decoded parts; each holds the turn only while it is decoded."""
-        room.widen(weight.BYTES_PER_UNIT * weight.units(body, encoding, signal.root))
-        parts = signal.decode(body, encoding, self._content)
+        with self._ingest.turn.taken():
+            light = light_parts(body, encoding, signal.root)
+        room.widen(weight.BYTES_PER_UNIT * light.units)
+        parts = decode(signal, light, encoding, self._content)
         while True:
             with self._ingest.turn.taken():
                 part = next(parts, None)

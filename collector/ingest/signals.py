@@ -1,7 +1,7 @@
 """OTLP's signals: how each is decoded and answered, over HTTP and gRPC."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
@@ -11,13 +11,20 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from collector.content import ContentPolicy
+from collector.errors import BodyTooLargeError
 from collector.ingest.counters import Counters, SignalCounts
 from collector.ingest.trace_parts import decode_parts
 from collector.otlp import weight
 from collector.otlp.body import Encoding
+from collector.otlp.light_parts import LightParts
 from collector.otlp.logs import decode_logs
 from collector.otlp.metrics import decode_metrics
 from collector.store import Batch
+
+_HEAVY: Final = (
+    f"a {{}}, or its resource or scope, holds more than {weight.MOST_IN_ITEM} attributes, events, "
+    "links, points and values"
+)
 
 
 class StoredBody(NamedTuple):
@@ -45,37 +52,60 @@ class Signal(NamedTuple):
 
     service: str
     """Full name of its gRPC service."""
-    decode: Callable[[bytes, Encoding, ContentPolicy], Iterator[DecodedBody]]
-    """Yields a body's decoded parts."""
+    decode: Callable[[Iterator[bytes], Encoding, ContentPolicy], Iterator[DecodedBody]]
+    """Yields the decoded parts of a body."""
+    item: str
+    """What a body holds."""
     answer: Callable[[int, str], Message]
     """Creates the response, given the number of rejected items and the reasons."""
     counts: Callable[[Counters], SignalCounts]
     root: weight.Root
 
 
-def _decode_traces(
-    body: bytes, encoding: Encoding, content: ContentPolicy
+def decode(
+    signal: Signal, light: LightParts, encoding: Encoding, content: ContentPolicy
 ) -> Iterator[DecodedBody]:
-    for rows, rejected in decode_parts(body, encoding, content):
+    """Yield a body's decoded parts, and what is rejected undecoded.
+
+    Raises `OtlpError`, and `BodyTooLargeError` for a metric that holds too much: its points, which
+    would be rejected, are not counted.
+    """
+    if light.heavy and signal is METRICS:
+        raise BodyTooLargeError(_HEAVY.format(signal.item) + "; send smaller batches")
+    yield from signal.decode(light.parts, encoding, content)
+    if light.heavy:
+        yield DecodedBody(Batch(), StoredBody(0, 0, light.heavy * (_HEAVY.format(signal.item),)))
+
+
+def _decode_traces(
+    parts: Iterator[bytes], encoding: Encoding, content: ContentPolicy
+) -> Iterator[DecodedBody]:
+    for rows, rejected in decode_parts(parts, encoding, content):
         batch = Batch(spans=rows, scores=tuple(score for row in rows for score in row.scores))
         flags = tuple(flag for row in rows for flag in row.quality)
         yield DecodedBody(batch, StoredBody(len(rows), 0, rejected, flags))
 
 
-def _decode_logs(body: bytes, encoding: Encoding, content: ContentPolicy) -> Iterator[DecodedBody]:
-    received = decode_logs(body, encoding)
-    scores = tuple(map(content.apply_score, received.scores))
-    of_responses = tuple(
-        one._replace(score=content.apply_score(one.score)) for one in received.of_responses
-    )
-    result = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
-    yield DecodedBody(Batch(scores=scores, of_responses=of_responses), result)
+def _decode_logs(
+    parts: Iterator[bytes], encoding: Encoding, content: ContentPolicy
+) -> Iterator[DecodedBody]:
+    for part in parts:
+        received = decode_logs(part, encoding)
+        scores = tuple(map(content.apply_score, received.scores))
+        of_responses = tuple(
+            one._replace(score=content.apply_score(one.score)) for one in received.of_responses
+        )
+        result = StoredBody(len(scores) + len(of_responses), received.ignored, received.rejected)
+        yield DecodedBody(Batch(scores=scores, of_responses=of_responses), result)
 
 
-def _decode_metrics(body: bytes, encoding: Encoding, _: ContentPolicy) -> Iterator[DecodedBody]:
-    received = decode_metrics(body, encoding)
-    result = StoredBody(len(received.samples), received.ignored, received.rejected)
-    yield DecodedBody(Batch(samples=received.samples), result)
+def _decode_metrics(
+    parts: Iterator[bytes], encoding: Encoding, _: ContentPolicy
+) -> Iterator[DecodedBody]:
+    for part in parts:
+        received = decode_metrics(part, encoding)
+        result = StoredBody(len(received.samples), received.ignored, received.rejected)
+        yield DecodedBody(Batch(samples=received.samples), result)
 
 
 def _traces_answer(rejected: int, reasons: str) -> Message:
@@ -106,6 +136,7 @@ _SERVICES = "opentelemetry.proto.collector"
 TRACES = Signal(
     f"{_SERVICES}.trace.v1.TraceService",
     _decode_traces,
+    "span",
     _traces_answer,
     lambda counters: counters.spans,
     weight.Root.TRACES,
@@ -113,6 +144,7 @@ TRACES = Signal(
 LOGS = Signal(
     f"{_SERVICES}.logs.v1.LogsService",
     _decode_logs,
+    "log record",
     _logs_answer,
     lambda counters: counters.log_records,
     weight.Root.LOGS,
@@ -120,6 +152,7 @@ LOGS = Signal(
 METRICS = Signal(
     f"{_SERVICES}.metrics.v1.MetricsService",
     _decode_metrics,
+    "metric",
     _metrics_answer,
     lambda counters: counters.metric_points,
     weight.Root.METRICS,

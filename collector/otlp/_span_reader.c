@@ -787,6 +787,38 @@ static PyObject *weigh(PyObject *Py_UNUSED(module), PyObject *args) {
     return PyLong_FromLongLong(most - weighed(in, schema, weights, type, 0, most));
 }
 
+/* ---- the extent of a JSON value ---- */
+
+/* Return the offset after the string whose quote is before `at`; −1 if it does not end. */
+static Py_ssize_t after_string(const char *bytes, Py_ssize_t at, Py_ssize_t length) {
+    for (; at < length; at++) {
+        if (bytes[at] == '"') return at + 1;
+        if (bytes[at] == '\\') at++;
+    }
+    return -1;
+}
+
+static PyObject *extent(PyObject *Py_UNUSED(module), PyObject *args) {
+    const char *bytes;
+    Py_ssize_t length, at, objects = 0, commas = 0, depth = 0;
+    if (!PyArg_ParseTuple(args, "y#n", &bytes, &length, &at)) return NULL;
+    if (at < 0 || at > length) return PyErr_Format(PyExc_ValueError, "no offset");
+    do {
+        char sign = at < length ? bytes[at++] : '\0';
+        if (sign == '"')
+            at = after_string(bytes, at, length);
+        else if (sign == '{' || sign == '[')
+            depth++, objects++;
+        else if (sign == '}' || sign == ']')
+            depth--;
+        else if (depth == 0 || at >= length)
+            at = -1;
+        else if (sign == ',')
+            commas++;
+    } while (depth > 0 && at >= 0);
+    return Py_BuildValue("nnn", depth < 0 ? -1 : at, objects, commas);
+}
+
 static PyObject *SpanReader_forget(PyObject *object, PyObject *Py_UNUSED(ignored)) {
     SpanReader *self = (SpanReader *)object;
     memset(self->guesses, 0, sizeof self->guesses);
@@ -859,6 +891,9 @@ static int execute(PyObject *module) {
 static PyMethodDef module_methods[] = {
     {"weigh", weigh, METH_VARARGS,
      "Return the weight of the messages in a body; more than `most` where they are too many."},
+    {"extent", extent, METH_VARARGS,
+     "Return the offset after the text, list or object at an offset of a JSON body, or -1; the "
+     "objects and lists in it; and its commas."},
     {NULL, NULL, 0, NULL},
 };
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, execute}, {0, NULL}};

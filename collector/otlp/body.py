@@ -46,7 +46,12 @@ def parse(
 
 
 def objects(parent: JsonObject, *keys: str) -> Iterator[JsonObject]:
-    """Yield the objects in the lists nested under the keys; the parser refuses other values."""
+    """Yield the objects in the lists nested under the keys; the parser refuses other values.
+
+    Raises `OtlpError` for a key in protobuf's form.
+    """
+    for name in parent:
+        check_name(name, keys[0])
     items = parent.get(keys[0])
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict):
@@ -54,6 +59,15 @@ def objects(parent: JsonObject, *keys: str) -> Iterator[JsonObject]:
                 yield item
             else:
                 yield from objects(item, *keys[1:])
+
+
+def check_name(name: str, key: str) -> None:
+    """Raise `OtlpError` if the name is the key as protobuf has it, which OTLP's JSON must not use.
+
+    It would be skipped, or read with ids in base64.
+    """
+    if "_" in name and name.replace("_", "") == key.lower():
+        raise OtlpError(f"{name}: in OTLP's JSON, names are in lowerCamelCase: {key}")
 
 
 def rewrite_hex(holder: JsonObject, *keys: str) -> None:

@@ -4,12 +4,12 @@ An empty span takes a few bytes in a body but hundreds once decoded: ten megabyt
 one kilobyte compressed, would fill the memory. So the messages in a body are counted first.
 """
 
-import re
 from enum import IntEnum, auto
 from typing import Final
 
 from collector.errors import BodyTooLargeError
 from collector.otlp.body import Encoding
+from collector.otlp.json_extent import extent
 from collector.otlp.wire_fields import value_at, varint
 
 try:
@@ -24,13 +24,16 @@ MOST_UNITS: Final = 2**22
 """Limit of a body: a span, log record or point weighs 16, an event or link 8, an attribute 2."""
 BYTES_PER_UNIT: Final = 16
 """Room that admission reserves per unit; at least the body's length is reserved."""
-MOST_IN_SPAN: Final = 2**16
-"""Limit of a span: attributes, events, links and values; in JSON, objects."""
-_MOST_WITH_SPAN: Final = MOST_IN_SPAN + 1
+MOST_IN_ITEM: Final = 2**16
+"""Limit of a span, log record or metric: attributes, events, links, points and values.
+
+In JSON: objects and lists, and eight times as many commas.
+"""
 _WEIGHED_FROM_BYTES: Final = 512 * 1024
 """Smaller bodies cannot contain too much."""
 _MOST_JSON_OBJECTS: Final = 2**20
-_MOST_JSON_COMMAS: Final = 2**23
+_COMMAS_PER_OBJECT: Final = 8
+_MOST_JSON_COMMAS: Final = _COMMAS_PER_OBJECT * _MOST_JSON_OBJECTS
 _FIELDS: Final = 16
 _DEEPEST: Final = 100
 
@@ -42,9 +45,19 @@ class Root(IntEnum):
     LOGS = 2
     METRICS = 3
 
+    @property
+    def resource(self) -> int:
+        """The kind of messages with a resource and its scopes."""
+        return self + _Type.RESOURCE_SPANS - Root.TRACES
+
+    @property
+    def scope(self) -> int:
+        """The kind of messages with a scope and its items."""
+        return self + _Type.SCOPE_SPANS - Root.TRACES
+
 
 class _Type(IntEnum):
-    RESOURCE_SPANS = 4
+    RESOURCE_SPANS = 4  # those of resources and of scopes follow each other as those of `Root` do
     RESOURCE_LOGS = auto()
     RESOURCE_METRICS = auto()
     SCOPE_SPANS = auto()
@@ -105,7 +118,6 @@ _SCHEMA: Final = bytes(
     _CHILDREN.get(kind, {}).get(field, 0) for kind in range(_TYPES) for field in range(_FIELDS)
 )
 _ONES: Final = bytes([1] * _TYPES)
-_JSON_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _WEIGHTS: Final = bytes(_LIGHT.get(kind, 16) for kind in range(_TYPES))  # type: ignore[call-overload]
 
 
@@ -128,22 +140,18 @@ def units(body: bytes, encoding: Encoding, root: Root) -> int:
     return found
 
 
-def is_heavy_span(fields: bytes, encoding: Encoding) -> bool:
-    """Return whether fields of `ScopeSpans`, such as a span, hold more than `MOST_IN_SPAN`."""
-    return _is_heavy(fields, encoding, _T.SCOPE_SPANS)
-
-
-def is_heavy_resource(fields: bytes, encoding: Encoding) -> bool:
-    """Return whether fields of `ResourceSpans` hold more than `MOST_IN_SPAN`."""
-    return _is_heavy(fields, encoding, _T.RESOURCE_SPANS)
-
-
-def _is_heavy(fields: bytes, encoding: Encoding, kind: int) -> bool:
-    if len(fields) <= 2 * MOST_IN_SPAN:  # a message takes two bytes at least
-        return False
+def units_if_heavy(fields: bytes, encoding: Encoding, kind: int) -> int:
+    """Return the weight of fields of a message of this kind if they hold too much, else 0."""
+    if len(fields) <= 2 * MOST_IN_ITEM:  # a message takes two bytes at least
+        return 0
     if encoding is Encoding.JSON:
-        return _JSON_STRING.sub(b"", fields).count(b"{") > _MOST_WITH_SPAN
-    return _weigh(fields, _SCHEMA, _ONES, kind, _MOST_WITH_SPAN) > _MOST_WITH_SPAN
+        _, objects, commas = extent(fields, 0)
+        is_heavy = objects > MOST_IN_ITEM or commas > _COMMAS_PER_OBJECT * MOST_IN_ITEM
+        return objects if is_heavy else 0
+    most = MOST_IN_ITEM + 1  # with the item itself
+    if _weigh(fields, _SCHEMA, _ONES, kind, most) <= most:
+        return 0
+    return _weigh(fields, _SCHEMA, _WEIGHTS, kind, MOST_UNITS)
 
 
 def _too_much(what: str) -> BodyTooLargeError:

@@ -8,6 +8,8 @@ import pytest
 from collector.errors import QueueFullError
 from collector.ingest.admission import LONGEST_WAIT_S, Admission
 
+MIB = 2**20
+
 
 class Clock:
     """Seconds that pass when a test says so."""
@@ -100,3 +102,30 @@ def test_a_body_that_was_let_in_may_weigh_more() -> None:
     assert admission.held_bytes == 0
     with admission.room(1) as alone:
         alone.widen(20_000)
+
+
+def test_an_empty_body_in_an_idle_time_says_nothing_of_the_rate() -> None:
+    """Else a collector that was idle for a while would take its store to stand still."""
+    clock = Clock()
+    admission = Admission(10_000, clock)
+    with admission.room(0):
+        pass
+    clock.now_s += 60
+    with admission.room(0):
+        pass
+    with waiting(admission, 1_000, 10):
+        assert admission.held_bytes == 10_000
+
+
+def test_small_bodies_have_room_beside_a_large_one() -> None:
+    """A quarter of the limit, however much a large body holds, which is written between them."""
+    clock = Clock()
+    admission = Admission(8 * MIB, clock)
+    with admission.room(8 * MIB), waiting(admission, MIB, 2):
+        with pytest.raises(QueueFullError):
+            admission.room(1).__enter__()
+        assert admission.held_bytes == 10 * MIB
+    with admission.room(8 * MIB), pytest.raises(QueueFullError):
+        admission.room(2 * MIB).__enter__()
+    with waiting(admission, MIB, 8):
+        assert admission.held_bytes == 8 * MIB

@@ -15,10 +15,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collector.contract import Generation, Span, encode
 from collector.errors import OtlpError
 from collector.otlp.body import Encoding
-from collector.otlp.body_parts import PROTOBUF, BodyEncoding, parts
-from collector.otlp.json_parts import JSON
+from collector.otlp.light_parts import light_parts
 from collector.otlp.traces import Received, decode_traces
 from collector.otlp.values import write_attribute
+from collector.otlp.weight import Root
 
 BodyOf = Callable[[Iterable[Span]], bytes]
 GenerationOf = Callable[..., Generation]
@@ -251,8 +251,8 @@ def test_any_bytes_are_decoded_or_refused(
     assert stored + len(received.rejected) <= 1000
 
 
-@pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
-def test_a_large_body_is_cut_between_spans(form: BodyEncoding) -> None:
+@pytest.mark.parametrize("encoding", Encoding)
+def test_a_large_body_is_cut_between_spans(encoding: Encoding) -> None:
     """Each part has what its spans share, and all together hold every span once, in order."""
     request = ExportTraceServiceRequest()
     for sender in range(3):
@@ -269,9 +269,9 @@ def test_a_large_body_is_cut_between_spans(form: BodyEncoding) -> None:
                     start_time_unix_nano=1,
                     end_time_unix_nano=2,
                 )
-    encoding = Encoding.PROTOBUF if form is PROTOBUF else Encoding.JSON
-    body = request.SerializeToString() if form is PROTOBUF else as_json(request)
-    cut = list(parts(body, form, list))
+    is_json = encoding is Encoding.JSON
+    body = as_json(request) if is_json else request.SerializeToString()
+    cut = list(light_parts(body, encoding, Root.TRACES).parts)
     assert len(cut) > 8
     assert max(map(len, cut)) < len(body) // 4
     received = [item for part in cut for item in decode_traces(part, encoding).received]
@@ -290,13 +290,33 @@ def as_json(request: ExportTraceServiceRequest) -> bytes:
     return f" {json.dumps(document, indent=1)}\n".encode()
 
 
-@pytest.mark.parametrize("form", [PROTOBUF, JSON], ids=["protobuf", "json"])
-def test_what_cannot_be_cut_is_one_part(form: BodyEncoding) -> None:
-    """The reader's error describes the fault."""
-    bodies = [b"\x0a\xff" * 100_000, b'{"resourceSpans":[' * 20_000, b"[" * 200_000, b" " * 200_000]
-    bodies += [b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}' + b" " * 200_000]
-    bodies += [
-        b'{"resource_spans":[],"resourceSpans":[{"scopeSpans":[{"spans":[{}]}]}]}' + b" " * 200_000
-    ]
-    for body in bodies:
-        assert list(parts(body, form, list)) == [body]
+ONE = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"}'
+MALFORMED = {
+    "half a field": (Encoding.PROTOBUF, b"\x0a\xff" * 100_000),
+    "a scope as a number": (Encoding.PROTOBUF, b"\x08\x01" + b"\x0a\x00" * 100_000),
+    "half a list": (Encoding.JSON, b'{"resourceSpans":[' * 20_000),
+    "lists": (Encoding.JSON, b"[" * 200_000),
+    "nothing": (Encoding.JSON, b" " * 200_000),
+    "what follows": (Encoding.JSON, b"{}" + b" " * 200_000 + b"x"),
+    "half a body": (Encoding.JSON, ONE + b" " * 200_000),
+    "half a text": (Encoding.JSON, ONE + b',"' + b" " * 200_000),
+    "UTF-16": (Encoding.JSON, (ONE + b"]}]}]}" + b" " * 200_000).decode().encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_large_body_that_cannot_be_cut_is_refused(name: str) -> None:
+    """It is not decoded whole, which would keep others waiting."""
+    encoding, body = MALFORMED[name]
+    with pytest.raises(OtlpError, match="the body is no"):
+        light_parts(body, encoding, Root.TRACES)
+
+
+@pytest.mark.parametrize("name", ["resource_spans", "scope_spans"])
+@pytest.mark.parametrize("more", [0, 200_000], ids=["small", "large"])
+def test_json_with_names_as_protobuf_has_them_is_refused(name: str, more: int) -> None:
+    """OTLP's are in lowerCamelCase; the error says which."""
+    body = ONE.replace(b"resourceSpans" if name[0] == "r" else b"scopeSpans", name.encode())
+    body += b"]}]}]}" + b" " * more
+    with pytest.raises(OtlpError, match=f"{name}: in OTLP's JSON, names are in lowerCamelCase"):
+        decode_traces(next(light_parts(body, Encoding.JSON, Root.TRACES).parts), Encoding.JSON)

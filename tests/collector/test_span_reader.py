@@ -191,7 +191,7 @@ def test_what_is_unusual_is_left_to_the_long_way() -> None:
 def accepted(body: bytes) -> tuple[list[tuple[bytes, bytes]], list[str]] | str:
     """Return the spans that are taken and why others are not, or why all of it is refused."""
     try:
-        parts = list(decode_parts(body, Encoding.PROTOBUF, DROP))
+        parts = list(decode_parts(iter([body]), Encoding.PROTOBUF, DROP))
     except OtlpError as error:
         return str(error)
     return (

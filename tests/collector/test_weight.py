@@ -8,13 +8,17 @@ import httpx
 import psutil
 import pytest
 from backports import zstd
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.attacks.protobuf_bytes import field
 from collector.content import DROP
 from collector.errors import BodyTooLargeError
-from collector.ingest.trace_parts import decode_parts
+from collector.ingest.signals import LOGS, METRICS, TRACES, Signal, decode
 from collector.otlp import weight
 from collector.otlp.body import Encoding
+from collector.otlp.json_extent import extent, extent_slowly
+from collector.otlp.light_parts import light_parts
 from collector.otlp.weight import Root, units
 
 MIB = 2**20
@@ -97,7 +101,7 @@ HEAVY: dict[str, Callable[[int], bytes]] = {
 @pytest.mark.parametrize("name", HEAVY)
 def test_a_span_that_holds_too_much_is_rejected_alone(name: str) -> None:
     """One message more than the limit; its neighbours and a span at the limit are kept."""
-    of_scope = [field(2, SPAN + HEAVY[name](weight.MOST_IN_SPAN + more)) for more in (0, 1)]
+    of_scope = [field(2, SPAN + HEAVY[name](weight.MOST_IN_ITEM + more)) for more in (0, 1)]
     body = nested(1, 2, inside=field(2, SPAN) + b"".join(of_scope))
     assert outcome(body, Encoding.PROTOBUF) == (2, 1)
 
@@ -115,13 +119,81 @@ def test_a_json_span_that_holds_too_much_is_rejected_alone() -> None:
     times = {"startTimeUnixNano": "1", "endTimeUnixNano": "1"}
     one = {"traceId": "11" * 16, "spanId": "22" * 8, **times}
     text = {"attributes": [{"key": 'a "key" \\', "value": {"stringValue": '{"a":' * 100_000}}]}
-    spans = [one, {**one, "events": [{}] * 65_537}, {**one, "events": [{}] * 65_536}, one | text]
+    spans = [one, {**one, "events": [{}] * 65_535}, {**one, "events": [{}] * 65_534}, one | text]
     body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
     assert outcome(body, Encoding.JSON) == (3, 1)
 
 
-def outcome(body: bytes, encoding: Encoding) -> tuple[int, int]:
-    """Return how many spans are decoded and how many rejected."""
-    decoded = list(decode_parts(body, encoding, DROP))
-    assert all("holds more than 65536" in reason for one in decoded for reason in one.rejected)
-    return sum(len(one.rows) for one in decoded), sum(len(one.rejected) for one in decoded)
+COMMAS = '{"key":"k","value":{"arrayValue":{"values":[' + "1," * 8 * weight.MOST_IN_ITEM + "1]}}}"
+LISTS = '{"key":"k","value":{"arrayValue":{"values":[' + "[]," * weight.MOST_IN_ITEM + "[]]}}}"
+NAMES = {
+    TRACES: ("resourceSpans", "scopeSpans", "spans"),
+    LOGS: ("resourceLogs", "scopeLogs", "logRecords"),
+}
+
+
+@pytest.mark.parametrize("signal", NAMES, ids=["spans", "records"])
+@pytest.mark.parametrize("attribute", [COMMAS, LISTS], ids=["commas", "lists"])
+@pytest.mark.parametrize(
+    "form", ["%s", '{"resourceSpans":[],"resourceLogs":[],%s'], ids=["once", "twice"]
+)
+def test_json_that_holds_too_much_in_any_form_is_rejected(
+    signal: Signal, attribute: str, form: str
+) -> None:
+    """In lists and numbers, and with a name twice, of which the last one counts."""
+    resources, scopes, items = NAMES[signal]
+    body = f'{{"{resources}":[{{"{scopes}":[{{"{items}":[{{"attributes":[{attribute}]}}]}}]}}]}}'
+    sent = (form % body[1:]) if form != "%s" else body
+    assert outcome(sent.encode(), Encoding.JSON, signal) == (0, 1)
+
+
+def test_a_log_record_or_metric_that_holds_too_much_is_not_decoded() -> None:
+    """A log record is rejected alone; a body with such a metric is refused, with all its points."""
+    many = weight.MOST_IN_ITEM + 1
+    records = nested(1, 2, inside=field(2, b"") + field(2, field(6, b"") * many))
+    assert outcome(records, Encoding.PROTOBUF, LOGS) == (1, 1)
+    with pytest.raises(BodyTooLargeError, match="a metric, or its resource"):
+        outcome(nested(1, 2, 2, 5, inside=field(1, b"") * many), Encoding.PROTOBUF, METRICS)
+
+
+def test_what_holds_too_much_reserves_no_room() -> None:
+    """Only what is decoded weighs."""
+    light = field(2, SPAN + field(9, b"") * 60_000)
+    body = nested(1, 2, inside=light + field(2, SPAN + field(9, b"") * 400_000))
+    found = light_parts(body, Encoding.PROTOBUF, Root.TRACES)
+    assert found.heavy == 1
+    assert 60_000 <= found.units < 61_000
+
+
+@given(st.text(alphabet='{}[],":\\a1 \n', max_size=60), st.integers(0, 3))
+def test_the_compiled_extent_is_pythons(text: str, at: int) -> None:
+    """On JSON and on what is none."""
+    body = text.encode()
+    at = min(at, len(body))
+    ours, theirs = extent(body, at), extent_slowly(body, at)
+    assert ours[0] == theirs[0]
+    assert ours[0] < 0 or ours == theirs
+
+
+VALUES = st.recursive(
+    st.text() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(VALUES)
+def test_an_extent_is_that_of_the_value(value: Any) -> None:
+    """Whatever its texts hold."""
+    text = json.dumps(value).encode()
+    if value is None:
+        assert extent(text, 0)[0] == -1
+    else:
+        assert extent(b"[" + text + b", 1]", 1)[0] == 1 + len(text)
+
+
+def outcome(body: bytes, encoding: Encoding, signal: Signal = TRACES) -> tuple[int, int]:
+    """Return how many items are decoded and how many rejected."""
+    light = light_parts(body, encoding, signal.root)
+    results = [one.result for one in decode(signal, light, encoding, DROP)]
+    rejected = [reason for one in results for reason in one.rejected]
+    assert all("holds more than 65536" in reason for reason in rejected)
+    return sum(one.stored + one.ignored for one in results), len(rejected)
