@@ -6,10 +6,11 @@ from zoneinfo import ZoneInfo
 import streamlit as st
 
 from collector.client import Client
-from collector.contract import StoredWatch, Watch, WatchCell, WatchLook
+from collector.contract import AcceptanceWatch, StoredWatch, Watch, WatchCell, WatchLook
 from dashboard import charts, markup, words
 from dashboard.drawing import draw
 from dashboard.markup import Cell, Column
+from evals.watch.acceptance import FALL, REFERENCE
 
 _COLUMNS = (
     Column("Cell", "cohort, metric"),
@@ -26,6 +27,13 @@ _COLUMNS = (
     Column("Next look", "pairs", number=True),
     Column("n", "pairs", number=True),
     Column("In words"),
+)
+_ACCEPTED = (
+    Column("Cohort"),
+    Column("So far"),
+    Column("At first", f"mean of {REFERENCE} requests", number=True),
+    Column("Lately", "newest 100 or so", number=True),
+    Column("Compared", "requests", number=True),
 )
 _LOOKS = (
     Column("Cell"),
@@ -58,9 +66,10 @@ def _show_watch(stored: StoredWatch, zone: ZoneInfo | None) -> None:
     st.html(markup.banner(watch.outcome, watch.summary, _about(stored, zone)))
     if watch.reasons:
         st.html(markup.bullets(watch.reasons))
-    if drifts := [one.message for one in watch.acceptance if one.drifted]:
-        st.html(markup.heading("Acceptance drifted"))
-        st.html(markup.bullets(drifts))
+    if watch.acceptance:
+        fallen_first = sorted(watch.acceptance, key=lambda one: (not one.drifted, one.number))
+        rows = map(_accepted, fallen_first)
+        st.html(markup.table("Acceptance of the candidate's drafts", _ACCEPTED, rows, fit="cards"))
     running = [cell for cell in watch.cells if cell.path.n and cell.path.log_e_pass]
     if running:
         st.html(markup.heading("Evidence as it grew: a line that reaches 1 decides its cell"))
@@ -125,6 +134,23 @@ def _row(cell: WatchCell) -> Sequence[Cell]:
         markup.numeric(words.count(cell.next_look), cell.next_look),
         markup.numeric(words.count(cell.n), cell.n),
         Cell(cell.message),
+    ]
+
+
+def _accepted(one: AcceptanceWatch) -> Sequence[Cell]:
+    """Return a cohort's row; a fall that was found stays."""
+    if one.drifted:
+        said = f"✕ fell by over {FALL * 100:g} points"
+    elif one.fall is None:
+        said = f"{words.count(len(one.first))} of {REFERENCE} requests to compare later ones with"
+    else:
+        said = "no fall found"
+    return [
+        Cell("no cohort" if one.cohort is None else one.cohort),
+        Cell(said),
+        markup.numeric(words.acceptance_rate(one.reference), one.reference),
+        markup.numeric(words.acceptance_rate(one.lately), one.lately),
+        markup.numeric(words.count(None if one.fall is None else one.fall.n)),
     ]
 
 

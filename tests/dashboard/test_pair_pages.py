@@ -216,6 +216,22 @@ def test_acceptance_is_split_by_what_it_depends_on(
     assert "Advice, as of “draftgate advise”" in text
 
 
+def test_the_live_page_says_where_acceptance_fell(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """A row a cohort, those that fell first; without a reference, how far it is from one."""
+    app = rollout(monkeypatch, seeded_database, module="live", rollout="support-eagle-k6")
+    (rows,) = re.findall(
+        "Acceptance of the candidate's drafts (.*?) Evidence as it grew", shown(app)
+    )
+    assert rows.split(" Compared requests ")[1] == (
+        "rag ✕ fell by over 5 points 71.2 % 48.3 % 1 240 "
+        "chat no fall found 62.4 % 63.1 % 1 240 "
+        "json 117 of 400 requests to compare later ones with – – – "
+        "no cohort 12 of 400 requests to compare later ones with – – –"
+    )
+
+
 def test_two_verdicts_are_compared_cell_by_cell(
     monkeypatch: pytest.MonkeyPatch, undecided_database: str
 ) -> None:

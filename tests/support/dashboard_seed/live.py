@@ -8,6 +8,7 @@ from otlp_bodies import metrics_request
 
 from collector.client import Client
 from collector.contract import (
+    AcceptanceWatch,
     EProcess,
     Outcome,
     Reason,
@@ -75,6 +76,27 @@ def _watch() -> Watch:
         actions=(WatchAction(time_unix_ns=now - 10**12, pairs=120, reason="set off: e 41 ≥ 20"),),
         cohorts=(WatchCohort(cohort="rag", baseline=40, candidate=40, complete=40),),
         cells=(_bounded(None, 0.9), _bounded("json", 0.4), _looked()),
+        acceptance=_acceptance(),
+    )
+
+
+def _acceptance() -> tuple[AcceptanceWatch, ...]:
+    """Return a cohort whose acceptance fell, one whose did not, and two without a reference yet."""
+    seen = EProcess(limit=0.07, n=1_240, log_wealth=(0.4, 0.9), log_e=1.7, highest_log_e=1.9)
+    fell = "acceptance of requests in `rag` fell: 71.2% in the first 400, 48.3% lately, after 1,640"
+    return (
+        AcceptanceWatch(
+            cohort="rag",
+            number=1,
+            reference=0.712,
+            lately=0.483,
+            fall=seen,
+            drifted=True,
+            message=fell,
+        ),
+        AcceptanceWatch(cohort="chat", number=2, reference=0.624, lately=0.631, fall=seen),
+        AcceptanceWatch(cohort="json", number=3, first=(0.5,) * 117),
+        AcceptanceWatch(cohort=None, number=4, first=(0.25,) * 12),
     )
 
 
