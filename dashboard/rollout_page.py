@@ -109,7 +109,7 @@ def _show_evidence(verdict: Verdict, cohort: str | None) -> None:
     structured_answers.show(narrowed(verdict.structured_answers, cohort))
     divergence.show(narrowed(verdict.divergence, cohort))
     st.subheader("Cost", anchor="cost")
-    cost.show(shown)
+    cost.show(narrowed(verdict.costs, cohort), shown)
 
 
 def narrowed(items: Iterable[S], cohort: str | None) -> list[S]:

@@ -12,6 +12,7 @@ from collector.contract import (
     Acceptance,
     Arm,
     ArmLatency,
+    CostComparison,
     Finding,
     Outcome,
     Percentiles,
@@ -21,6 +22,7 @@ from collector.contract import (
     Verdict,
     to_document,
 )
+from evals import cost_words
 from evals.findings_by_margin import worst_by_margin
 from evals.validity_words import load_words, place_words, valid_words
 from evals.verdict_answers import cohort_lines, may_it_ship, need_lines, scope_lines
@@ -53,6 +55,9 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         console.print(_acceptance(verdict.acceptance))
     if verdict.structured_answers:
         console.print(_structured(verdict.structured_answers))
+    if verdict.costs:
+        console.print(_costs(verdict.costs))
+        console.print(*cost_words.notes(verdict.costs), sep="\n", style="dim", markup=False)
     if verdict.latency:
         console.print(_latency(verdict.latency))
     console.print(_provenance(verdict))
@@ -170,6 +175,13 @@ def _structured(rows: tuple[StructuredAnswers, ...]) -> Table:
             "any" if row.in_flight is None else load_words(row.in_flight),
             *(shown for side in sides for shown in (valid_words(side), place_words(side) or "–")),
         )
+    return table
+
+
+def _costs(rows: tuple[CostComparison, ...]) -> Table:
+    table = _table(cost_words.title(rows), ("Scope",), (*cost_words.COLUMNS, "n"))
+    for row in rows:
+        table.add_row(_scope(row.cohort), *cost_words.numbers(row), f"{row.n:,}")
     return table
 
 

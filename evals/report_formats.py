@@ -1,10 +1,11 @@
 """Render a verdict as Markdown, and as JUnit and GitHub annotations for CI."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree as ET
 
-from collector.contract import Finding, Outcome, Role, Verdict
+from collector.contract import CostComparison, Finding, Outcome, Role, Verdict
+from evals import cost_words
 from evals.findings_by_margin import worst_by_margin, worst_first
 from evals.report import to_json
 from evals.verdict_answers import answers, cohort_lines, may_it_ship, need_lines, scope_lines
@@ -29,6 +30,8 @@ def to_markdown(verdict: Verdict) -> str:
     lines += ["", "| Scope | Metric | Role | Estimate | Limits | Margin | n | Outcome |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     lines += [_row(group) for group in worst_by_margin(verdict.findings)]
+    if verdict.costs:
+        lines += ["", *_costs(verdict.costs)]
     for line in scope_lines(verdict):
         lines += ["", _escaped(line)]
     lines += ["", f"Policy {_escaped(verdict.policy_name)} `{verdict.policy_hash[:12]}`, "]
@@ -103,6 +106,19 @@ def _row(group: Sequence[Finding]) -> str:
         ", ".join(_outcome(one) for one in group),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _costs(costs: Sequence[CostComparison]) -> Iterator[str]:
+    yield f"{_escaped(cost_words.title(costs))}:"
+    yield ""
+    yield f"| Scope | {' | '.join(cost_words.COLUMNS)} | n |"
+    yield "|---" * (len(cost_words.COLUMNS) + 2) + "|"
+    for cost in costs:
+        scope = "all" if cost.cohort is None else _escaped(cost.cohort)
+        yield f"| {' | '.join((scope, *cost_words.numbers(cost), f'{cost.n:,}'))} |"
+    for note in cost_words.notes(costs):
+        yield ""
+        yield _escaped(note)
 
 
 def _outcome(f: Finding) -> str:

@@ -55,5 +55,6 @@ def serving_of(candidate: CandidateIdentity | None) -> str:
         else f"k={candidate.spec_num_speculative_tokens}",
     ]
     mark = candidate.fingerprint and f"fingerprint {candidate.fingerprint[:_HASH]}"
-    parts = [candidate.provider, candidate.model, " ".join(filter(None, drafts)), mark]
+    engine = " ".join(filter(None, (candidate.provider, candidate.engine_version)))
+    parts = [engine, candidate.model, " ".join(filter(None, drafts)), mark]
     return ", ".join(filter(None, parts)) or "not known"

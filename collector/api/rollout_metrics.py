@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from collector.contract import Finding, Outcome, StoredVerdict, Switch
+from collector.contract import Arm, CostComparison, Finding, Outcome, StoredVerdict, Switch
 from collector.store import Store, decisions, rollout_states
 from collector.store.rollout_states import RolloutStates
 
@@ -32,6 +32,8 @@ class _VerdictFacts(NamedTuple):
     pairs: int
     cells: tuple[Finding, ...]
     cells_left_out: int
+    costs: tuple[CostComparison, ...]
+    """The pool's, then those of the cohorts with the most pairs."""
 
 
 class _Snapshot(NamedTuple):
@@ -66,6 +68,7 @@ class RolloutMetrics:
         )
         yield from _verdicts(of_rollout, self._clock())
         yield from _cells(of_rollout)
+        yield from _costs(of_rollout)
         yield from _arms(states)
         yield from _controls(states)
         yield _acceptance(states)
@@ -99,7 +102,12 @@ def _facts(stored: StoredVerdict) -> _VerdictFacts:
         pairs=stored.verdict.pairs,
         cells=cells,
         cells_left_out=len(findings) - len(cells),
+        costs=tuple(sorted(stored.verdict.costs, key=_by_pairs)[: MOST_COHORTS + 1]),
     )
+
+
+def _by_pairs(cost: CostComparison) -> tuple[bool, int, str]:
+    return (cost.cohort is not None, -cost.n, cost.cohort or "")
 
 
 def _bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -180,6 +188,30 @@ def _cells(verdicts: dict[str, _VerdictFacts]) -> Iterator[Metric]:
     ):
         values = [(labels, getattr(cell, name)) for labels, cell in cells]
         yield _gauge(f"rollout_cell_{name}", words, _CELL, values)
+
+
+def _costs(verdicts: dict[str, _VerdictFacts]) -> Iterator[Metric]:
+    """Yield money per million output tokens, by the routes' prices."""
+    costs = [
+        ((name, cost.cohort or "", cost.currency), cost)
+        for name, one in verdicts.items()
+        for cost in one.costs
+    ]
+    labels = ("rollout", "cohort", "currency")
+    yield _gauge(
+        "rollout_cost_per_million_output_tokens",
+        "Cost of a million output tokens, by the newest verdict and the routes' prices.",
+        (*labels, "arm"),
+        [((*of, arm.value), getattr(cost, arm.value)) for of, cost in costs for arm in Arm],
+    )
+    for name, words in (
+        ("difference", "Cost of a million output tokens, candidate less baseline."),
+        ("lower", "Lower limit of this difference."),
+        ("upper", "Upper limit of this difference."),
+        ("rejected_drafts", "Part of the candidate's cost that rejected drafts took."),
+    ):
+        values = [(of, getattr(cost, name)) for of, cost in costs]
+        yield _gauge(f"rollout_cost_{name}", words, labels, values)
 
 
 def _arms(states: RolloutStates) -> Iterator[Metric]:

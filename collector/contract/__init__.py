@@ -24,6 +24,7 @@ from collector.contract.fields import Fields, flatten, unflatten
 from collector.contract.finish import failure_of
 from collector.contract.lease import Lease, LeasedEvaluator, LeaseRenewal, LeaseRequest
 from collector.contract.notification import Notification, NotificationType
+from collector.contract.price import RoutePrice, price_of
 from collector.contract.records import (
     Arm,
     ArmSummary,
@@ -77,6 +78,7 @@ from collector.contract.verdict import (
     AnswerValidity,
     ArmLatency,
     CohortAnswer,
+    CostComparison,
     DivergedAnswers,
     Finding,
     LaunchCounts,
@@ -121,6 +123,7 @@ __all__ = [
     "Change",
     "CohortAnswer",
     "Content",
+    "CostComparison",
     "CountSource",
     "DatedVerdict",
     "Decoded",
@@ -164,6 +167,7 @@ __all__ = [
     "Role",
     "RolloutHistory",
     "RolloutOverview",
+    "RoutePrice",
     "SampleKind",
     "ScopeLooks",
     "Score",
@@ -207,6 +211,7 @@ __all__ = [
     "interpret",
     "interpret_resource",
     "is_generation",
+    "price_of",
     "span_name",
     "to_document",
     "unflatten",

@@ -114,6 +114,7 @@ class CandidateIdentity:
     spec_method: str | None
     spec_draft_model: str | None
     spec_num_speculative_tokens: int | None
+    engine_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

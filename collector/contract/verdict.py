@@ -210,6 +210,37 @@ class QualityCounts:
     ties: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostComparison:
+    """Cost of both arms' answers in one scope, in money per million output tokens."""
+
+    cohort: str | None
+    currency: str
+    """Empty if the prices are in several."""
+    n: int
+    """Pairs that both arms answered, and whose cost is known; for split traffic, answers of the
+    arm that has fewer."""
+    left_out: int
+    """Answered pairs whose cost is unknown."""
+    in_flight: float | None
+    """Mean requests in flight at a route, which share the price of an hour; None if no route is
+    priced by hour."""
+    confidence: float
+    """Of each limit, one-sided."""
+    baseline: float | None
+    candidate: float | None
+    difference: float | None
+    """candidate − baseline."""
+    lower: float | None
+    upper: float | None
+    rejected_drafts: float | None
+    """Part of `candidate` that was spent on drafts that were rejected."""
+    rejected_drafts_lower: float | None
+    rejected_drafts_upper: float | None
+    notes: tuple[str, ...] = ()
+    """Why numbers are None."""
+
+
 class Answer(StrEnum):
     """Whether the candidate may be released to a cohort."""
 
@@ -321,6 +352,8 @@ class Verdict:
     quality: tuple[QualityCounts, ...]
     divergence: tuple[DivergedAnswers, ...] = ()
     """For the pool, for each cohort, and for each load if several were recorded."""
+    costs: tuple[CostComparison, ...] = ()
+    """For the pool and each cohort; empty if no answer carries a price."""
     structured_answers: tuple[StructuredAnswers, ...] = ()
     """For the pool and each cohort, each at any load, and at each load that has a twentieth of the
     answers, if several have."""

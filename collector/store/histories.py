@@ -116,6 +116,7 @@ def _successful(rollout: str) -> Select[Any]:
         g.c.spec_method,
         g.c.spec_draft_model,
         g.c.spec_num_speculative_tokens,
+        g.c.engine_version,
     )
     ours = (g.c.rollout == rollout, g.c.arm == Arm.CANDIDATE.value, g.c.error_type.is_(None))
     return select(*columns).where(*ours)
@@ -132,6 +133,7 @@ def _one(connection: Connection, ordered: Select[Any]) -> _Candidate | None:
         spec_method=row.spec_method,
         spec_draft_model=row.spec_draft_model,
         spec_num_speculative_tokens=row.spec_num_speculative_tokens,
+        engine_version=row.engine_version,
     )
     return _Candidate(row.id, identity)
 

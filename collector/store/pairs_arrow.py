@@ -57,6 +57,7 @@ COLUMNS = (
     g.c.conversation_id,
     g.c.turn,
     g.c.own_history,
+    g.c.price,
 )
 _COUNTS = (
     "spec_steps",
@@ -256,6 +257,7 @@ def _types() -> dict[str, pa.DataType]:
         "conversation_id": text,
         "turn": count,
         "own_history": flag,
+        "price": text,
         "cohort": text,
         "duplicates": count,
     }

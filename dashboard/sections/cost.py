@@ -1,40 +1,71 @@
-"""Cost per 1,000 output tokens, if the policy has prices."""
+"""Cost in money per million output tokens, by the prices of the rollout file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import streamlit as st
 
-from collector.contract import Finding
+from collector.contract import CostComparison, Finding
 from dashboard import markup, words
-from dashboard.markup import Cell, Column
+from dashboard.markup import Cell, Column, Html
+from evals import cost_words
 from evals.findings_by_margin import worst_first
 
 METRIC = "cost_per_1k_output_tokens"
 _COLUMNS = (
     Column("Cohort"),
+    Column("Baseline", number=True),
+    Column("Candidate", number=True),
+    Column("Difference", "candidate − baseline", number=True),
+    Column("Limits", "one-sided", number=True),
+    Column("Rejected drafts", "part of the candidate's", number=True),
+    Column("Limits", "one-sided", number=True),
+    Column("n", "pairs", number=True),
+)
+_CELLS = (
+    Column("Cohort"),
     Column("Outcome", "and the cell's role"),
-    Column("Cost per 1\u202f000 output tokens", "candidate ÷ baseline", number=True),
+    Column("Cost per output token", "candidate ÷ baseline", number=True),
     Column("Limits", "one-sided", number=True),
     Column("Margin", number=True),
     Column("n", "pairs", number=True),
 )
 
 
-def show(findings: Sequence[Finding]) -> None:
-    """Draw the cost ratio of each scope, or explain what it needs."""
-    found = [finding for finding in worst_first(findings) if finding.metric == METRIC]
-    if not found:
-        st.html(
+def show(costs: Sequence[CostComparison], findings: Sequence[Finding]) -> None:
+    """Draw what answers cost and the policy's cells of cost, or explain what they need."""
+    parts = list(tables(costs, findings))
+    if not parts:
+        parts = [
             markup.note(
-                "The policy has no cost cell here. Give it “prices” (what an hour of each route "
-                "costs) and a rule on cost_per_1k_output_tokens."
+                "Nobody gave the routes' prices. Put “prices” into the rollout file: the price of "
+                "an accelerator-hour, or of a million tokens."
             )
-        )
-        return
-    st.html(markup.table("Cost, time in flight at the policy's prices", _COLUMNS, map(_row, found)))
+        ]
+    for part in parts:
+        st.html(part)
 
 
-def _row(finding: Finding) -> list[Cell]:
+def tables(costs: Sequence[CostComparison], findings: Sequence[Finding]) -> Iterator[Html]:
+    """Yield the table of costs with its notes, and that of the policy's cells, if there are any."""
+    if costs:
+        yield markup.table(cost_words.title(costs), _COLUMNS, map(_cost, costs), fit="cards")
+        yield from map(markup.note, cost_words.notes(costs))
+    found = [finding for finding in worst_first(findings) if finding.metric == METRIC]
+    if found:
+        yield markup.table("Cells of cost: time in flight at its price", _CELLS, map(_cell, found))
+
+
+def _cost(cost: CostComparison) -> list[Cell]:
+    exact = (cost.baseline, cost.candidate, cost.difference, None, cost.rejected_drafts, None)
+    shown = (text.replace("-", words.MINUS) for text in cost_words.numbers(cost))
+    return [
+        Cell(words.scope(cost.cohort)),
+        *map(markup.numeric, shown, exact),
+        markup.numeric(words.count(cost.n), cost.n),
+    ]
+
+
+def _cell(finding: Finding) -> list[Cell]:
     unit = words.unit_of(finding.unit, finding.stat)
     role = words.ROLE_WORDS[finding.role]
     return [

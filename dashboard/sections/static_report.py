@@ -9,6 +9,7 @@ from dashboard import markup, static_forest, words
 from dashboard.markup import Html
 from dashboard.sections import (
     acceptance,
+    cost,
     divergence,
     findings,
     latency,
@@ -48,6 +49,7 @@ def page(stored: StoredVerdict, zone: ZoneInfo | None) -> str:
             quality.COLUMNS,
             map(quality.row, verdict.quality),
         ),
+        *cost.tables(verdict.costs, ()),
         *_structured(verdict),
         *_divergence(verdict),
         markup.facts(facts(stored, zone)),

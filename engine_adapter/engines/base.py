@@ -87,8 +87,8 @@ class EngineInfo:
     provider: str
     """`gen_ai.provider.name`: transformers, vllm, …"""
     model: str
-    version: str
-    """The engine's version; `unknown` if it does not say."""
+    version: str | None
+    """The engine's version; `None` if it does not say."""
     fingerprint: str
     """Hash of target, draft, tokenizer, engine version and flags."""
 

@@ -58,7 +58,7 @@ class HttpEngine:
         self.client = client
         self._description = Description(probe=Probe(), setup=SpeculationSetup())
         self._info = EngineInfo(
-            provider=self.reader.provider, model=route.model, version="unknown", fingerprint=""
+            provider=self.reader.provider, model=route.model, version=None, fingerprint=""
         )
         self._in_flight = 0
         self._overlapped = 0
@@ -181,7 +181,7 @@ class HttpEngine:
         self._description = replace(found, probe=replace(found.probe, **listed._asdict()))
         self._info = replace(
             self._info,
-            version=self._description.probe.version or "unknown",
+            version=self._description.probe.version,
             fingerprint=fingerprint(self.route, identity(self._description.probe)),
         )
         counted = said.again is not None and _is_counted(said.again)

@@ -73,7 +73,9 @@ def generation_of_attempt(
         fallback=context.fallback,
         mirrored=context.linked is not None,
         fingerprint=upstream.fingerprint,
+        engine_version=upstream.engine_version,
         launch=upstream.launch,
+        price=upstream.price,
     )
 
 

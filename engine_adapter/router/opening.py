@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from collector.client import Client
-from collector.contract import Speculation, StoredVerdict
+from collector.contract import Arm, Speculation, StoredVerdict
 from engine_adapter.engines.answer import SpeculationSetup
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router.assignment import Assignment
@@ -29,8 +29,8 @@ from engine_adapter.transport import Timeouts
 def settings_of(routes: Routes, environment: Mapping[str, str] = os.environ) -> RouterSettings:
     """Return the router's settings; raises `RoutesFileError` if an API key's variable is unset."""
     return RouterSettings(
-        baseline=_upstream("baseline", routes.upstreams.baseline, environment),
-        candidate=_upstream("candidate", routes.upstreams.candidate, environment),
+        baseline=_upstream(Arm.BASELINE, routes, environment),
+        candidate=_upstream(Arm.CANDIDATE, routes, environment),
         host=routes.listen.host,
         port=routes.listen.port,
         client_keys=tuple(ClientKey(**key.model_dump()) for key in routes.client_keys),
@@ -73,7 +73,8 @@ def control_of(routes: Routes, source: StateSource) -> RolloutControl:
     )
 
 
-def _upstream(arm: str, section: UpstreamSection, environment: Mapping[str, str]) -> Upstream:
+def _upstream(arm: Arm, routes: Routes, environment: Mapping[str, str]) -> Upstream:
+    section: UpstreamSection = getattr(routes.upstreams, arm.value)
     key = None
     if section.api_key_env is not None:
         key = environment.get(section.api_key_env)
@@ -98,5 +99,7 @@ def _upstream(arm: str, section: UpstreamSection, environment: Mapping[str, str]
         if said is None
         else SpeculationSetup(on=True, configured=Speculation(**said.model_dump())),
         fingerprint=section.fingerprint,
+        engine_version=section.engine_version,
         launch=section.launch,
+        price=None if routes.prices is None else routes.prices.of(arm),
     )

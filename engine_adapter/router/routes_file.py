@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from collector.contract import Arm
 from engine_adapter.errors import RoutesFileError
+from engine_adapter.prices import Prices
 from engine_adapter.router.assignment import Sticky
 from engine_adapter.router.cohorts import CohortSection
 from engine_adapter.router.decision import Mode
@@ -44,6 +45,7 @@ class UpstreamSection(Section):
     """The environment variable that holds the key; the file never holds the key itself."""
     speculation: SpeculationSection | None = None
     fingerprint: Annotated[str, Field(min_length=1)] | None = None
+    engine_version: Annotated[str, Field(min_length=1)] | None = None
     launch: LaunchName | None = None
     """Name of this launch of the server."""
     connect_timeout_s: Seconds = 10.0
@@ -117,6 +119,8 @@ class Routes(Section):
     policy: Annotated[str, Field(min_length=1)] | None = None
     """Policy to register before the first request: a file, or a shipped policy's name."""
     upstreams: Upstreams
+    prices: Prices | None = None
+    """What the upstreams cost; without them, no cost in money is shown."""
     mode: Mode = Mode.BASELINE
     share: Percent | None = None
     """Percent of the eligible requests that are mirrored, or that the candidate answers."""

@@ -24,8 +24,11 @@ class Upstream:
     """How the engine speculates, as configured; acceptance counts are read from each answer."""
     fingerprint: str | None = None
     """Hash of target, draft, tokenizer, engine version and flags."""
+    engine_version: str | None = None
     launch: str | None = None
     """Name of this launch of the server."""
+    price: str | None = None
+    """The route's price, as generations carry it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

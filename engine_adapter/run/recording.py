@@ -41,6 +41,7 @@ def record(
         dims=_dimensions(turn.prompt, generation.request_model),
         content=_content(turn.prompt, content_of(asked, observed.answer)),
         fingerprint=info.fingerprint,
+        engine_version=info.version,
     )
 
 

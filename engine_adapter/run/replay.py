@@ -184,9 +184,10 @@ class _Replay:
     ) -> None:
         """Send and count one generation."""
         launch = None if made.arm is None else launched[made.arm]
-        change = self._rollout.change.value
+        prices, change = self._rollout.prices, self._rollout.change.value
+        price = None if prices is None or made.arm is None else prices.of(made.arm)
         sender.send(
-            replace(made, workload=self._workload, change=change, launch=launch),
+            replace(made, workload=self._workload, change=change, launch=launch, price=price),
             None if made.conversation_id is None else journal.root_of(made.trace_id),
         )
         self._made += 1

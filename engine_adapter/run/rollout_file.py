@@ -12,6 +12,7 @@ from collector.contract import Change
 from engine_adapter import sessions as workload_sessions
 from engine_adapter.errors import RolloutFileError, WorkloadError
 from engine_adapter.parameters import Parameters
+from engine_adapter.prices import Prices
 from engine_adapter.routes import HttpRoute, Route, Section
 from engine_adapter.run.load_shape import Load
 from engine_adapter.sessions import Session
@@ -49,12 +50,15 @@ class Rollout(Section):
     sampling: Sampling = Sampling()
     load: Load = Load()
     collector: CollectorAddress = CollectorAddress()
+    prices: Prices | None = None
+    """What the routes cost; without them, no cost in money is shown."""
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical experiment."""
+        unmeasured = {"policy": True, "prices": True}
         document = self.model_dump(
-            mode="json", exclude={"policy": True, "baseline": {"launch"}, "candidate": {"launch"}}
+            mode="json", exclude=unmeasured | {"baseline": {"launch"}, "candidate": {"launch"}}
         )
         for key, default in _NEWER_KEYS:
             if document["load"][key] == default:  # so that a journal from before the key goes on

@@ -9,7 +9,7 @@ from evals.evidence import Evidence, Side
 from evals.gate.invented_times import FEWEST
 from evals.gate.measured import Obstacle
 
-_MAX_LOAD_RATIO = 4.0
+MAX_LOAD_RATIO = 4.0
 """A faster arm has fewer requests in flight, but not so many fewer."""
 _MAX_CACHED_APART = 0.1
 """Maximum difference of the arms' shares of input tokens read from a cache."""
@@ -18,7 +18,7 @@ _MAX_CACHED_APART = 0.1
 def unlike_conditions(evidence: Evidence) -> Iterator[Obstacle]:
     """Yield an obstacle for times if the arms' load, or their caches' hits, are far apart."""
     loads = {arm: _median_load(side) for side, arm in evidence.arms}
-    if max(loads.values()) > _MAX_LOAD_RATIO * min(loads.values()):
+    if max(loads.values()) > MAX_LOAD_RATIO * min(loads.values()):
         words = " and ".join(f"{load:g} for the {arm}" for arm, load in loads.items())
         yield Obstacle(
             Reason.MISMATCH, f"the arms ran under other load: in flight {words} (median)"

@@ -15,6 +15,7 @@ from evals.gate.answers import cohort_answers, prompts_needed
 from evals.gate.assumption import assumption
 from evals.gate.at_looks import judge_at_looks, require_judgeable, scope_looks
 from evals.gate.cells import Cell, plan
+from evals.gate.cost_comparison import cost_comparisons
 from evals.gate.judging import judge_once
 from evals.gate.lossless_cells import lossless_findings
 from evals.gate.not_judged import not_judged, reported_failing, undecided_cells
@@ -102,6 +103,7 @@ def decide(
         acceptance=acceptance(evidence),
         quality=quality(evidence),
         divergence=divergence(evidence),
+        costs=cost_comparisons(evidence, policy),
         structured_answers=structured_answers(evidence),
         policy_name=policy.name,
         policy_hash=policy.policy_hash,

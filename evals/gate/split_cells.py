@@ -59,7 +59,7 @@ def measure_split(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Pol
     known = expected[0] & _known(cell, evidence, c), expected[1] & _known(cell, evidence, b)
     n = int(min(one.sum() for one in known))
     prompts = min(clusters(evidence, one) for one in known)
-    unpriced = without_price(cell, policy)
+    unpriced = without_price(cell, evidence, policy)
     harm = _harm(cell, evidence, expected, policy)
     if n == 0 or unpriced is not None:
         stop = unpriced or Obstacle(Reason.MISSING, _nothing(cell, evidence, scope), cell.min_n)
@@ -239,7 +239,7 @@ def _limits(
     rule, confidence = cell.rule, 1 - policy.alpha_pass
     sides = (evidence.candidate, evidence.baseline)
     if rule.stat == "mean_ratio":
-        prices = prices_of(policy)
+        prices = prices_of(evidence, policy)
         per_hour = (prices.candidate_per_hour, prices.baseline_per_hour)
         arms = [
             arm_of(cell, side, known,

@@ -7,6 +7,7 @@ import numpy as np
 
 from collector.contract import Reason
 from evals.evidence import BoolColumn, Evidence, FloatColumn, Side
+from evals.gate.answer_costs import hourly_prices
 from evals.gate.arrangement import of_pairs
 from evals.gate.cells import Cell
 from evals.gate.clusters import clusters
@@ -34,7 +35,7 @@ def measure_sums(cell: Cell, evidence: Evidence, scope: BoolColumn, policy: Poli
     answered = scope & evidence.baseline.answered & evidence.candidate.answered
     known = answered & counted(cell, sides[0]) & counted(cell, sides[1])
     n, prompts = int(known.sum()), clusters(evidence, known)
-    unpriced = without_price(cell, policy)
+    unpriced = without_price(cell, evidence, policy)
     if n == 0 or unpriced is not None:
         stop = unpriced or uncounted(cell, int(answered.sum()))
         return Measurement(n=n, prompts=prompts, obstacle=stop)
@@ -88,11 +89,12 @@ def _with_sides(evidence: Evidence, sides: tuple[Side, Side]) -> Evidence:
     return replace(evidence, candidate=sides[0], baseline=sides[1])
 
 
-def without_price(cell: Cell, policy: Policy) -> Obstacle | None:
-    """Return the obstacle that a cost needs prices, if the policy has none."""
-    if cell.metric.kind != "cost" or policy.prices is not None:
+def without_price(cell: Cell, evidence: Evidence, policy: Policy) -> Obstacle | None:
+    """Return the obstacle that a cost needs prices, if neither policy nor answers have them."""
+    if cell.metric.kind != "cost" or _prices(evidence, policy) is not None:
         return None
-    return Obstacle(Reason.MISSING, "the policy gives no `prices`")
+    words = "the policy gives no `prices`, and the answers carry no price of an hour for each arm"
+    return Obstacle(Reason.MISSING, words)
 
 
 def uncounted(cell: Cell, answered: int) -> Obstacle:
@@ -122,15 +124,20 @@ def arm_of(cell: Cell, side: Side, rows: BoolColumn, effect_of: EffectOf, price:
     return ArmSums(side.e2e_s[rows], tokens, effect_of, price)
 
 
-def prices_of(policy: Policy) -> HourlyPrices:
-    """Return the policy's prices; equal ones for tokens, which have none."""
-    return policy.prices or HourlyPrices(baseline_per_hour=1.0, candidate_per_hour=1.0)
+def prices_of(evidence: Evidence, policy: Policy) -> HourlyPrices:
+    """Return the policy's prices, else the recorded ones, else equal ones, as tokens need none."""
+    equal = HourlyPrices(baseline_per_hour=1.0, candidate_per_hour=1.0)
+    return _prices(evidence, policy) or equal
+
+
+def _prices(evidence: Evidence, policy: Policy) -> HourlyPrices | None:
+    return policy.prices or hourly_prices(evidence)
 
 
 def _limits(
     cell: Cell, evidence: Evidence, known: BoolColumn, policy: Policy
 ) -> Interval | Insufficient:
-    rule, prices = cell.rule, prices_of(policy)
+    rule, prices = cell.rule, prices_of(evidence, policy)
     pairs = of_pairs(evidence, known, policy, timed=cell.metric.timed)
     if rule.stat == "geomean_ratio":
         logs = np.log(_tokens(evidence.candidate, known) / _tokens(evidence.baseline, known))

@@ -845,6 +845,7 @@ SIDE: dict[str, Any] = {
     "conversation_id": None,
     "turn": None,
     "own_history": None,
+    "price": None,
     "cohort": "chat",
     "duplicates": 0,
     **{

@@ -38,7 +38,10 @@ def serve(client: Client, rollout: str, first: int, *, k: int, fingerprint: str)
                 )
                 for number in (first, first + 1)
             ],
-            {"draftgate.fingerprint": fingerprint if ours else "base"},
+            {
+                "draftgate.fingerprint": fingerprint if ours else "base",
+                "draftgate.engine.version": f"0.32-{fingerprint}",
+            },
         )
 
 
@@ -94,7 +97,9 @@ def test_groups_are_by_serving_and_policy(database_url: str) -> None:
     said = [
         (serving_of(g.newest.candidate), g.newest.policy_name, dict(g.outcomes)) for g in groups
     ]
-    new, old = (f"vllm, m, draft_model d k=4, fingerprint {mark}" for mark in ("new", "old"))
+    new, old = (
+        f"vllm 0.32-{mark}, m, draft_model d k=4, fingerprint {mark}" for mark in ("new", "old")
+    )
     assert said == [
         (new, "default", {Outcome.FAIL: 2}),
         (new, "strict", {Outcome.INCONCLUSIVE: 1}),
@@ -126,7 +131,7 @@ def test_the_command_prints_it(tmp_path: Path, words: list[str], said: str, rows
     found = CliRunner().invoke(app, ["history", "k4", "--database", url, *words], env=env)
     assert found.exit_code == 0, found.output
     assert said in found.stdout
-    assert found.stdout.count("vllm, m, draft_model d k=4") == rows
+    assert found.stdout.count("m, draft_model d k=4") == rows
 
 
 def test_nothing_judged_is_said(tmp_path: Path) -> None:

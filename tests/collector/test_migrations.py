@@ -25,8 +25,8 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 
 
 def upgrade() -> None:
@@ -40,7 +40,7 @@ def _with_a_next_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Add a further migration, as a later version would."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.migrations_folder(), folder)
-    (folder / "versions" / "0009_verify.py").write_text(NEXT)
+    (folder / "versions" / "0010_verify.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
 
 
@@ -86,7 +86,7 @@ def test_a_newer_schema_is_refused(any_database_url: str, monkeypatch: pytest.Mo
     Store.open(any_database_url).close()
     monkeypatch.undo()
     with pytest.raises(
-        StoreError, match=r"written by a newer Draftgate \(schema 0009, this one knows 0008\)"
+        StoreError, match=r"written by a newer Draftgate \(schema 0010, this one knows 0009\)"
     ):
         Store.open(any_database_url)
 

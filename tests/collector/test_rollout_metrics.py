@@ -18,6 +18,7 @@ from collector.client.asgi_transport import InProcessTransport
 from collector.contract import (
     AcceptanceWatch,
     Arm,
+    CostComparison,
     EProcess,
     Finding,
     Generation,
@@ -35,7 +36,7 @@ from collector.contract import (
 from collector.serving.app import create_app
 from collector.settings import Settings
 
-LABELS = ("rollout", "arm", "cohort", "metric", "stat", "role", "outcome")
+LABELS = ("rollout", "arm", "cohort", "metric", "stat", "role", "outcome", "currency")
 Metrics = dict[str, dict[tuple[str, ...], float]]
 
 
@@ -114,6 +115,35 @@ def test_the_newest_verdict_its_cells_switch_and_ramp_are_told(any_database_url:
     assert found["cell_margin"] == {pool: 1.0, chat: 1.1}
     assert found["switch_on"] == {(name,): 0}
     assert found["ramp_percent"] == {(name,): 5}
+
+
+def cost(cohort: str | None, n: int = 100, **changes: Any) -> CostComparison:
+    """Return costs of which nothing is known, with changes."""
+    names = ("baseline", "candidate", "difference", "lower", "upper", "in_flight")
+    values = dict.fromkeys((*names, "rejected_drafts")) | {
+        "rejected_drafts_lower": None,
+        "rejected_drafts_upper": None,
+    }
+    fixed = {"cohort": cohort, "currency": "USD", "n": n, "left_out": 0, "confidence": 0.95}
+    return CostComparison(**(values | fixed | changes))
+
+
+def test_costs_are_told_as_far_as_they_are_known(any_database_url: str) -> None:
+    """The pool's and those of the cohorts with the most pairs, in the currency of the prices."""
+    pool = cost(None, baseline=2.0, candidate=1.5, difference=-0.5, upper=-0.4)
+    cohorts = [cost(f"c{n:02}", n=n, rejected_drafts=0.25) for n in range(MOST_COHORTS + 2)]
+    with Client.local(any_database_url) as client:
+        judge(client, "k4", costs=(pool, *cohorts))
+        found = scraped(any_database_url)
+    assert found["cost_per_million_output_tokens"] == {
+        ("k4", "baseline", "", "USD"): 2.0,
+        ("k4", "candidate", "", "USD"): 1.5,
+    }
+    assert found["cost_difference"] == {("k4", "", "USD"): -0.5}
+    assert found["cost_upper"] == {("k4", "", "USD"): -0.4}
+    assert "cost_lower" not in found
+    named = {cohort for _, cohort, _ in found["cost_rejected_drafts"]}
+    assert named == {f"c{n:02}" for n in range(2, MOST_COHORTS + 2)}
 
 
 def test_drifts_are_told_of_cohorts_that_are_compared(any_database_url: str) -> None:

@@ -109,7 +109,25 @@ def test_a_cohort_narrows_every_section(
     for body in tables:
         scopes |= set(re.findall(r">(all cohorts|rag|tool_call|code|chat|json|summary)\b", body))
     assert scopes == {"rag"}
-    assert len(tables) == 6
+    assert len(tables) == 7
+
+
+def test_answers_cost_money_where_routes_have_prices(
+    monkeypatch: pytest.MonkeyPatch, seeded_database: str
+) -> None:
+    """Both arms, their difference with limits, and what rejected drafts took; else what to give."""
+    text = shown(rollout(monkeypatch, seeded_database, rollout="support-k4"))
+    title = "Cost in USD per million output tokens, with 3.84 requests in flight per route"
+    assert f"{title} (limits one-sided, 95% each)" in text
+    assert (
+        "all cohorts 1.23 0.765 \u22120.469 \u22120.512 … \u22120.432 0.0912 0.0412 … 0.139 239"
+        in text
+    )
+    assert re.search(r"rag 1.23 0.765 \u22120.469 – 0.0912 – \d+", text)
+    assert re.search(r"(\w+, ){5}\w+: limits need 100 prompts", text)
+    none = shown(rollout(monkeypatch, seeded_database, rollout="support-k8-relaxed"))
+    assert "Put “prices” into the rollout file" in none
+    assert "per million output tokens" not in none
 
 
 def test_choosing_a_cohort_writes_it_into_the_address(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from collector.contract import Arm, RoutePrice, price_of
 from engine_adapter import workload
 from engine_adapter.errors import RolloutFileError
 from engine_adapter.routes import TransformersRoute
@@ -98,6 +99,56 @@ def test_a_bad_key_is_named(tmp_path: Path, old: str, new: str, message: str) ->
     with pytest.raises(RolloutFileError, match=message) as caught:
         rollout_file.read(write(tmp_path, GOOD.replace(old, new, 1)))
     assert "\n" not in str(caught.value)
+
+
+HOUR = "{per_accelerator_hour: 2.5, accelerators: 2}"
+
+
+def priced(**changes: str) -> str:
+    """Return a rollout file with prices, of which some are replaced."""
+    keys = {"currency": "USD", "baseline": HOUR, "candidate": HOUR} | changes
+    return GOOD + f"prices: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}\n"
+
+
+def test_prices_are_of_the_arms_routes(tmp_path: Path) -> None:
+    """By hour or by token, in one currency; the experiment is the same without them."""
+    by_token = "{per_million_input_tokens: 0.15, per_million_output_tokens: 0.6}"
+    read = rollout_file.read(write(tmp_path, priced(candidate=by_token)))
+    assert read.prices is not None
+    assert price_of(read.prices.of(Arm.BASELINE)).per_hour == 5.0
+    assert price_of(read.prices.of(Arm.CANDIDATE)) == RoutePrice(
+        currency="USD", per_million_input_tokens=0.15, per_million_output_tokens=0.6
+    )
+    assert read.digest == rollout_file.read(write(tmp_path, GOOD)).digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"currency": "~"}, r"rollout.yaml: prices.currency: .*string"),
+        ({"currency": "dollars"}, r"prices.currency: .*\(got 'dollars'\)"),
+        ({"canary": HOUR}, "prices.canary: unknown key"),
+        ({"candidate": "{per_accelerator_hour: -1}"}, r"prices.candidate.per_.*greater than 0"),
+        ({"baseline": "{per_accelerator_hour: .nan}"}, r"prices.baseline.per_.* \(got nan\)"),
+        ({"baseline": "{per_accelerator_hour: .inf}"}, r"prices.baseline.per_.*finite"),
+        ({"baseline": "{per_hour: 2}"}, r"prices.baseline.per_hour: unknown key"),
+        ({"baseline": "{accelerators: 2}"}, "prices.baseline: wanted a price by hour"),
+        ({"baseline": "{}"}, "prices.baseline: wanted a price by hour"),
+        ({"baseline": "{per_million_output_tokens: 1}"}, "prices.baseline: wanted a price by hour"),
+    ],
+)
+def test_a_bad_price_is_named(tmp_path: Path, changes: dict[str, str], message: str) -> None:
+    """The error names the file and the key."""
+    with pytest.raises(RolloutFileError, match=message):
+        rollout_file.read(write(tmp_path, priced(**changes)))
+
+
+@pytest.mark.parametrize("missing", ["currency: USD, ", f", candidate: {HOUR}"])
+def test_a_missing_price_is_named(tmp_path: Path, missing: str) -> None:
+    """Nothing is assumed: no currency, and no price of the other arm."""
+    key = missing.strip(", ").split(":")[0]
+    with pytest.raises(RolloutFileError, match=f"prices.{key}: required key is missing"):
+        rollout_file.read(write(tmp_path, priced().replace(missing, "", 1)))
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ def test_a_generation_carries_what_the_client_saw() -> None:
         service_name="draftgate",
         service_version=version("draftgate"),
         fingerprint="script",
+        engine_version="1",
     )
 
 

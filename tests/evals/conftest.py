@@ -59,6 +59,7 @@ SIDE_TYPES: Mapping[str, pa.DataType] = {
     "conversation_id": pa.string(),
     "turn": pa.int64(),
     "own_history": pa.bool_(),
+    "price": pa.string(),
 }
 
 Side = Mapping[str, Any]

@@ -230,7 +230,7 @@ def test_cost_without_a_price_is_missing(pairs_of, evidence_of) -> None:
     """Time alone is no cost."""
     (finding,) = decide(evidence_of(pairs_of()), rules(COST), rollout="r").findings
     assert (finding.outcome, finding.reason) == (Outcome.INCONCLUSIVE, Reason.MISSING)
-    assert "the policy gives no `prices`" in finding.message
+    assert "the policy gives no `prices`, and the answers carry no price" in finding.message
     assert (finding.n, finding.estimate, finding.upper) == (400, None, None)
 
 

@@ -1,12 +1,13 @@
 """routes.yaml: read strictly, with errors that name file, key and remedy."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from collector.contract import Arm
+from collector.contract import Arm, price_of
 from engine_adapter.errors import RoutesFileError
 from engine_adapter.router import explanation, opening, routes_file
 from engine_adapter.router.decision import Mode
@@ -32,8 +33,14 @@ FULL: dict[str, Any] = {
             "model": "served",
             "speculation": {"method": "eagle3", "num_speculative_tokens": 4, "lossless": True},
             "fingerprint": "f",
+            "engine_version": "0.5.9",
             "first_byte_timeout_s": 3,
         },
+    },
+    "prices": {
+        "currency": "USD",
+        "baseline": {"per_accelerator_hour": 2.5, "accelerators": 4},
+        "candidate": {"per_million_input_tokens": 0.1, "per_million_output_tokens": 0.4},
     },
     "sticky": {"headers": ["x-conversation"], "body_user": False},
     "rules": [{"to": "baseline", "cohort": "json", "reason": "it loses"}],
@@ -59,8 +66,9 @@ def test_every_key_reaches_the_router(tmp_path: Path) -> None:
     routes = routes_file.read(write(tmp_path, FULL))
     settings = opening.settings_of(routes, {"B_KEY": "secret"})
     candidate = settings.candidate
+    plain = Upstream(url="http://b/v1", engine="vllm", api_key="secret")
     assert settings == RouterSettings(
-        baseline=Upstream(url="http://b/v1", engine="vllm", api_key="secret"),
+        baseline=replace(plain, price=settings.baseline.price),
         candidate=candidate,
         host="0.0.0.0",  # noqa: S104
         port=0,
@@ -72,6 +80,12 @@ def test_every_key_reaches_the_router(tmp_path: Path) -> None:
         record_content=True,
     )
     assert (candidate.engine, candidate.model, candidate.fingerprint) == ("sglang", "served", "f")
+    assert candidate.engine_version == "0.5.9"
+    prices = [price_of(str(one.price)) for one in (settings.baseline, candidate)]
+    assert [(one.per_hour, one.per_million_output_tokens) for one in prices] == [
+        (10.0, None),
+        (None, 0.4),
+    ]
     assert candidate.timeouts == Timeouts(first_byte_s=3)
     assert (candidate.setup.on, candidate.setup.configured.method) == (True, "eagle3")
     assert routes.state_file == str(tmp_path / "routes.yaml.state")

@@ -4,6 +4,7 @@ from collector.contract import (
     Acceptance,
     Arm,
     ArmLatency,
+    CostComparison,
     Finding,
     Outcome,
     Percentiles,
@@ -182,6 +183,7 @@ def verdict(fate: Fate) -> Verdict:
         ),
         acceptance=tuple(acceptance(cohort) for cohort in scopes),
         quality=tuple(quality(fate, metric, cohort) for metric in METRICS for cohort in scopes),
+        costs=() if fate.outcome is Outcome.FAIL else tuple(map(cost, scopes)),
         policy_name="default",
         policy_hash="5f1c9a" * 10 + "abcd",
         data_hash="07e3b1" * 10 + "ef01",
@@ -224,4 +226,26 @@ def quality(fate: Fate, metric: str, cohort: str | None) -> QualityCounts:
         wins=2,
         losses=losses,
         ties=n - 2 - losses,
+    )
+
+
+def cost(cohort: str | None) -> CostComparison:
+    """Return made-up costs; too few prompts for limits in a cohort."""
+    whole = cohort is None
+    return CostComparison(
+        cohort=cohort,
+        currency="USD",
+        n=PAIRS - 1 if whole else CELL,
+        left_out=int(whole),
+        in_flight=3.8412,
+        confidence=0.95,
+        baseline=1.2345678,
+        candidate=0.7654321,
+        difference=-0.4691357,
+        lower=-0.5123 if whole else None,
+        upper=-0.4321 if whole else None,
+        rejected_drafts=0.0912345,
+        rejected_drafts_lower=0.0412 if whole else None,
+        rejected_drafts_upper=0.1387 if whole else None,
+        notes=() if whole else ("limits need 100 prompts",),
     )
