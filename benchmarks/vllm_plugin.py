@@ -10,7 +10,10 @@ Student's t over rounds; and the load of the machine.
 
 With `--calls N` it needs no vLLM: CPU of making and encoding a request's span, without and with the
 counts, N times each. That is all that the plugin does, so it bounds the cost where the machine is
-too loaded for the pairs to say.
+too loaded for the pairs to say. With `--beside` too, one server without the plugin answers, and the
+difference is divided by the CPU that a request takes of the process that makes the span, and of the
+whole server. The first is the largest share of throughput that the plugin can take, reached if that
+process alone is the bottleneck.
 """
 
 import argparse
@@ -65,7 +68,7 @@ _SPECULATION = {
 def main() -> None:
     """Run the benchmark."""
     options = arguments()
-    document = calls(options.calls) if options.calls else pairs(options)
+    document = bound(options) if options.calls else pairs(options)
     print(json.dumps({"benchmark": "vllm_plugin", "options": vars(options), **document}))
 
 
@@ -78,6 +81,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=32, help="of a round, to each server")
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--calls", type=int, default=0)
+    parser.add_argument("--beside", action="store_true", help="with --calls: a server's CPU")
     return parser.parse_args()
 
 
@@ -105,6 +109,37 @@ def calls(number: int) -> dict[str, Any]:
             exporter.clear()
     spans = number // 100 * 100
     return {f"{kind}_us": round(took_s / spans * 1e6, 1) for kind, took_s in spent_s.items()}
+
+
+def bound(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the CPU that the counts take, and with `--beside` its share of a request's."""
+    found = calls(options.calls)
+    if not options.beside:
+        return found
+    added_us = found["with_us"] - found["without_us"]
+    taken = requests_us(options)
+    shares = {name.replace("_us", "_share"): round(added_us / us, 5) for name, us in taken.items()}
+    return found | taken | shares
+
+
+def requests_us(options: argparse.Namespace) -> dict[str, float]:
+    """Return the microseconds of CPU of one request, of the span's process and of the server."""
+    with ExitStack() as started:
+        folder = Path(started.enter_context(tempfile.TemporaryDirectory()))
+        collector = started.enter_context(running(folder / "runs.db", folder / "collector.log"))
+        root = started.enter_context(
+            vllm_server.serving(TARGET, speculation=_SPECULATION, collector_url=collector)
+        )
+        measured(root, options)  # warm
+        server = processes_of(root)
+        before_s = cpu_s(server[:1]), cpu_s(server)
+        measured(root, options)
+        after_s = cpu_s(server[:1]), cpu_s(server)
+    front, whole = (
+        round((after - before) / options.requests * 1e6)
+        for before, after in zip(before_s, after_s, strict=True)
+    )
+    return {"front_end_us": front, "server_us": whole}
 
 
 def pairs(options: argparse.Namespace) -> dict[str, Any]:
