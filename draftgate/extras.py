@@ -9,6 +9,7 @@ _PACKAGES: Final = {
     "clickhouse_connect": "clickhouse",
     "cryptography": "sign",
     "fastapi": "collector",
+    "gguf": "llamacpp",
     "h2": "collector",
     "onnxruntime": "groundedness-model",
     "psycopg": "collector",

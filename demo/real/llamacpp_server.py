@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--draft-tokens", type=int, default=4)
     parser.add_argument("--ngram", type=int, help="tokens that must match for a draft")
     parser.add_argument("--slots", type=int, default=1, help="requests at a time")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--port", type=int, default=0)
     arguments = parser.parse_args()
     server = xllamacpp.Server(_parameters(arguments))
@@ -38,7 +39,7 @@ def _parameters(arguments: argparse.Namespace) -> xllamacpp.CommonParams:
     params.model_alias = {"served"}
     params.n_parallel = arguments.slots
     params.n_ctx = _CONTEXT_TOKENS * arguments.slots
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = arguments.threads
     params.endpoint_metrics = params.endpoint_slots = True
     params.cache_prompt = False
     params.hostnames = ["127.0.0.1"]
@@ -48,7 +49,7 @@ def _parameters(arguments: argparse.Namespace) -> xllamacpp.CommonParams:
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
         draft.mparams.path = arguments.draft
         draft.n_max = arguments.draft_tokens
-        draft.cpuparams.n_threads = draft.cpuparams_batch.n_threads = 1
+        draft.cpuparams.n_threads = draft.cpuparams_batch.n_threads = arguments.threads
     elif arguments.ngram is not None:
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
         params.speculative.ngram_simple.size_n = arguments.ngram

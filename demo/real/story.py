@@ -12,14 +12,15 @@ WORKLOAD = Path(__file__).parent / "workload.jsonl"
 PAIRS = 128
 """32 a cohort."""
 _MATCHING_TOKENS = 3
-_DRAFT_TOKENS = 4
+_DRAFT_TOKENS = 6
+_THREADS = 2
 
 
 def candidates(model: Path, pairs: int | None = None) -> tuple[Candidate, ...]:
     """Return the one candidate, over the GGUF file."""
     serve = shlex.join([sys.executable, "-m", "demo.real.llamacpp_server", str(model)])
     route = {"engine": "llamacpp", "model": "served", "url": "http://127.0.0.1:{port}/v1"}
-    baseline = f"{serve} --port {{port}}"
+    baseline = f"{serve} --threads {_THREADS} --port {{port}}"
     candidate = f"{baseline} --ngram {_MATCHING_TOKENS} --draft-tokens {_DRAFT_TOKENS}"
     rollout: dict[str, Any] = {  # Any: YAML
         "workload": str(WORKLOAD),
