@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 
 import gguf
-import numpy as np
 
 _WRITTEN_ANEW = ("GGUF.", "general.architecture", "general.file_type")
 
@@ -46,4 +45,4 @@ def _add_field(writer: gguf.GGUFWriter, field: gguf.ReaderField) -> None:
 
 def _add_tensor(writer: gguf.GGUFWriter, tensor: gguf.ReaderTensor) -> None:
     exact = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-    writer.add_tensor(tensor.name, exact.astype(np.float16) if exact.ndim > 1 else exact)
+    writer.add_tensor(tensor.name, exact.astype("float16") if exact.ndim > 1 else exact)
