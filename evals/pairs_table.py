@@ -30,8 +30,8 @@ _SCORE = "_score_"
 _RECORDED = (
     "fallback", "request_model", "response_model", "temperature", "max_tokens", "seed",
     "input_tokens", "fingerprint", "spec_lossless", "spec_method", "carries", "cohort",
-    "concurrency", "launch", "top_p", "top_k", "cached_input_tokens", "conversation_id", "turn",
-    "own_history", "price",
+    "concurrency", "launch", "top_p", "top_k", "sampler", "cached_input_tokens",
+    "conversation_id", "turn", "own_history", "price",
 )  # fmt: skip
 """Optional columns of a side."""
 _OF_METRICS = ("unscored", "judge", "label", "fault_at", "fault_of")

@@ -7,8 +7,10 @@ from typing import Final
 from collector.content.redaction import Redactor
 from collector.content.shipped import shipped
 from collector.contract import AttributeValue, Score
+from collector.contract import attributes as a
 from collector.memo import of_short_texts
 
+_TOKEN_IDS: Final = a.DRAFTGATE_OUTPUT_TOKEN_IDS
 _SHIPPED: Final = Redactor(shipped())
 
 
@@ -26,10 +28,16 @@ class ContentPolicy:
         return self._redactor is not None
 
     def apply(self, text: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """Return the stored form of a span's text attributes, of any type; empty if dropped."""
+        """Return the stored form of a span's text attributes, of any type; empty if dropped.
+
+        Token ids spell the texts out, so they are dropped if any text is redacted.
+        """
         if self._redactor is None:
             return {}
-        return {name: self._redactor.value(value) for name, value in text.items()}
+        kept = {name: self._redactor.value(value) for name, value in text.items()}
+        if _TOKEN_IDS in kept and kept != text:
+            del kept[_TOKEN_IDS]
+        return kept
 
     def keeps_as_sent(self, values: Sequence[AttributeValue]) -> bool:
         """Return whether all values are certainly kept unchanged, in one pass over all of them."""

@@ -72,6 +72,10 @@ from collector.contract.registration import (
     Standing,
     VerdictHistory,
 )
+from collector.contract.sampler import MODELLED as MODELLED_STEPS
+from collector.contract.sampler import Steps as SamplerSteps
+from collector.contract.sampler import read as read_sampler
+from collector.contract.sampler import write as write_sampler
 from collector.contract.verdict import (
     Acceptance,
     Answer,
@@ -110,6 +114,7 @@ from collector.contract.watch import (
 )
 
 __all__ = [
+    "MODELLED_STEPS",
     "Acceptance",
     "AcceptanceWatch",
     "Answer",
@@ -169,6 +174,7 @@ __all__ = [
     "RolloutOverview",
     "RoutePrice",
     "SampleKind",
+    "SamplerSteps",
     "ScopeLooks",
     "Score",
     "ScoredSpan",
@@ -212,9 +218,11 @@ __all__ = [
     "interpret_resource",
     "is_generation",
     "price_of",
+    "read_sampler",
     "span_name",
     "to_document",
     "unflatten",
     "usable_counts",
     "violations",
+    "write_sampler",
 ]

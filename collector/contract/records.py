@@ -226,6 +226,8 @@ class Content:
     """JSON, as `gen_ai.input.messages`: a list of `{"role": …, "parts": [{"type": …}]}`."""
     output_messages: str | None = on_wire(a.GEN_AI_OUTPUT_MESSAGES, Form.MESSAGES)
     """JSON, as `gen_ai.output.messages`."""
+    output_token_ids: str | None = on_wire(a.DRAFTGATE_OUTPUT_TOKEN_IDS, Form.STRING)
+    """Ids of all output tokens, apart by commas; dropped if redaction changes any of the texts."""
     tool_definitions: str | None = on_wire(a.GEN_AI_TOOL_DEFINITIONS, Form.MESSAGES)
     """JSON, as `gen_ai.tool.definitions`: a list of `{"type": "function", "name": …}`."""
     tool_choice: str | None = on_wire(a.DRAFTGATE_REQUEST_TOOL_CHOICE, Form.STRING)
@@ -257,6 +259,8 @@ class Generation:
     top_p: float | None = on_wire(a.GEN_AI_REQUEST_TOP_P, Form.NUMBER)
     top_k: int | None = on_wire(a.GEN_AI_REQUEST_TOP_K, Form.INTEGER)
     seed: int | None = on_wire(a.GEN_AI_REQUEST_SEED, Form.INTEGER)
+    sampler: str | None = on_wire(a.DRAFTGATE_SAMPLER, Form.STRING, few_values=True)
+    """Steps of the sampler in the engine's order, such as `temperature=0.7 top_p=0.9`."""
     stop_sequences: tuple[str, ...] | None = on_wire(a.GEN_AI_REQUEST_STOP_SEQUENCES, Form.STRINGS)
     response_id: str | None = on_wire(a.GEN_AI_RESPONSE_ID, Form.STRING)
     finish_reasons: tuple[str, ...] | None = on_wire(

@@ -4,22 +4,13 @@ It includes OTel GenAI client spans from schema 1.37 on, also those of the conve
 which calls the span type `gen_ai.client.inference`; that name is not on the wire.
 """
 
-from collector.contract import AttributeValue, Decoded, Span, attributes, decode
+from collector.contract import AttributeValue, Content, Decoded, Span, attributes, decode
 from collector.contract.codec import names_operation
+from collector.contract.wire_field import wire_fields
 from collector.dialects import otel_genai
 from collector.dialects.dialect import Dialect
 
-_TEXT = frozenset(
-    {
-        attributes.GEN_AI_INPUT_MESSAGES,
-        attributes.GEN_AI_OUTPUT_MESSAGES,
-        attributes.GEN_AI_TOOL_DEFINITIONS,
-        attributes.DRAFTGATE_REQUEST_TOOL_CHOICE,
-        attributes.DRAFTGATE_CONTEXT,
-        attributes.DRAFTGATE_REFERENCE,
-        attributes.DRAFTGATE_OUTPUT_SCHEMA,
-    }
-)
+_TEXT = frozenset(field.attribute for field in wire_fields(Content).values())
 
 
 def is_contract(operation: AttributeValue, *, has_system: bool) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, Double, Row, func, select
 
 from collector.contract import Content, Score, to_document
 from collector.contract.fields import NAMES, WIRE
-from collector.contract.wire_field import Form
+from collector.contract.wire_field import Form, wire_fields
 from collector.memo import of_short_texts
 from collector.store import generations, scores
 from collector.store.engine import Store
@@ -121,15 +121,9 @@ def _type(name: str) -> pa.DataType:
 
 
 def _content_types() -> dict[str, pa.DataType]:
-    text = pa.string()
     return {
-        "input_messages": text,
-        "output_messages": text,
-        "tool_definitions": text,
-        "tool_choice": text,
-        "context": pa.list_(text),
-        "reference": text,
-        "output_schema": text,
+        name: pa.list_(pa.string()) if wire.form is Form.PASSAGES else pa.string()
+        for name, wire in wire_fields(Content).items()
     }
 
 

@@ -5,12 +5,12 @@ caller (the HTTP client, the router, an SDK callback) passes it decoded JSON. It
 the engine sent; all else is absent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from collector.contract import CountSource, DeviceUse, Speculation
-from engine_adapter.engines.json_fields import JsonObject, count, objects, text
+from engine_adapter.engines.json_fields import JsonObject, count, counts, objects, text
 from engine_adapter.engines.tool_calls import ToolCall, ToolCallAssembly
 from engine_adapter.errors import GenerationError
 
@@ -65,6 +65,10 @@ class Answer:
     """From the first token to the last."""
     speculation: Speculation | None = None
     """Absent if the route does not speculate."""
+    token_ids: tuple[int, ...] | None = None
+    """Ids of all output tokens, if the engine sends them."""
+    sampler: str | None = None
+    """The steps that sampled it, in the contract's notation; `None` if greedy or unknown."""
     device: DeviceUse | None = None
     """Device time and memory, for an engine in this process."""
 
@@ -127,6 +131,8 @@ class AnswerReader:
         self._reasoning: list[str] = []
         self._reasoning_tokens: list[int | None] = []
         """Tokens of each piece with reasoning; `None` if it also has other output."""
+        self._token_ids: list[int] | None = []
+        """`None` once the ids of a piece were missing."""
         self._tool_calls = ToolCallAssembly()
         self._thinks = False
         """Whether the newest document contains reasoning."""
@@ -184,6 +190,7 @@ class AnswerReader:
             reasoning_tokens=self.reasoning_tokens,
             cached_input_tokens=count(self._usage, "prompt_tokens_details", "cached_tokens"),
             speculation=self.setup.configured if self.setup.on else None,
+            token_ids=self._all_ids(),
         )
 
     @property
@@ -211,26 +218,39 @@ class AnswerReader:
             self._finish_reason = _FINISHES.get(reason, reason)
 
     def add(self, words: str) -> None:
-        """Append to the answer's text."""
+        """Append to the answer's text, from an event that has nothing else."""
         self._text.append(words)
+        self._token_ids = None
 
     def counted(self, source: CountSource, **counts: Any) -> Speculation:  # Any: a field's own type
         """Return the configured speculation with counts and their source."""
         return replace(self.setup.configured, source=source.value, **counts)
 
+    def _all_ids(self) -> tuple[int, ...] | None:
+        """Return the tokens' ids if all came: tokens that a parser keeps back have no event."""
+        ids = self._token_ids
+        return tuple(ids) if ids and len(ids) == self.output_tokens else None
+
+    def _keep_ids(self, ids: Sequence[int] | None) -> None:
+        if ids is None or self._token_ids is None:
+            self._token_ids = None
+        else:
+            self._token_ids += ids
+
     def _choice(self, choice: JsonObject) -> OutputPart | None:
         self.finish(choice.get("finish_reason"))
         part = choice.get("delta") or choice.get("message") or {}
         words = text(part, "content") or text(choice, "text") or ""
-        self.add(words)
+        self._text.append(words)
         thought = text(part, "reasoning_content") or text(part, "reasoning") or ""
         self._thinks = bool(thought)
         if thought:
             self._reasoning.append(thought)
         calls = self._tool_calls.take(part)
-        ids = choice.get("token_ids")
-        tokens = len(ids) if isinstance(ids, list) else None
+        ids = counts(choice, "token_ids")
+        tokens = None if ids is None else len(ids)
         if words or tokens or thought or calls:
+            self._keep_ids(ids)
             return OutputPart(text=words, tokens=tokens, is_answer=bool(words) or calls)
         return None
 

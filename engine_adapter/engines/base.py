@@ -133,6 +133,8 @@ class Probe:
     sampling_defaults: Mapping[str, float] = field(default_factory=dict)
     """The server's default sampling parameters by name, without those that have no effect; empty
     if the engine does not report them."""
+    sampling_order: tuple[str, ...] | None = None
+    """The sampling parameters in the order of the server's steps, if it reports them."""
     free_memory_bytes: int | None = None
     advice: tuple[str, ...] = ()
     """Sentences for the user: facts to know or settings to change."""

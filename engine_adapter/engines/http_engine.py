@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from collector.contract import CountSource
+from engine_adapter.engines import sampling
 from engine_adapter.engines.answer import (
     Answer,
     AnswerReader,
@@ -21,6 +22,7 @@ from engine_adapter.engines.answer import (
 from engine_adapter.engines.base import Chunk, EngineInfo, Item, Probe, Request, Sent
 from engine_adapter.engines.chunk_shape import OrdinaryChunks
 from engine_adapter.engines.introduction import QUESTION, check_model, identity, is_transient
+from engine_adapter.engines.json_fields import JsonObject
 from engine_adapter.engines.openai_api import client_of, fingerprint
 from engine_adapter.engines.scrape import Scrape, SpeculationCounters, request_counts
 from engine_adapter.engines.self_description import (
@@ -102,6 +104,10 @@ class HttpEngine:
         """Return the request's body."""
         return body_of(self.route, self.reader, request)
 
+    def sampler(self, body: JsonObject) -> str | None:
+        """Return the steps that sample a body's answer, as far as its parameters name them."""
+        return sampling.written(body)
+
     async def generate(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield `Sent`, the chunks, and the `Answer`; raises `GenerationError`."""
         reader = self.reader(self._description.setup)
@@ -112,7 +118,7 @@ class HttpEngine:
             async with aclosing(self._streamed(request, reader)) as items:
                 async for item in items:
                     yield item
-            answer = reader.answer()
+            answer = replace(reader.answer(), sampler=self.sampler(self.request_body(request)))
             require_whole(answer, self.client.url + ROUTE)
             alone = self._in_flight == 1 and overlapped == self._overlapped
             yield await self._with_scraped_counts(answer, alone=alone)

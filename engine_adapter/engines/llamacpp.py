@@ -14,12 +14,20 @@ from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from collector.contract import CountSource, Speculation
-from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines import acceptance_counts, sampling
 from engine_adapter.engines.acceptance_counts import VerifyStep
 from engine_adapter.engines.answer import Answer, AnswerReader, OutputPart, SpeculationSetup
 from engine_adapter.engines.base import Probe
 from engine_adapter.engines.http_engine import HttpEngine
-from engine_adapter.engines.json_fields import JsonObject, count, objects, seconds, text, within
+from engine_adapter.engines.json_fields import (
+    JsonObject,
+    count,
+    number,
+    objects,
+    seconds,
+    text,
+    within,
+)
 from engine_adapter.engines.scrape import SpeculationCounters
 from engine_adapter.engines.self_description import Description, SelfDescription
 
@@ -140,6 +148,12 @@ class LlamaCppEngine(HttpEngine):
     counters = COUNTERS
     own_routes = ("/props", "/slots")
 
+    def sampler(self, body: JsonObject) -> str | None:
+        """Return the sampler, whose steps and their order a request may set as well."""
+        probe = self._description.probe
+        order = _sampling_order(body.get("samplers")) or probe.sampling_order
+        return sampling.written(body, probe.sampling_defaults, order) if order else None
+
     @classmethod
     def interpret(cls, said: SelfDescription) -> Description:
         """Read the build from `/props`, and from `/slots` whether and how it speculates."""
@@ -157,6 +171,9 @@ class LlamaCppEngine(HttpEngine):
             quantization=text(props, "model_ftype"),
             chat_template=text(props, "chat_template"),
             sampling_defaults=_sampling_defaults(props),
+            sampling_order=_sampling_order(
+                within(props, "default_generation_settings", "params", "samplers")
+            ),
             advice=tuple(_advice(said, speculates=speculates)),
         )
         return Description(
@@ -168,22 +185,33 @@ _METHODS = {"draft-simple": "draft_model"}
 """llama.cpp's names of draft methods that differ from ours."""
 
 
-_NEUTRAL = {
-    "top_k": 0, "top_p": 1, "min_p": 0, "typical_p": 1, "repeat_penalty": 1,
-    "presence_penalty": 0, "frequency_penalty": 0, "xtc_probability": 0, "dry_multiplier": 0,
-    "mirostat": 0,
-}  # fmt: skip
-"""Values with which a sampler of llama.cpp has no effect."""
+_PARAMETERS = {
+    "penalties": ("repeat_penalty", "presence_penalty", "frequency_penalty"),
+    "dry": ("dry_multiplier",),
+    "typ_p": ("typical_p",),
+    "xtc": ("xtc_probability",),
+    "temperature": ("dynatemp_range", "temperature"),
+}
+"""Parameters of llama.cpp's samplers; the others have one, of the sampler's own name."""
+_IN_PLACE_OF_ALL = ("mirostat", "adaptive_target")
 
 
 def _sampling_defaults(props: JsonObject) -> dict[str, float]:
     said = within(props, "default_generation_settings", "params")
-    found = {name: within(said, name) for name in _NEUTRAL}
+    found = {name: number(said, name) for name in sampling.NEUTRAL}
     return {
         name: float(f"{value:.6g}")  # 0.95 is reported as 0.949999988079071
         for name, value in found.items()
-        if isinstance(value, int | float) and abs(value - _NEUTRAL[name]) > 1e-6
+        if value is not None and sampling.has_effect(name, value)
     }
+
+
+def _sampling_order(samplers: object) -> tuple[str, ...] | None:
+    """Return the parameters of a list of samplers, in its order; `None` if there is no list."""
+    if not isinstance(samplers, list):
+        return None
+    names = [name for name in samplers if isinstance(name, str)]
+    return (*_IN_PLACE_OF_ALL, *(p for name in names for p in _PARAMETERS.get(name, (name,))))
 
 
 def _speculates(slots: Sequence[JsonObject]) -> bool | None:

@@ -19,7 +19,7 @@ import transformers
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from collector.contract import CountSource, Speculation
-from engine_adapter.engines import acceptance_counts
+from engine_adapter.engines import acceptance_counts, sampling
 from engine_adapter.engines.answer import Answer
 from engine_adapter.engines.base import (
     Chunk,
@@ -128,7 +128,7 @@ class TransformersEngine(Engine):
             cancelled.set()
         for emission in generated.emissions:
             yield Chunk(at_s=emission.at_s, tokens=len(emission.token_ids))
-        yield self._whole(generated, queue_s=generated.begun_s - arrived_s)
+        yield self._whole(request, generated, queue_s=generated.begun_s - arrived_s)
 
     async def close(self) -> None:
         """Do nothing: the `ModelShelf` owns the models."""
@@ -213,7 +213,7 @@ class TransformersEngine(Engine):
         ends = self._target.model.generation_config.eos_token_id
         return ends if isinstance(ends, list) else [ends]
 
-    def _whole(self, generated: _Generated, queue_s: float) -> Answer:
+    def _whole(self, request: Request, generated: _Generated, queue_s: float) -> Answer:
         emissions = generated.emissions
         token_ids = [token for emission in emissions for token in emission.token_ids]
         configured = self._configured_speculation()
@@ -229,6 +229,8 @@ class TransformersEngine(Engine):
             finish_reason="stop" if ended else "length",
             input_tokens=generated.input_tokens,
             output_tokens=len(token_ids),
+            token_ids=tuple(token_ids),
+            sampler=sampling.of_request(request),
             speculation=configured,
             queue_s=queue_s,
         )

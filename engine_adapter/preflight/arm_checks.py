@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from collector.contract import acceptance_collapsed
-from engine_adapter.engines import Request
+from collector.contract import MODELLED_STEPS, acceptance_collapsed, read_sampler
+from engine_adapter.engines import Request, sampling
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
 from engine_adapter.routes import InProcessRoute
@@ -35,10 +35,7 @@ def of_arm(arm: ArmFacts, longest_answer: int) -> Iterator[Finding]:
 
 
 def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]:
-    """Yield a note if the server's sampling defaults fill in what requests leave out.
-
-    An audit of sampled answers knows only the parameters in requests.
-    """
+    """Yield notes on the server's sampling defaults, and on steps that no audit can compute."""
     bodies = (request.body("", arm.extra_body) for request in requests)
     sampled = [body for body in bodies if body.get("temperature")]
     defaults = arm.probe.sampling_defaults
@@ -47,11 +44,21 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
         values = ", ".join(f"{name} {defaults[name]:g}" for name in filled)
         yield note(
             "sampler_defaults",
-            f"the {arm.name}'s server samples by {values} if a request does not set them: an audit "
-            "of sampled answers knows only the parameters in requests, and cannot judge these",
+            f"the {arm.name}'s server samples by {values} if a request does not set them",
             evidence=arm.where,
             fix="set them under `sampling`; top_p: 1 and min_p: 0 turn them off, and top_k: 0 in "
             "the routes' `extra_body`",
+        )
+    order = arm.probe.sampling_order or sampling.USUAL
+    samplers = {sampling.written(body, defaults, order) for body in sampled}
+    names = {name for steps in samplers for name, _ in read_sampler(steps or "")}
+    if unknown := sorted(names - MODELLED_STEPS):
+        yield note(
+            "sampler_not_modelled",
+            f"the {arm.name} also samples by {', '.join(unknown)}: an audit of sampled answers "
+            "cannot compute these, and will be inconclusive",
+            evidence=arm.where,
+            fix="leave them out of the requests to audit",
         )
 
 

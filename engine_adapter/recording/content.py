@@ -5,7 +5,7 @@ as an image in base64, is dropped; only its kind is kept.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from collector.contract import Content
@@ -25,6 +25,7 @@ def content_of(asked: JsonObject, answer: Answer | None) -> Content:
     return Content(
         input_messages=json.dumps(inputs),
         output_messages=None if answer is None else _output(answer),
+        output_token_ids=None if answer is None else _ids(answer.token_ids),
         tool_definitions=json.dumps(tools) if tools else None,
         tool_choice=_chosen(asked.get("tool_choice")) if tools else None,
         output_schema=json.dumps(schema, sort_keys=True) if isinstance(schema, Mapping) else None,
@@ -49,6 +50,10 @@ def _output(answer: Answer) -> str | None:
     reason = answer.finish_reason or "error"
     said = {"role": "assistant", "parts": [*parts, *calls], "finish_reason": reason}
     return json.dumps([said])
+
+
+def _ids(token_ids: Sequence[int] | None) -> str | None:
+    return None if token_ids is None else ",".join(map(str, token_ids))
 
 
 def _message(message: JsonObject) -> Part:

@@ -47,6 +47,7 @@ def generation_of(
         top_p=number(asked, "top_p"),
         top_k=count(asked, "top_k"),
         seed=count(asked, "seed"),
+        sampler=answer.sampler,
         stop_sequences=_stops(asked),
         response_id=answer.response_id,
         finish_reasons=(answer.finish_reason,) if answer.finish_reason is not None else None,

@@ -19,6 +19,7 @@ _ASKED = {
     "temperature": "the temperature",
     "top_p": "top-p",
     "top_k": "top-k",
+    "sampler": "the sampler",
     "max_tokens": "the limit of output tokens",
     "seed": "the seed",
     "input_tokens": "the number of input tokens",
@@ -29,8 +30,9 @@ _GIVEN = ("temperature", "top_p", "top_k", "max_tokens", "seed", "cohort")
 """For these a missing value means that the request did not set it, if any answer records it."""
 _NAMED = "response_model"
 """An engine gives it in every answer or in none."""
-_SERVED = ("response_model", "input_tokens")
-"""Columns that a side itself produces; a candidate that truncates its context has fewer tokens."""
+_SERVED = ("response_model", "input_tokens", "sampler")
+"""Columns that a side itself produces; a candidate that truncates its context has fewer tokens, and
+a server's defaults fill in what a request leaves out."""
 _MIXED = ("request_model", "response_model", "temperature", "top_p", "top_k", "max_tokens")
 """Columns of which the arms of split traffic must have the same mix of values, with the number of
 input tokens."""

@@ -11,7 +11,7 @@ from collector.contract import Arm, Generation, Pair
 from evals.evaluators.answers import answer_text
 from evals.lossless.greedy import Compared, compare, confirm, gap_noise
 from evals.lossless.rescoring import TextRescorer
-from evals.lossless.sampled_answers import ArmAudit, AuditedAnswer
+from evals.lossless.sampled_answers import ArmAudit, AuditedAnswer, given_tokens
 
 _PAGE = 200
 _TYPES = {
@@ -104,13 +104,23 @@ def _row(pair: Pair, rescorer: TextRescorer | None, noise: float) -> _Row:
     if rescorer is None:
         return _by_characters(where, baseline, candidate)
     prompt = None if pair.baseline.content is None else pair.baseline.content.input_messages
-    tokens = rescorer.tokens(baseline)
-    found = compare(tokens, rescorer.tokens(candidate))
+    tokens, others = _tokens(rescorer, sides, (baseline, candidate))
+    found = compare(tokens, others)
     if found.position is None:
         return _Row(found.tokens)
     prefix = rescorer.prompt_tokens(prompt)
     given = None if prefix is None else [*prefix, *tokens[: found.position]]
     return _rescored(rescorer, where, given, found, noise)
+
+
+def _tokens(
+    rescorer: TextRescorer, sides: tuple[Generation, Generation], texts: tuple[str, str]
+) -> tuple[list[int], list[int]]:
+    """Return both answers' tokens: those that the engines gave, if both did, else the texts'."""
+    baseline, candidate = map(given_tokens, sides)
+    if baseline and candidate and max(*baseline, *candidate) < rescorer.vocabulary:
+        return baseline, candidate
+    return rescorer.tokens(texts[0]), rescorer.tokens(texts[1])
 
 
 def _promises_nothing(side: Generation) -> bool:

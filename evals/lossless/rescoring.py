@@ -16,6 +16,8 @@ class TextRescorer(Rescorer, Protocol):
     """A rescorer that also tokenizes texts."""
 
     end_token: int
+    vocabulary: int
+    """Number of its token ids."""
 
     def tokens(self, text: str) -> list[int]:
         """Return an answer's tokens, without special tokens."""
@@ -53,6 +55,7 @@ class TransformersRescorer:
         self._model.eval()  # type: ignore[no-untyped-call]
         self.dtype = str(self._model.dtype).removeprefix("torch.")
         ends = self._model.generation_config.eos_token_id
+        self.vocabulary = int(self._model.config.vocab_size)
         self.end_token = int(ends[0] if isinstance(ends, list) else ends)
 
     def tokens(self, text: str) -> list[int]:

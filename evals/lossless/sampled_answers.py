@@ -1,6 +1,8 @@
 """Rescore sampled answers under the baseline's model, and audit them one by one."""
 
 import math
+import re
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,14 +10,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from collector.contract import Generation
+from collector.contract import MODELLED_STEPS, Generation, SamplerSteps, read_sampler
 from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
+from evals.lossless.sampler_law import law
 from evals.lossless.sampling_audit import ALARM, Floats, SamplingAudit, observe
 
 CUT = "cut into other tokens than were sampled"
 GREEDY = "greedy, or of unknown temperature"
 FAILED = "failed"
+UNREADABLE = "with a sampler that cannot be read"
+_IDS = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*")
+FOREIGN = "with token ids that the model does not have"
 SAME_SEED = "with the seed of an earlier answer"
 
 
@@ -81,7 +87,7 @@ class ArmAudit:
             return AuditedAnswer(left_out=usable)
         prompt, emitted = usable
         logits = self._rescorer.answer_logits(prompt, emitted)
-        laws = law(logits, one.temperature or 1.0, one.top_p, one.top_k)
+        laws = law(logits, _steps(one))
         self._state = self._state.after(observe(laws, np.array(emitted), None, self._rng))
         return AuditedAnswer(len(emitted), self._state.log_e)
 
@@ -115,44 +121,59 @@ class AuditTally:
         )
 
 
-def law(logits: Floats, temperature: float, top_p: float | None, top_k: int | None) -> Floats:
-    """Return the distributions that the request asked for: temperature, then top-k, then top-p.
+def _steps(one: Generation) -> SamplerSteps:
+    """Return the recorded sampler; else temperature, top-k and top-p as the request set them."""
+    if one.sampler is not None:
+        return read_sampler(one.sampler)
+    asked = {"temperature": one.temperature, "top_k": one.top_k, "top_p": one.top_p}
+    return tuple((name, float(value)) for name, value in asked.items() if value and value > 0)
 
-    Top-p keeps the most likely tokens, up to and including the one that reaches it.
-    """
-    scaled = logits / temperature
-    if top_k is not None and 0 < top_k < scaled.shape[1]:
-        least = np.partition(scaled, -top_k, axis=1)[:, [-top_k]]
-        scaled = np.where(scaled < least, -np.inf, scaled)
-    p = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    if top_p is not None and top_p < 1:
-        order = np.argsort(-p, axis=1, kind="stable")
-        ranked = np.take_along_axis(p, order, axis=1)
-        kept = np.where(ranked.cumsum(axis=1) - ranked < top_p, ranked, 0.0)
-        np.put_along_axis(p, order, kept, axis=1)
-        p /= p.sum(axis=1, keepdims=True)
-    return np.asarray(p)
+
+def _not_modelled(one: Generation) -> str | None:
+    """Return why the answer's sampler cannot be computed, if so."""
+    try:
+        steps = _steps(one)
+    except ValueError:
+        return UNREADABLE
+    if unknown := sorted({name for name, _ in steps} - MODELLED_STEPS):
+        return f"sampled by {', '.join(unknown)}"
+    usable = all(0 < value <= (1 if name == "min_p" else sys.maxsize) for name, value in steps)
+    return None if usable else UNREADABLE
 
 
 def _usable(
     one: Generation, rescorer: SequenceRescorer, seeds: set[int]
 ) -> tuple[list[int], list[int]] | str:
     """Return prompt and answer as tokens, or the reason why the answer cannot be used."""
-    if one.error_type is not None or not one.temperature:
-        return FAILED if one.error_type is not None else GREEDY
+    why = _inapplicable(one) or _not_modelled(one)
     text = answer_text(one)
     prompt = None if one.content is None else rescorer.prompt_tokens(one.content.input_messages)
-    if text is None or prompt is None:
-        return "without the texts"
+    if why is not None or text is None or prompt is None:
+        return why or "without the texts"
     if one.seed is not None and one.seed in seeds:
         return SAME_SEED
-    tokens = _checked_tokens(rescorer.tokens(text), one, rescorer.end_token)
-    if not tokens:
-        return CUT
+    tokens = given_tokens(one)
+    tokens = tokens or _checked_tokens(rescorer.tokens(text), one, rescorer.end_token)
+    if not tokens or max(tokens) >= rescorer.vocabulary:
+        return FOREIGN if tokens else CUT
     if one.seed is not None:
         seeds.add(one.seed)
     return prompt, tokens
+
+
+def _inapplicable(one: Generation) -> str | None:
+    if one.error_type is not None:
+        return FAILED
+    return None if one.temperature else GREEDY
+
+
+def given_tokens(one: Generation) -> list[int] | None:
+    """Return the ids of all output tokens, if the engine gave as many as it counted."""
+    given = None if one.content is None else one.content.output_token_ids
+    if given is None or not _IDS.fullmatch(given):
+        return None
+    ids = [int(token) for token in given.split(",")]
+    return ids if one.output_tokens in (None, len(ids)) else None
 
 
 def _checked_tokens(tokens: list[int], one: Generation, end_token: int) -> list[int] | None:

@@ -268,6 +268,27 @@ def test_captured_text_is_redacted_before_it_is_stored(
     assert kept["content"]["context"] == ["call [redacted:phone]"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "kept"), [("no address", "17,4111,1111,1111,1111,2"), ("ask bob@x.com", None)]
+)
+def test_token_ids_go_with_the_first_redaction(
+    http: httpx.Client,
+    generation_of: Callable[..., Generation],
+    body_of: Callable[[Iterable[Span]], bytes],
+    answer: str,
+    kept: str | None,
+) -> None:
+    """Ids of tokens would spell out what the text no longer says; their digits are no card's."""
+    content = Content(
+        output_messages=json.dumps([{"content": answer}]),
+        output_token_ids="17,4111,1111,1111,1111,2",
+    )
+    body = body_of([encode(generation_of(1, content=content))])
+    assert http.post("/v1/traces", content=body, headers=PROTOBUF).is_success
+    (found,) = http.get("/api/v1/generations?rollout=k4&content=true").json()["generations"]
+    assert found["content"].get("output_token_ids") == kept
+
+
 def test_a_policy_without_capture_keeps_nothing() -> None:
     """Neither attributes nor messages."""
     assert DROP.apply({"a": "b"}) == {}

@@ -21,18 +21,20 @@ from collector.store.tables import metadata
 
 GenerationOf = Callable[..., Generation]
 
+HEAD = sorted((migrate.migrations_folder() / "versions").glob("0*.py"))[-1].name.partition("_")[0]
+LATER = f"{int(HEAD) + 1:04}"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "LATER"
+down_revision = "HEAD"
 
 
 def upgrade() -> None:
     op.add_column("generation", sa.Column("verify_s", sa.Double(), nullable=True))
     op.execute("UPDATE generation SET verify_s = 2 * ttft_s")
-"""
+""".replace("LATER", LATER).replace("HEAD", HEAD)
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def _with_a_next_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Add a further migration, as a later version would."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.migrations_folder(), folder)
-    (folder / "versions" / "0010_verify.py").write_text(NEXT)
+    (folder / "versions" / f"{LATER}_verify.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "migrations_folder", lambda: folder)
 
 
@@ -85,9 +87,8 @@ def test_a_newer_schema_is_refused(any_database_url: str, monkeypatch: pytest.Mo
     """A database of a later version is left as it is, and the error says what to do."""
     Store.open(any_database_url).close()
     monkeypatch.undo()
-    with pytest.raises(
-        StoreError, match=r"written by a newer Draftgate \(schema 0010, this one knows 0009\)"
-    ):
+    newer = rf"written by a newer Draftgate \(schema {LATER}, this one knows {HEAD}\)"
+    with pytest.raises(StoreError, match=newer):
         Store.open(any_database_url)
 
 

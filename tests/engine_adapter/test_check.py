@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ def test_drafts_that_are_never_accepted_are_told(accepted: int | None, found: li
 def test_sampling_defaults_that_requests_leave_out_are_noted(
     sampling: dict[str, float], named: str | None
 ) -> None:
-    """An audit knows only the parameters in requests, so defaults that fill in others are named."""
+    """Parameters that requests leave to the server are named with its values."""
     filled = Probe(sampling_defaults={"top_k": 40, "min_p": 0.05})
     arm = arm_of(filled)
     prompt = Prompt(id="p", cohort="c", prompt="the order")
@@ -239,6 +240,31 @@ def test_sampling_defaults_that_requests_leave_out_are_noted(
     found = list(of_sampling(arm, [request]))
     assert [f.check for f in found] == ([] if named is None else ["sampler_defaults"])
     assert all(named is not None and f"samples by {named} if" in f.message for f in found)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "added", "named"),
+    [
+        ({"top_k": 40, "min_p": 0.05}, {}, None),
+        ({"repeat_penalty": 1.1}, {}, "repeat_penalty"),
+        ({}, {"logit_bias": {"5": -100}, "response_format": {"type": "json_object"}},
+         "grammar, logit_bias"),
+        ({"repeat_penalty": 1.1}, {"temperature": 0}, None),
+    ],
+)  # fmt: skip
+def test_steps_that_no_audit_computes_are_noted(
+    defaults: dict[str, float], added: dict[str, object], named: str | None
+) -> None:
+    """Only if answers are sampled."""
+    order = ("repeat_penalty", "top_k", "min_p", "temperature")
+    arm = arm_of(Probe(sampling_defaults=defaults, sampling_order=order))
+    route = HttpRoute(engine="llamacpp", url="http://localhost:1/v1", model="m", extra_body=added)
+    arm = replace(arm, route=route)
+    prompt = Prompt(id="p", cohort="c", prompt="the order")
+    request = request_of(prompt, Sampling(max_tokens=8, temperature=0.8), None)
+    found = [f for f in of_sampling(arm, [request]) if f.check == "sampler_not_modelled"]
+    assert len(found) == (named is not None)
+    assert all(f"also samples by {named}:" in f.message for f in found)
 
 
 def listed(owner: str, *, parameters: int = 1000, kind: str = "F16") -> list[Route]:

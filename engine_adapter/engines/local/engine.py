@@ -27,6 +27,7 @@ from engine_adapter.engines.local.records import TextStep
 from engine_adapter.engines.local.sampling import Sampling
 from engine_adapter.engines.local.step_clock import StepMarks, running_totals
 from engine_adapter.engines.model_folder import ModelShelf, encode_chat
+from engine_adapter.engines.sampling import of_request
 from engine_adapter.errors import GenerationError
 from engine_adapter.routes import LocalRoute
 
@@ -37,6 +38,8 @@ class _Pending:
 
     job: Job
     sampling: Sampling
+    sampler: str | None
+    """The sampling in the contract's notation."""
     arrived_s: float
     begun_s: float = 0.0
     """Reading of `time.perf_counter` when its batch began."""
@@ -127,7 +130,12 @@ class LocalEngine(Engine):
             top_p = 1.0 if request.top_p is None else request.top_p
             sampling = Sampling(request.temperature, top_p, request.top_k or 0)
         job = Job(prompt=prompt, ending=ending, seed=request.seed or 0)
-        return _Pending(job=job, sampling=sampling, arrived_s=time.perf_counter())
+        return _Pending(
+            job=job,
+            sampling=sampling,
+            sampler=of_request(request),
+            arrived_s=time.perf_counter(),
+        )
 
     def _answer_waiting(self) -> None:
         """Answer the first waiting request, batched with others of the same sampling."""
@@ -185,6 +193,8 @@ class LocalEngine(Engine):
             finish_reason=ending.reason or "length",
             input_tokens=len(pending.job.prompt),
             output_tokens=len(ending.token_ids),
+            token_ids=tuple(ending.token_ids),
+            sampler=pending.sampler,
             speculation=speculation,
             queue_s=pending.begun_s - pending.arrived_s,
             prefill_s=first_s - pending.begun_s,

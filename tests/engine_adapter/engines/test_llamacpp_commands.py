@@ -85,6 +85,24 @@ def test_run_starts_both_and_stops_them(command: str, tmp_path: Path) -> None:
     assert servers() == []
 
 
+def test_the_server_s_own_sampler_is_audited(command: str, tmp_path: Path) -> None:
+    """At a high temperature its default top-k, top-p and min-p decide; spans name them in order."""
+    path = rollout(tmp_path, command, "3")
+    document = yaml.safe_load(path.read_text())
+    document["sampling"] = {"temperature": 3, "max_tokens": 48}
+    document["load"] = {"max_prompts": 60, "warmup": 0}
+    path.write_text(yaml.safe_dump(document))
+    with running(tmp_path / "d.db", tmp_path / "log") as url:
+        assert invoke("run", str(path), "--collector", url).exit_code == 0
+        audit = ["audit", "gguf", "--rescore", str(MODELS / "target"), "--json"]
+        told = json.loads(invoke(*audit, "--collector", url).stdout)
+        with Client(url) as client:
+            samplers = {one.sampler for one in client.generations("gguf")}
+    assert samplers == {"top_k=40 top_p=0.95 min_p=0.05 temperature=3"}
+    assert told["tokens"] > 1000, told
+    assert "quiet over" in told["message"], told
+
+
 def test_run_refuses_a_k_that_only_a_sweep_knows(command: str, tmp_path: Path) -> None:
     """The message names the route and what to write."""
     file = str(rollout(tmp_path, command, "{k}"))

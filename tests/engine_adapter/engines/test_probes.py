@@ -154,6 +154,17 @@ def test_llamacpp_tells_what_it_samples_by_unasked() -> None:
     assert LlamaCppEngine.interpret(silent).probe.sampling_defaults == {}
 
 
+def test_llamacpp_tells_the_order_of_its_steps() -> None:
+    """A step's parameters stand in its place; without a list the order is unknown."""
+    order = LlamaCppEngine.interpret(llamacpp("draft")).probe.sampling_order
+    assert order is not None
+    kept = [name for name in order if name in ("top_k", "top_p", "min_p", "temperature")]
+    assert kept == ["top_k", "top_p", "min_p", "temperature"]
+    assert order.index("repeat_penalty") < order.index("dry_multiplier") < order.index("top_k")
+    silent = replace(llamacpp("draft"), documents={})
+    assert LlamaCppEngine.interpret(silent).probe.sampling_order is None
+
+
 SGLANG = {
     "version": "0.5.23",
     "speculative_algorithm": "EAGLE3",

@@ -136,6 +136,27 @@ def test_vllm_token_ids_say_how_many_tokens_a_chunk_has() -> None:
     assert (piece.text, piece.tokens) == ("", 4)
 
 
+@pytest.mark.parametrize(
+    ("sent", "counted", "kept"),
+    [
+        ([[1, 2], [3]], 3, (1, 2, 3)),
+        ([[1, 2], [3]], 5, None),
+        ([[1, 2], None], 3, None),
+        ([[1, -2], [3]], 3, None),
+        ([[], []], 0, None),
+    ],
+)
+def test_token_ids_are_kept_if_all_came(
+    sent: list[list[int] | None], counted: int, kept: tuple[int, ...] | None
+) -> None:
+    """A parser may keep tokens back, and then the usage counts more than were sent."""
+    reader = VllmReader()
+    for ids in sent:
+        reader.take({"choices": [{"index": 0, "delta": {"content": "a"}, "token_ids": ids}]})
+    reader.take({"choices": [], "usage": {"completion_tokens": counted}})
+    assert reader.answer().token_ids == kept
+
+
 def test_llamacpp_says_counts_on_a_whole_answer_but_no_steps() -> None:
     """Drafted and accepted are exact, the number of verify steps is unknown, not derived."""
     answer = read(LlamaCppReader(ON), document("llamacpp/draft.json"))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from twenty_prompts import MODELS, ROOT
@@ -16,16 +15,6 @@ from collector.client import Client
 from collector.contract import Arm, Content
 from demo.collector_process import running
 from draftgate.commands import app
-from evals.lossless.sampled_answers import law
-
-
-def test_the_requested_law() -> None:
-    """Temperature, then top-k, then top-p up to the token that reaches it."""
-    logits = np.log(np.array([[0.5, 0.3, 0.15, 0.05]]))
-    assert law(logits, 1.0, None, None)[0].tolist() == pytest.approx([0.5, 0.3, 0.15, 0.05])
-    assert law(logits, 1.0, None, 2)[0].tolist() == pytest.approx([0.625, 0.375, 0, 0])
-    assert law(logits, 1.0, 0.6, None)[0].tolist() == pytest.approx([0.625, 0.375, 0, 0])
-    assert law(logits, 0.5, 0.5, None)[0].tolist() == pytest.approx([1, 0, 0, 0])
 
 
 @pytest.fixture
@@ -38,7 +27,7 @@ def audited(
 ) -> Callable[..., tuple[int, dict[str, Any]]]:
     """Give a function that stores two answers of two words each and audits them."""
 
-    def stored(**fields: Any) -> tuple[int, dict[str, Any]]:
+    def stored(ids: str | None = None, **fields: Any) -> tuple[int, dict[str, Any]]:
         asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "the order"}]}])
         made = []
         for i in range(2):
@@ -49,7 +38,11 @@ def audited(
             }  # fmt: skip
             one = generation_of(i + 1, "thank you", **(plain | fields))
             assert one.content is not None
-            content = Content(input_messages=asked, output_messages=one.content.output_messages)
+            content = Content(
+                input_messages=asked,
+                output_messages=one.content.output_messages,
+                output_token_ids=ids,
+            )
             made.append(replace(one, content=content))
         client.post_traces(otlp_of(made), content_type="application/json")
         command = ["audit", "s", "--rescore", str(random_pair["target"]), "--json"]
@@ -68,6 +61,14 @@ def audited(
         ({"temperature": 0.0}, 0, {"greedy, or of unknown temperature": 2}),
         ({"error_type": "timeout"}, 0, {"failed": 2}),
         ({"output_tokens": 7}, 0, {"cut into other tokens than were sampled": 2}),
+        ({"sampler": "top_p=0.9 min_p=0.05 temperature=0.9"}, 2, {}),
+        ({"sampler": "temperature=0.9 xtc=0.5 dry=1"}, 0, {"sampled by dry, xtc": 2}),
+        ({"sampler": "temperature=0"}, 0, {"with a sampler that cannot be read": 2}),
+        ({"sampler": "warm"}, 0, {"with a sampler that cannot be read": 2}),
+        ({"sampler": "temperature=1 min_p=nan"}, 0, {"with a sampler that cannot be read": 2}),
+        ({"output_tokens": 7, "ids": "1,2"}, 0, {"cut into other tokens than were sampled": 2}),
+        ({"ids": "1,999999"}, 0, {"with token ids that the model does not have": 2}),
+        ({"ids": "1,-2"}, 2, {}),
     ],
 )
 def test_what_cannot_be_used_is_left_out_and_counted(
@@ -103,6 +104,12 @@ def test_real_samples_of_a_speculating_route(tmp_path: Path) -> None:
     assert "candidate: quiet over" in own.stdout
     assert other.exit_code == 3, other.stdout
     assert "the baseline's own alarm, too" in other.stdout
+
+
+def test_the_engine_s_own_tokens_are_audited(audited: Callable[..., Any]) -> None:
+    """Though the text would be cut into fewer."""
+    _, document = audited(ids="1,2,3", output_tokens=3)
+    assert (document["answers"], document["tokens"], document["left_out"]) == (2, 6, {})
 
 
 def test_a_candidate_that_samples_from_another_model_fails(tmp_path: Path) -> None:
