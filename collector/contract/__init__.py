@@ -114,7 +114,6 @@ from collector.contract.watch import (
 )
 
 __all__ = [
-    "MODELLED_STEPS",
     "Acceptance",
     "AcceptanceWatch",
     "Answer",
@@ -154,6 +153,7 @@ __all__ = [
     "LeaseRenewal",
     "LeaseRequest",
     "LeasedEvaluator",
+    "MODELLED_STEPS",
     "MetricSummary",
     "Notification",
     "NotificationType",
