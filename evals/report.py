@@ -57,7 +57,8 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
         console.print(_structured(verdict.structured_answers))
     if verdict.costs:
         console.print(_costs(verdict.costs))
-        console.print(*cost_words.notes(verdict.costs), sep="\n", style="dim", markup=False)
+        for note in cost_words.notes(verdict.costs):
+            console.print(note, style="dim", markup=False)
     if verdict.latency:
         console.print(_latency(verdict.latency))
     console.print(_provenance(verdict))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import requests
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import (
     Gauge,
@@ -57,7 +58,7 @@ class MetricsExport:
         self._thread.join(_STOP_S)
 
     def _run(self) -> None:
-        exporter = OTLPMetricExporter(endpoint=self._endpoint)
+        exporter = OTLPMetricExporter(endpoint=self._endpoint, session=_session())
         while not self._stopping.wait(self._every_s):
             try:
                 exporter.export(self._data())
@@ -73,6 +74,14 @@ class MetricsExport:
         metrics = [_gauge(one, now) for one in self._collect() if one.samples]
         scope = ScopeMetrics(scope=_SCOPE, metrics=metrics, schema_url="")
         return MetricsData([ResourceMetrics(self._resource, [scope], schema_url="")])
+
+
+def _session() -> requests.Session:
+    """Return a session that reads no body, which a receiver may send without end."""
+    session = requests.Session()
+    session.stream = True
+    session.hooks["response"].append(lambda answer, *_, **__: answer.close())
+    return session
 
 
 def _gauge(family: Family, now_unix_ns: int) -> Metric:

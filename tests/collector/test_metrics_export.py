@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from prometheus_client.parser import text_string_to_metric_families
 from waiting import until
-from webhook_receiver import Receiver, answer, close_half_way, free_port, never, receiving
+from webhook_receiver import Receiver, answer, close_half_way, endless, free_port, never, receiving
 
 from collector.client import Client
 from collector.contract import Outcome, Switch
@@ -91,6 +91,15 @@ def test_a_receiver_that_never_answers_slows_nobody(serve: Serve, database_url: 
         assert len(receiver.received) == 1
         assert server.stop() == 0
         gone.set()
+
+
+def test_a_receivers_answer_without_end_is_not_read(serve: Serve, database_url: str) -> None:
+    """It would fill the memory, and no further metrics would be sent."""
+    with receiving() as receiver:
+        receiver.behaviour = endless
+        server = serve(database_url, env=environment(f"{receiver.url}/v1/metrics"))
+        until(lambda: len(receiver.received) >= 3)
+        assert server.stop() == 0
 
 
 @pytest.mark.parametrize(

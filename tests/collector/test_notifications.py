@@ -22,6 +22,7 @@ from webhook_receiver import (
     accept,
     answer,
     close_half_way,
+    endless,
     free_port,
     never,
     receiving,
@@ -127,7 +128,7 @@ def test_a_receiver_that_is_down_or_broken_loses_nothing(
     turn(server.url, Switch.ON, Switch.OFF)
     faults = [close_half_way, answer(500), answer(302)]
     with receiving(port) as receiver:
-        receiver.behaviour = lambda handler, n: [*faults, *[accept] * 9][n](handler, n)
+        receiver.behaviour = lambda handler, n: [*faults, *[endless] * 9][n](handler, n)
         until(lambda: len(receiver.received) >= 5)
         first, second = dict.fromkeys(receiver.ids())
         assert receiver.ids() == [first] * 4 + [second]

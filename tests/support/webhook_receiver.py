@@ -67,6 +67,17 @@ def never(gone: threading.Event) -> Callable[[BaseHTTPRequestHandler, int], None
     return behave
 
 
+def endless(handler: BaseHTTPRequestHandler, _number: int) -> None:
+    """Answer 200 with a body that ends when the sender closes the connection."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    with contextlib.suppress(OSError):
+        while True:
+            handler.wfile.write(b"400\r\n" + b"x" * 1024 + b"\r\n")
+    handler.close_connection = True
+
+
 def free_port() -> int:
     """Return a port on which nobody listens."""
     with socket.socket() as bound:
