@@ -72,8 +72,8 @@ from collector.contract.registration import (
     Standing,
     VerdictHistory,
 )
-from collector.contract.sampler import MODELLED as MODELLED_STEPS
 from collector.contract.sampler import Steps as SamplerSteps
+from collector.contract.sampler import not_modelled
 from collector.contract.sampler import read as read_sampler
 from collector.contract.sampler import write as write_sampler
 from collector.contract.verdict import (
@@ -153,7 +153,6 @@ __all__ = [
     "LeaseRenewal",
     "LeaseRequest",
     "LeasedEvaluator",
-    "MODELLED_STEPS",
     "MetricSummary",
     "Notification",
     "NotificationType",
@@ -217,6 +216,7 @@ __all__ = [
     "interpret",
     "interpret_resource",
     "is_generation",
+    "not_modelled",
     "price_of",
     "read_sampler",
     "span_name",

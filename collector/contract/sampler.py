@@ -8,8 +8,12 @@ from typing import Final
 
 Steps = tuple[tuple[str, float], ...]
 
-MODELLED: Final = frozenset({"temperature", "top_k", "top_p", "min_p"})
-"""Steps that an audit of sampled answers can compute from the model's logits alone."""
+_MODELLED: Final = frozenset({"temperature", "top_k", "top_p", "min_p"})
+
+
+def not_modelled(steps: Steps) -> list[str]:
+    """Return the steps that no audit can compute from the model's logits alone, sorted."""
+    return sorted({name for name, _ in steps} - _MODELLED)
 
 
 def write(steps: Iterable[tuple[str, float]]) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from collector.contract import MODELLED_STEPS, acceptance_collapsed, read_sampler
+from collector.contract import acceptance_collapsed, not_modelled, read_sampler
 from engine_adapter.engines import Request, sampling
 from engine_adapter.preflight.arms import ArmFacts
 from engine_adapter.preflight.findings import Finding, error, note, warning
@@ -51,8 +51,8 @@ def of_sampling(arm: ArmFacts, requests: Sequence[Request]) -> Iterator[Finding]
         )
     order = arm.probe.sampling_order or sampling.USUAL
     samplers = {sampling.written(body, defaults, order) for body in sampled}
-    names = {name for steps in samplers for name, _ in read_sampler(steps or "")}
-    if unknown := sorted(names - MODELLED_STEPS):
+    steps = tuple(step for one in samplers for step in read_sampler(one or ""))
+    if unknown := not_modelled(steps):
         yield note(
             "sampler_not_modelled",
             f"the {arm.name} also samples by {', '.join(unknown)}: an audit of sampled answers "

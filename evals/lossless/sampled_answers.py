@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from collector.contract import MODELLED_STEPS, Generation, SamplerSteps, read_sampler
+from collector.contract import Generation, SamplerSteps, not_modelled, read_sampler
 from evals.evaluators.answers import answer_text
 from evals.lossless.rescoring import TextRescorer
 from evals.lossless.sampler_law import law
@@ -135,7 +135,7 @@ def _not_modelled(one: Generation) -> str | None:
         steps = _steps(one)
     except ValueError:
         return UNREADABLE
-    if unknown := sorted({name for name, _ in steps} - MODELLED_STEPS):
+    if unknown := not_modelled(steps):
         return f"sampled by {', '.join(unknown)}"
     usable = all(0 < value <= (1 if name == "min_p" else sys.maxsize) for name, value in steps)
     return None if usable else UNREADABLE

@@ -12,7 +12,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from collector.contract import MODELLED_STEPS, read_sampler, write_sampler
+from collector.contract import not_modelled, read_sampler, write_sampler
 from evals.lossless.sampler_law import law
 
 LOGITS = np.log(np.array([[0.5, 0.3, 0.15, 0.05]]))
@@ -64,11 +64,12 @@ def test_the_law_is_transformers_own(
 
 
 def test_each_modelled_step_is_computed() -> None:
-    """An audit that takes a step for modelled can compute it."""
-    for name in MODELLED_STEPS:
-        law(LOGITS, ((name, 0.5),))
+    """An audit computes what counts as modelled, and nothing else."""
+    penalised = (*((name, 0.5) for name in WARPERS), ("repeat_penalty", 1.1))
+    assert not_modelled(penalised) == ["repeat_penalty"]
+    law(LOGITS, penalised[:-1])
     with pytest.raises(KeyError):
-        law(LOGITS, (("repeat_penalty", 1.1),))
+        law(LOGITS, penalised)
 
 
 def test_steps_as_text() -> None:
